@@ -1,0 +1,396 @@
+"""Forward dynamics of a tree: the articulated-body algorithm.
+
+Idea: first find the forces the bodies would need if no joint accelerated, then correct for the joints, eliminating
+each one from tip to root so that its subtree looks like one articulated inertia to its parent. Velocity products
+enter the first part only, which leaves nothing but S, I and p in the recursion.
+Reference: Featherstone, Rigid Body Dynamics Algorithms (2008), sec. 7.3; with one handle per subchain this is
+[YN02] written with inertias instead of their inverses.
+Cost: O(bodies); about 300 multiplications for a revolute joint. Three passes, one record of 21 scalars per joint.
+Limits: every joint must move something (a massless leaf without armature is a failure, reported through `margin`).
+
+Symbols: S joint axes, A B C articulated inertia, p force, U = I S, D = S^T U, u = tau - S^T p; accelerations in
+passes 2 and 3 are relative to those at zero joint acceleration.
+"""
+
+from bunraku.dynamics.tree import (
+    ground_acceleration,
+    is_anchor,
+    joint_column,
+    joint_motion,
+    needed_force,
+    place,
+    unit9,
+    velocity_product,
+    weigh,
+    zero3,
+    zero6,
+    zero9,
+)
+from bunraku.jit import inline, inner
+from bunraku.plan.fields import (
+    ABOVE,
+    ANCHOR,
+    ARMATURE,
+    BALL,
+    COLUMNS,
+    DOF,
+    ELIMINATION,
+    FROM,
+    HEAD_SLOTS,
+    KIND,
+    LOCKED,
+    LOOSE,
+    MASS,
+    MASSIVE,
+    PLAIN,
+    PLAIN_BALL,
+    PLAIN_HINGE,
+    RATE_ANGULAR,
+    RATE_LINEAR,
+    REC_BALL_G,
+    REC_BALL_K,
+    REC_FORCE,
+    REC_INERTIA,
+    REC_JOINT,
+    REC_LOOSE,
+    REC_MOMENT,
+    REC_U,
+    REC_U_SIZE,
+    RECORD,
+    REVOLUTE,
+    RUNS,
+    SHARES,
+    SLOT_BIAS,
+    SLOT_CARRY,
+    SLOT_SIZE,
+    SLOT_STATE,
+    SPHERICAL,
+    TO,
+    V_INDEX,
+)
+from bunraku.spatial.algebra import (
+    accumulate3,
+    add,
+    add6,
+    cross,
+    dot,
+    factor3,
+    inertia_times,
+    load3,
+    load6,
+    load9,
+    matTvec,
+    matvec,
+    scale,
+    shift_inertia,
+    solve3,
+    store3,
+    store6,
+    store9,
+    sub,
+)
+from bunraku.spatial.scalar import constant, load, minimum, store
+
+
+@inline
+def joint_part_size(elimination, dof):
+    return 6 * dof if elimination == COLUMNS else 9 if elimination != LOCKED else 0
+
+
+@inner
+def aba(body_i, body_f, dof_f, q, v, tau, wrench, acceleration, work):
+    """Joint accelerations, and two scalars to judge them by: `margin` > 0 and `residue` == 0 if all went well.
+
+    `tau` holds torques, or accelerations at LOCKED joints. `wrench` holds forces on the bodies (force, moment about the
+    body's origin, world axes; 6 per body) or nothing. `work` is scratch of size body_i[-1, HEAD_WORK].
+    """
+    n = body_i.shape[0] - 1
+    slots = body_i[n, HEAD_SLOTS] * SLOT_SIZE
+    margin = constant(q, 1.0)
+    residue = constant(q, 0.0)
+
+    # Pass 1, root to tips: positions, velocities, and the force each body needs at zero joint acceleration
+    store9(work, SLOT_STATE, unit9(q))
+    store9(work, SLOT_STATE + 9, zero9(q))
+    store3(work, SLOT_STATE + 18, zero3(q))
+    store3(work, SLOT_STATE + 21, ground_acceleration(body_f, q))
+    for i in range(n):
+        if body_i[i, PLAIN] == PLAIN_HINGE:  # the same code with the branches taken out by the compiler
+            descend(REVOLUTE, COLUMNS, 1, 0, 1, i, body_i, body_f, q, v, tau, work)
+        elif body_i[i, PLAIN] == PLAIN_BALL:
+            descend(SPHERICAL, BALL, 3, 1, 1, i, body_i, body_f, q, v, tau, work)
+        else:
+            descend(body_i[i, KIND], body_i[i, ELIMINATION], body_i[i, DOF], body_i[i, ANCHOR], body_i[i, MASSIVE], i,
+                    body_i, body_f, q, v, tau, work)
+        if wrench.shape[0] > 0:
+            record, f, x = body_i[i, RECORD] + REC_FORCE, load3(wrench, 6 * i), load3(work, body_i[i, TO] + 9)
+            accumulate3(work, record, scale(add(load3(wrench, 6 * i + 3), cross(x, f)), -1.0))
+            accumulate3(work, record + 3, scale(f, -1.0))
+
+    # Pass 2, tips to root: articulated inertias and forces; joints eliminated
+    for k in range(slots):
+        store(work, k, constant(q, 0.0))
+    i = n - 1
+    while i >= 0:
+        if body_i[i, PLAIN] == PLAIN_HINGE:  # up a run of hinges in registers
+            above = body_i[i, ABOVE]
+            A, B, C = load6(work, above), load9(work, above + 6), load6(work, above + 15)
+            p_w, p_v = load3(work, above + SLOT_BIAS), load3(work, above + SLOT_BIAS + 3)
+            running = True
+            while running:
+                record = body_i[i, RECORD]
+                A, B, C, p_w, p_v = join_body(i, A, B, C, p_w, p_v, body_f, work, record)
+                A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, dof_f, body_i[i, V_INDEX], tau, work,
+                                                            record + REC_JOINT, record + REC_U)
+                margin = minimum(margin, pivot)
+                running = body_i[i, RUNS] != 0
+                i -= 1
+            leave(work, A, B, C, p_w, p_v)
+            hand_over(i + 1, body_i, work)
+        elif body_i[i, PLAIN] == PLAIN_BALL:
+            A, B, C, p_w, p_v = subtree(i, body_i, body_f, work)
+            margin = minimum(margin, eliminate_ball(A, B, C, p_w, p_v, tau, body_i[i, V_INDEX], work, body_i[i, RECORD]))
+            hand_over(i, body_i, work)
+            i -= 1
+        else:
+            margin = minimum(margin, ascend(i, body_i, body_f, dof_f, tau, work))
+            i -= 1
+
+    # Pass 3, root to tips: joint accelerations
+    for i in range(n):
+        above, to, record, elimination = body_i[i, FROM], body_i[i, TO], body_i[i, RECORD], body_i[i, ELIMINATION]
+        dof, j = body_i[i, DOF], body_i[i, V_INDEX]
+        alpha, a = load3(work, above), load3(work, above + 3)
+        if is_anchor(body_i, i):
+            a = add(a, cross(alpha, load3(work, record + REC_JOINT + joint_part_size(elimination, dof))))
+        if elimination == COLUMNS:
+            for last in range(dof):
+                d = dof - 1 - last
+                o = record + REC_U
+                if d > 0:
+                    o = record + REC_JOINT + 6 * dof + 3 + REC_U_SIZE * (d - 1)
+                bias = dot(load3(work, o), alpha) + dot(load3(work, o + 3), a)
+                qdd = (load(work, o + 7) - bias) * load(work, o + 6)
+                store(acceleration, j + d, qdd)
+                residue = residue + (qdd - qdd)
+                o = record + REC_JOINT + 6 * d
+                alpha = add(alpha, scale(load3(work, o), qdd))
+                a = add(a, scale(load3(work, o + 3), qdd))
+        elif elimination == BALL:
+            turned = sub(load3(work, record + REC_BALL_K), matvec(load9(work, record + REC_BALL_G), a))
+            qdd3 = matTvec(load9(work, record + REC_JOINT), sub(turned, alpha))
+            store3(acceleration, j, qdd3)
+            residue = residue + ((qdd3[0] - qdd3[0]) + (qdd3[1] - qdd3[1]) + (qdd3[2] - qdd3[2]))
+            alpha = turned
+        elif elimination == LOOSE:
+            R = load9(work, record + REC_JOINT)
+            own_w, own_v = load3(work, record + REC_LOOSE), load3(work, record + REC_LOOSE + 3)
+            angular, linear = matTvec(R, sub(own_w, alpha)), matTvec(R, sub(own_v, a))
+            store3(acceleration, j, linear)
+            store3(acceleration, j + 3, angular)
+            residue = residue + ((linear[0] - linear[0]) + (linear[1] - linear[1]) + (linear[2] - linear[2])
+                                 + (angular[0] - angular[0]) + (angular[1] - angular[1]) + (angular[2] - angular[2]))
+            alpha, a = own_w, own_v
+        else:
+            for d in range(dof):
+                qdd = load(tau, j + d)
+                store(acceleration, j + d, qdd)
+                residue = residue + (qdd - qdd)
+        store3(work, to, alpha)
+        store3(work, to + 3, a)
+    return margin, residue
+
+
+@inline
+def descend(kind, elimination, dof, anchor, massive, i, body_i, body_f, q, v, tau, work):
+    """Pass 1 at body i: take the parent's motion from its slot, leave the body's own, and fill its record."""
+    above, to, record = body_i[i, FROM], body_i[i, TO], body_i[i, RECORD]
+    w, lin = load3(work, above + 12), load3(work, above + 15)
+    alpha, a = load3(work, above + 18), load3(work, above + 21)
+    R, x = place(kind, body_i, body_f, i, q, load9(work, above), load3(work, above + 9))
+    if anchor != 0:
+        store3(work, record + REC_JOINT + joint_part_size(elimination, dof), x)
+        lin, a = add(lin, cross(w, x)), add(a, cross(alpha, x))
+        x = zero3(q)
+    w_joint, v_joint = joint_motion(kind, body_i, body_f, i, v, R, x)
+    w, lin = add(w, w_joint), add(lin, v_joint)
+    c_w, c_v = velocity_product(w, lin, w_joint, v_joint)
+    alpha, a = add(alpha, c_w), add(a, c_v)
+    if elimination == COLUMNS:
+        for d in range(dof):
+            s_w, s_v = joint_column(kind, body_f[i, RATE_ANGULAR], body_f[i, RATE_LINEAR], d, R, x)
+            store3(work, record + REC_JOINT + 6 * d, s_w)
+            store3(work, record + REC_JOINT + 6 * d + 3, s_v)
+    elif elimination == LOCKED:
+        given_w, given_v = joint_motion(kind, body_i, body_f, i, tau, R, x)
+        alpha, a = add(alpha, given_w), add(a, given_v)
+    else:
+        store9(work, record + REC_JOINT, R)
+    store9(work, to, R)
+    store3(work, to + 9, x)
+    store3(work, to + 12, w)
+    store3(work, to + 15, lin)
+    store3(work, to + 18, alpha)
+    store3(work, to + 21, a)
+    if massive != 0:
+        I_com, I, h, c = weigh(body_f, i, R, x)
+        moment, force = needed_force(body_f[i, MASS], I_com, c, w, lin, alpha, a)
+        store6(work, record + REC_INERTIA, I)
+        store3(work, record + REC_MOMENT, h)
+        store3(work, record + REC_FORCE, moment)
+        store3(work, record + REC_FORCE + 3, force)
+    else:
+        store9(work, record + REC_INERTIA, zero9(q))
+        store6(work, record + REC_FORCE, zero6(q))
+
+
+@inline
+def ascend(i, body_i, body_f, dof_f, tau, work):
+    """Pass 2 at body i: join the subtrees beyond it with the body, eliminate its joint, leave the rest to the parent.
+
+    Returns how far the smallest pivot is from rounding noise.
+    """
+    record, j = body_i[i, RECORD], body_i[i, V_INDEX]
+    elimination, dof = body_i[i, ELIMINATION], body_i[i, DOF]
+    A, B, C, p_w, p_v = subtree(i, body_i, body_f, work)
+    margin = constant(tau, 1.0)
+    if elimination == COLUMNS:
+        for d in range(dof):
+            o = record + REC_JOINT
+            result = record + REC_U if d == 0 else o + 6 * dof + 3 + REC_U_SIZE * (d - 1)
+            A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, dof_f, j + d, tau, work, o + 6 * d, result)
+            margin = minimum(margin, pivot)
+        leave(work, A, B, C, p_w, p_v)
+    elif elimination == BALL:
+        margin = eliminate_ball(A, B, C, p_w, p_v, tau, j, work, record)
+    elif elimination == LOOSE:
+        margin = eliminate_loose(A, B, C, p_w, p_v, tau, j, work, record)
+    else:
+        leave(work, A, B, C, p_w, p_v)
+    if is_anchor(body_i, i) and elimination != BALL:
+        move_carry(work, load3(work, record + REC_JOINT + joint_part_size(elimination, dof)))
+    hand_over(i, body_i, work)
+    return margin
+
+
+@inline
+def hand_over(i, body_i, work):
+    """If siblings share the parent's slot, add the carry of body i to it."""
+    if body_i[i, SHARES] != 0:
+        o = body_i[i, FROM]
+        for k in range(SLOT_SIZE):
+            store(work, o + k, load(work, o + k) + load(work, SLOT_CARRY + k))
+
+
+@inline
+def subtree(i, body_i, body_f, work):
+    """Articulated inertia and force of body i and everything beyond it."""
+    above = body_i[i, ABOVE]
+    A, B, C = load6(work, above), load9(work, above + 6), load6(work, above + 15)
+    p_w, p_v = load3(work, above + SLOT_BIAS), load3(work, above + SLOT_BIAS + 3)
+    return join_body(i, A, B, C, p_w, p_v, body_f, work, body_i[i, RECORD])
+
+
+@inline
+def join_body(i, A, B, C, p_w, p_v, body_f, work, record):
+    """Add body i to the articulated inertia and force of the subtrees beyond it."""
+    m, h = body_f[i, MASS], load3(work, record + REC_MOMENT)
+    A = add6(A, load6(work, record + REC_INERTIA))
+    B = (B[0], B[1] - h[2], B[2] + h[1], B[3] + h[2], B[4], B[5] - h[0], B[6] - h[1], B[7] + h[0], B[8])
+    C = (C[0] + m, C[1], C[2], C[3] + m, C[4], C[5] + m)
+    return A, B, C, add(p_w, load3(work, record + REC_FORCE)), add(p_v, load3(work, record + REC_FORCE + 3))
+
+
+@inline
+def leave(work, A, B, C, p_w, p_v):
+    """Put an articulated inertia and force into the carry."""
+    store6(work, SLOT_CARRY, A)
+    store9(work, SLOT_CARRY + 6, B)
+    store6(work, SLOT_CARRY + 15, C)
+    store3(work, SLOT_CARRY + SLOT_BIAS, p_w)
+    store3(work, SLOT_CARRY + SLOT_BIAS + 3, p_v)
+
+
+@inline
+def move_carry(work, r):
+    """Express the carry about the origin of the parent's group, in which the present one sits at r."""
+    A, B, C = load6(work, SLOT_CARRY), load9(work, SLOT_CARRY + 6), load6(work, SLOT_CARRY + 15)
+    p_w, p_v = load3(work, SLOT_CARRY + SLOT_BIAS), load3(work, SLOT_CARRY + SLOT_BIAS + 3)
+    A, B = shift_inertia(A, B, C, r)
+    leave(work, A, B, C, add(p_w, cross(r, p_v)), p_v)
+
+
+@inline
+def eliminate_column(A, B, C, p_w, p_v, dof_f, j, tau, work, column, result):
+    """Eliminate one degree of freedom: U = I S, D = S^T U, u = tau - S^T p; I - U U^T / D and p + U u / D
+    remain. The last result says how far D is from rounding noise.
+    """
+    s_w, s_v = load3(work, column), load3(work, column + 3)
+    U_w, U_v = inertia_times(A, B, C, s_w, s_v)
+    D = dot(s_w, U_w) + dot(s_v, U_v) + dof_f[j, ARMATURE]
+    noise = 1e-14 * (A[0] + A[3] + A[5] + (C[0] + C[3] + C[5]) * dot(s_v, s_v))
+    r = 1.0 / D
+    u = load(tau, j) - dot(s_w, p_w) - dot(s_v, p_v)
+    store3(work, result, U_w)
+    store3(work, result + 3, U_v)
+    store(work, result + 6, r)
+    store(work, result + 7, u)
+    e = u * r
+    d0, d1, d2 = U_w[0] * r, U_w[1] * r, U_w[2] * r
+    d3, d4, d5 = U_v[0] * r, U_v[1] * r, U_v[2] * r
+    A = (A[0] - U_w[0] * d0, A[1] - U_w[0] * d1, A[2] - U_w[0] * d2,
+         A[3] - U_w[1] * d1, A[4] - U_w[1] * d2, A[5] - U_w[2] * d2)
+    B = (B[0] - U_w[0] * d3, B[1] - U_w[0] * d4, B[2] - U_w[0] * d5,
+         B[3] - U_w[1] * d3, B[4] - U_w[1] * d4, B[5] - U_w[1] * d5,
+         B[6] - U_w[2] * d3, B[7] - U_w[2] * d4, B[8] - U_w[2] * d5)
+    C = (C[0] - U_v[0] * d3, C[1] - U_v[0] * d4, C[2] - U_v[0] * d5,
+         C[3] - U_v[1] * d4, C[4] - U_v[1] * d5, C[5] - U_v[2] * d5)
+    return A, B, C, add(p_w, scale(U_w, e)), add(p_v, scale(U_v, e)), D - noise
+
+
+@inline
+def eliminate_ball(A, B, C, p_w, p_v, tau, j, work, record):
+    """A spherical joint passes on no moment but its torque: about it only a 3x3 mass C' remains.
+
+    A alpha + B a + p_w = tau      ->  alpha = k - G a,  k = A^-1 (tau - p_w),  G = A^-1 B
+    force = B^T alpha + C a + p_v  ->  C' = C - B^T G,  p_v' = p_v + B^T k;  moment = tau
+    About the parent's origin, in which the joint is at r: B = [r] C', A = [r] C' [r]^T, moment tau + r x p_v'.
+    """
+    torque = matvec(load9(work, record + REC_JOINT), load3(tau, j))
+    r = load3(work, record + REC_JOINT + 9)
+    F, margin = factor3(A)
+    b0, b1, b2 = (B[0], B[3], B[6]), (B[1], B[4], B[7]), (B[2], B[5], B[8])
+    g0, g1, g2 = solve3(F, b0), solve3(F, b1), solve3(F, b2)
+    k = solve3(F, sub(torque, p_w))
+    store3(work, record + REC_BALL_K, k)
+    store9(work, record + REC_BALL_G, (g0[0], g1[0], g2[0], g0[1], g1[1], g2[1], g0[2], g1[2], g2[2]))
+    C = (C[0] - dot(b0, g0), C[1] - dot(b0, g1), C[2] - dot(b0, g2),
+         C[3] - dot(b1, g1), C[4] - dot(b1, g2), C[5] - dot(b2, g2))
+    p_v = add(p_v, matTvec(B, k))
+    d0, d1, d2 = cross(r, (C[0], C[1], C[2])), cross(r, (C[1], C[3], C[4])), cross(r, (C[2], C[4], C[5]))
+    B = (d0[0], d1[0], d2[0], d0[1], d1[1], d2[1], d0[2], d1[2], d2[2])
+    e0, e1, e2 = cross(r, (B[0], B[1], B[2])), cross(r, (B[3], B[4], B[5])), cross(r, (B[6], B[7], B[8]))
+    leave(work, (e0[0], e1[0], e2[0], e1[1], e2[1], e2[2]), B, C, add(torque, cross(r, p_v)), p_v)
+    return margin
+
+
+@inline
+def eliminate_loose(A, B, C, p_w, p_v, tau, j, work, record):
+    """A free joint passes on nothing but its force: the body's acceleration follows at once from 6 equations.
+
+    [A B; B^T C] (alpha, a) = joint force - p, solved by blocks: E = C^-1 B^T, (A - B E) alpha = n - E^T f.
+    """
+    R = load9(work, record + REC_JOINT)
+    push, twist = matvec(R, load3(tau, j)), matvec(R, load3(tau, j + 3))
+    n, f = sub(twist, p_w), sub(push, p_v)
+    F, margin = factor3(C)
+    b0, b1, b2 = (B[0], B[1], B[2]), (B[3], B[4], B[5]), (B[6], B[7], B[8])
+    e0, e1, e2 = solve3(F, b0), solve3(F, b1), solve3(F, b2)
+    G, margin_turn = factor3((A[0] - dot(b0, e0), A[1] - dot(b0, e1), A[2] - dot(b0, e2),
+                              A[3] - dot(b1, e1), A[4] - dot(b1, e2), A[5] - dot(b2, e2)))
+    alpha = solve3(G, (n[0] - dot(e0, f), n[1] - dot(e1, f), n[2] - dot(e2, f)))
+    a = solve3(F, sub(f, matTvec(B, alpha)))
+    store3(work, record + REC_LOOSE, alpha)
+    store3(work, record + REC_LOOSE + 3, a)
+    leave(work, zero6(tau), zero9(tau), zero6(tau), twist, push)
+    return minimum(margin, margin_turn)

@@ -1,0 +1,35 @@
+"""Forward dynamics with everything a mechanism has: passive joint forces, point springs, external forces, then ABA."""
+
+from bunraku.dynamics.aba import aba
+from bunraku.dynamics.kinematics import STATE, survey
+from bunraku.dynamics.passive import body_wrenches, passive_torque
+from bunraku.jit import inline
+from bunraku.plan.fields import HEAD_PASSIVE, HEAD_SPRINGS, HEAD_WORK
+
+
+@inline
+def scratch_sizes(body_i, dof_f, pushed):
+    """Scalars needed by `accelerate`: (work, tau, wrench, states)."""
+    n = body_i.shape[0] - 1
+    passive = body_i[n, HEAD_PASSIVE] != 0
+    pushed = pushed or body_i[n, HEAD_SPRINGS] > 0
+    return (body_i[n, HEAD_WORK], dof_f.shape[0] if passive else 0, 6 * n if pushed else 0, STATE * n if pushed else 0)
+
+
+@inline
+def accelerate(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, external, a,
+               work, total, wrench, states):
+    """Joint accelerations with all forces of the mechanism; returns (margin, residue) of `aba`.
+
+    `external` is empty or 6 per link; `work`, `total`, `wrench`, `states` are scratch of `scratch_sizes`.
+    """
+    if wrench.shape[0] > 0:
+        survey(body_i, body_f, q, v, v, states)  # accelerations are not used here
+        body_wrenches(link_i, link_f, spring_i, spring_f, states, external, wrench)
+    acting = tau
+    if total.shape[0] > 0:
+        passive_torque(body_i, dof_f, q, v, tau, total)
+        acting = total
+    return aba(body_i, body_f, dof_f, q, v, acting, wrench, a, work)
+
+

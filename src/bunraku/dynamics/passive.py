@@ -1,0 +1,167 @@
+"""Forces a mechanism has of its own: joint springs, dampers and soft limits; springs between two points.
+
+Cost O(joints + springs). Spherical springs act on the rotation vector from the neutral pose (isotropic), their limit
+on its length. A limit acts once it has a stiffness: a one-sided spring and, while beyond, a damper.
+"""
+
+from bunraku.dynamics.kinematics import link_state
+from bunraku.dynamics.tree import row3, zero3
+from bunraku.jit import inline, inner
+from bunraku.plan.fields import (
+    DAMPING,
+    DOF,
+    ELIMINATION,
+    KIND,
+    LIMIT_DAMPING,
+    LIMIT_STIFFNESS,
+    LINK_BODY,
+    LOCKED,
+    LOWER,
+    POINT_A,
+    POINT_B,
+    Q_INDEX,
+    REST,
+    REVOLUTE,
+    SCREW,
+    SPHERICAL,
+    SPRING_A,
+    SPRING_B,
+    SPRING_D,
+    SPRING_K,
+    SPRING_LENGTH,
+    STIFFNESS,
+    UPPER,
+    V_INDEX,
+)
+from bunraku.spatial.algebra import accumulate3, add, cross, dot, load3, matvec, norm, scale, sub
+from bunraku.spatial.scalar import atan2, constant, load, maximum, sqrt, store, where_positive
+
+
+@inline
+def rotation_vector(w, x, y, z):
+    """Rotation vector of a quaternion of any length, angle in [0, pi], and the angle."""
+    sign = where_positive(w, constant_like(w, 1.0), constant_like(w, -1.0))
+    cosine, sine = sign * w, sqrt(x * x + y * y + z * z)
+    angle = 2.0 * atan2(sine, cosine)
+    k = sign * where_positive(sine - 1e-12 * cosine, angle / maximum(sine, 1e-300), 2.0 / cosine)
+    return (k * x, k * y, k * z), angle
+
+
+@inline
+def constant_like(x, value):
+    return 0.0 * x + value
+
+
+@inline
+def scalar_torque(dof_f, j, q, v):
+    """Spring, damper and limits of one degree of freedom."""
+    torque = -(dof_f[j, STIFFNESS] * (q - dof_f[j, REST])) - dof_f[j, DAMPING] * v
+    if dof_f[j, LIMIT_STIFFNESS] > 0.0:
+        over, under = maximum(q - dof_f[j, UPPER], 0.0), maximum(dof_f[j, LOWER] - q, 0.0)
+        torque = torque + dof_f[j, LIMIT_STIFFNESS] * (under - over)
+        torque = torque - where_positive(over + under, dof_f[j, LIMIT_DAMPING] * v, constant_like(v, 0.0))
+    return torque
+
+
+@inner
+def passive_torque(body_i, dof_f, q, v, tau, out):
+    """out = tau + the passive torques of every joint that is driven by torque."""
+    for i in range(body_i.shape[0] - 1):
+        kind, j, k = body_i[i, KIND], body_i[i, V_INDEX], body_i[i, Q_INDEX]
+        if body_i[i, ELIMINATION] == LOCKED:
+            for d in range(body_i[i, DOF]):
+                store(out, j + d, load(tau, j + d))
+        elif kind == REVOLUTE or kind == SCREW:
+            store(out, j, load(tau, j) + scalar_torque(dof_f, j, load(q, k), load(v, j)))
+        elif kind == SPHERICAL:
+            phi, angle = rotation_vector(load(q, k), load(q, k + 1), load(q, k + 2), load(q, k + 3))
+            over = maximum(angle - dof_f[j, UPPER], 0.0)
+            pull = dof_f[j, STIFFNESS] + dof_f[j, LIMIT_STIFFNESS] * over / maximum(angle, 1e-30)
+            for d in range(3):
+                rate = load(v, j + d)
+                torque = load(tau, j + d) - pull * phi[d] - dof_f[j + d, DAMPING] * rate
+                torque = torque - where_positive(over, dof_f[j, LIMIT_DAMPING] * rate, constant_like(rate, 0.0))
+                store(out, j + d, torque)
+        else:
+            for d in range(body_i[i, DOF]):
+                store(out, j + d, load(tau, j + d) - dof_f[j + d, DAMPING] * load(v, j + d))
+
+
+@inner
+def passive_energy(body_i, dof_f, q):
+    """Energy stored in joint springs and limits."""
+    energy = constant(q, 0.0)
+    for i in range(body_i.shape[0] - 1):
+        kind, j, k = body_i[i, KIND], body_i[i, V_INDEX], body_i[i, Q_INDEX]
+        if kind == REVOLUTE or kind == SCREW:
+            x = load(q, k)
+            stretch = x - dof_f[j, REST]
+            energy = energy + 0.5 * dof_f[j, STIFFNESS] * stretch * stretch
+            if dof_f[j, LIMIT_STIFFNESS] > 0.0:
+                beyond = maximum(x - dof_f[j, UPPER], 0.0) + maximum(dof_f[j, LOWER] - x, 0.0)
+                energy = energy + 0.5 * dof_f[j, LIMIT_STIFFNESS] * beyond * beyond
+        elif kind == SPHERICAL and dof_f[j, STIFFNESS] + dof_f[j, LIMIT_STIFFNESS] > 0.0:
+            phi, angle = rotation_vector(load(q, k), load(q, k + 1), load(q, k + 2), load(q, k + 3))
+            beyond = maximum(angle - dof_f[j, UPPER], 0.0)
+            energy = energy + 0.5 * (dof_f[j, STIFFNESS] * angle * angle + dof_f[j, LIMIT_STIFFNESS] * beyond * beyond)
+    return energy
+
+
+@inline
+def spring_ends(link_i, link_f, link, point, states):
+    """Position and velocity of a point fixed to a link (-1: to the ground), in the world."""
+    if link < 0:
+        z = zero3(states)
+        return add(z, point), z
+    R, x, w, lin, alpha, a = link_state(link_i, link_f, link, states, states)
+    r = matvec(R, point)
+    return add(x, r), add(lin, cross(w, r))
+
+
+@inline
+def spring_force(spring_f, k, x_a, v_a, x_b, v_b):
+    """Force on end a, and the energy stored. A spring of no length pulls nowhere."""
+    gap = sub(x_b, x_a)
+    length = norm(gap)
+    stretch = length - spring_f[k, SPRING_LENGTH]
+    direction = scale(gap, 1.0 / maximum(length, 1e-300))
+    rate = dot(sub(v_b, v_a), direction)
+    pull = spring_f[k, SPRING_K] * stretch + spring_f[k, SPRING_D] * rate
+    return scale(direction, pull), 0.5 * spring_f[k, SPRING_K] * stretch * stretch
+
+
+@inline
+def push_link(link_i, link_f, link, states, point, force, wrench):
+    """Add a force acting at a point of the world on a link to the wrench of its body (about the body's origin)."""
+    if link >= 0 and link_i[link, LINK_BODY] >= 0:
+        body = link_i[link, LINK_BODY]
+        accumulate3(wrench, 6 * body, force)
+        accumulate3(wrench, 6 * body + 3, cross(sub(point, load3(states, 24 * body + 9)), force))
+
+
+@inner
+def body_wrenches(link_i, link_f, spring_i, spring_f, states, external, wrench):
+    """Forces on bodies from point springs and from `external` (6 per link: force, moment at the link's origin).
+
+    `external` may be empty. Written to `wrench`: 6 per body, force and moment about the body's origin, world axes.
+    Returns the energy in the springs.
+    """
+    for k in range(wrench.shape[0]):
+        store(wrench, k, constant(wrench, 0.0))
+    if external.shape[0] > 0:
+        for link in range(link_i.shape[0]):
+            body = link_i[link, LINK_BODY]
+            if body >= 0:
+                R, x, w, lin, alpha, a = link_state(link_i, link_f, link, states, states)
+                push_link(link_i, link_f, link, states, x, load3(external, 6 * link), wrench)
+                accumulate3(wrench, 6 * body + 3, load3(external, 6 * link + 3))
+    energy = constant(states, 0.0)
+    for k in range(spring_i.shape[0]):
+        a, b = spring_i[k, SPRING_A], spring_i[k, SPRING_B]
+        x_a, v_a = spring_ends(link_i, link_f, a, row3(spring_f, k, POINT_A), states)
+        x_b, v_b = spring_ends(link_i, link_f, b, row3(spring_f, k, POINT_B), states)
+        force, stored = spring_force(spring_f, k, x_a, v_a, x_b, v_b)
+        push_link(link_i, link_f, a, states, x_a, force, wrench)
+        push_link(link_i, link_f, b, states, x_b, scale(force, -1.0), wrench)
+        energy = energy + stored
+    return energy

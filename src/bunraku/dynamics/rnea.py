@@ -1,0 +1,105 @@
+"""Inverse dynamics of a tree: the recursive Newton-Euler algorithm.
+
+Idea: accelerate every body as asked, sum the forces needed from the tips to the root, project on the joint axes.
+Reference: Luh, Walker and Paul (1980); Featherstone (2008), sec. 5.3. Cost O(bodies), two passes.
+Record of a body (RECORD scalars): rotation 9, position 3, force 6 (moment about the group's origin, force).
+"""
+
+from bunraku.dynamics.tree import (
+    ground_acceleration,
+    is_anchor,
+    joint_force,
+    joint_motion,
+    needed_force,
+    place,
+    row3,
+    row6,
+    unit9,
+    velocity_product,
+    zero3,
+)
+from bunraku.jit import inner
+from bunraku.plan.fields import ARMATURE, COM, INERTIA, KIND, MASS, MASSIVE, PARENT
+from bunraku.spatial.algebra import (
+    accumulate3,
+    add,
+    cross,
+    load3,
+    load9,
+    matTvec,
+    matvec,
+    rotate_symmetric,
+    store3,
+    store9,
+    sub,
+)
+from bunraku.spatial.scalar import constant, load, store
+
+RECORD = 33
+"""rotation 9, position 3, velocity 6, acceleration 6, force 6, origin of the group in the parent's 3"""
+
+
+@inner
+def rnea(body_i, body_f, dof_f, q, v, acceleration, wrench, tau, joint_wrench, work):
+    """Joint torques for the given accelerations; returns `residue`, zero if all is finite.
+
+    `wrench`: forces on bodies as in `aba`, or nothing. `joint_wrench`: nothing, or 6 per body for the total wrench that
+    each joint passes to its body: force and moment at the body's origin, in body axes.
+    """
+    n = body_i.shape[0] - 1
+    for i in range(n):  # Pass 1, root to tips: motion, and the force each body needs
+        parent, o = body_i[i, PARENT], RECORD * i
+        if parent < 0:
+            R, x, w, lin = unit9(q), zero3(q), zero3(q), zero3(q)
+            alpha, a = zero3(q), ground_acceleration(body_f, q)
+        else:
+            p = RECORD * parent
+            R, x, w, lin = load9(work, p), load3(work, p + 9), load3(work, p + 12), load3(work, p + 15)
+            alpha, a = load3(work, p + 18), load3(work, p + 21)
+        R, x = place(body_i[i, KIND], body_i, body_f, i, q, R, x)
+        if is_anchor(body_i, i):
+            store3(work, o + 30, x)
+            lin, a = add(lin, cross(w, x)), add(a, cross(alpha, x))
+            x = zero3(q)
+        w_joint, v_joint = joint_motion(body_i[i, KIND], body_i, body_f, i, v, R, x)
+        alpha_joint, a_joint = joint_motion(body_i[i, KIND], body_i, body_f, i, acceleration, R, x)
+        w, lin = add(w, w_joint), add(lin, v_joint)
+        c_w, c_v = velocity_product(w, lin, w_joint, v_joint)
+        alpha, a = add(add(alpha, c_w), alpha_joint), add(add(a, c_v), a_joint)
+        store9(work, o, R)
+        store3(work, o + 9, x)
+        store3(work, o + 12, w)
+        store3(work, o + 15, lin)
+        store3(work, o + 18, alpha)
+        store3(work, o + 21, a)
+        moment, force = zero3(q), zero3(q)
+        if body_i[i, MASSIVE] != 0:
+            I_com = rotate_symmetric(R, row6(body_f, i, INERTIA))
+            c = add(x, matvec(R, row3(body_f, i, COM)))
+            moment, force = needed_force(body_f[i, MASS], I_com, c, w, lin, alpha, a)
+        if wrench.shape[0] > 0:
+            f = load3(wrench, 6 * i)
+            force = sub(force, f)
+            moment = sub(moment, add(load3(wrench, 6 * i + 3), cross(x, f)))
+        store3(work, o + 24, moment)
+        store3(work, o + 27, force)
+    for back in range(n):  # Pass 2, tips to root: forces summed and projected on the joint axes
+        i = n - 1 - back
+        parent, o = body_i[i, PARENT], RECORD * i
+        R, x = load9(work, o), load3(work, o + 9)
+        moment, force = load3(work, o + 24), load3(work, o + 27)
+        joint_force(body_i, body_f, i, moment, force, R, x, tau)
+        if joint_wrench.shape[0] > 0:
+            store3(joint_wrench, 6 * i, matTvec(R, force))
+            store3(joint_wrench, 6 * i + 3, matTvec(R, sub(moment, cross(x, force))))
+        if parent >= 0:
+            if is_anchor(body_i, i):
+                moment = add(moment, cross(load3(work, o + 30), force))
+            accumulate3(work, RECORD * parent + 24, moment)
+            accumulate3(work, RECORD * parent + 27, force)
+    residue = constant(q, 0.0)
+    for j in range(dof_f.shape[0]):
+        t = load(tau, j) + dof_f[j, ARMATURE] * load(acceleration, j)
+        store(tau, j, t)
+        residue = residue + (t - t)
+    return residue

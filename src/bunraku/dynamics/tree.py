@@ -1,0 +1,220 @@
+"""Steps that every algorithm on a tree shares: place a body, move it, weigh it.
+
+World axes throughout. Positions, velocities (angular, linear at the group's origin) and accelerations (spatial) are
+relative to the origin of the body's group; see `plan/fields.py`. References: Featherstone, Rigid Body Dynamics
+Algorithms (2008), ch. 2 and 5.
+"""
+
+from bunraku.jit import inline
+from bunraku.plan.fields import (
+    ANCHOR,
+    COM,
+    FREE,
+    GRAVITY,
+    INERTIA,
+    KIND,
+    MASS,
+    OFFSET,
+    Q_INDEX,
+    RATE_ANGULAR,
+    RATE_LINEAR,
+    REVOLUTE,
+    ROTATION,
+    SCREW,
+    SPHERICAL,
+    V_INDEX,
+)
+from bunraku.spatial.algebra import (
+    add,
+    column_z,
+    cross,
+    dot,
+    load3,
+    matmul,
+    matTvec,
+    matvec,
+    rotate_about_z,
+    rotate_symmetric,
+    rotation_of_quaternion,
+    scale,
+    sub,
+    symvec,
+)
+from bunraku.spatial.scalar import constant, load, sincos, store
+
+
+@inline
+def row3(array, i, j):
+    return (array[i, j], array[i, j + 1], array[i, j + 2])
+
+
+@inline
+def row6(array, i, j):
+    return (array[i, j], array[i, j + 1], array[i, j + 2], array[i, j + 3], array[i, j + 4], array[i, j + 5])
+
+
+@inline
+def row9(array, i, j):
+    return (array[i, j], array[i, j + 1], array[i, j + 2], array[i, j + 3], array[i, j + 4], array[i, j + 5],
+            array[i, j + 6], array[i, j + 7], array[i, j + 8])
+
+
+@inline
+def zero3(kind):
+    z = constant(kind, 0.0)
+    return (z, z, z)
+
+
+@inline
+def zero6(kind):
+    z = constant(kind, 0.0)
+    return (z, z, z, z, z, z)
+
+
+@inline
+def zero9(kind):
+    z = constant(kind, 0.0)
+    return (z, z, z, z, z, z, z, z, z)
+
+
+@inline
+def unit9(kind):
+    z, o = constant(kind, 0.0), constant(kind, 1.0)
+    return (o, z, z, z, o, z, z, z, o)
+
+
+@inline
+def ground_acceleration(body_f, kind):
+    """Minus gravity: the world accelerating upwards stands for weight."""
+    g = row3(body_f, body_f.shape[0] - 1, GRAVITY)
+    return (constant(kind, -g[0]), constant(kind, -g[1]), constant(kind, -g[2]))
+
+
+@inline
+def place(kind, body_i, body_f, i, q, R_parent, x_parent):
+    """Rotation and position of body i, whose joint is of this kind, in world axes, in its parent's group."""
+    k = body_i[i, Q_INDEX]
+    T = matmul(R_parent, row9(body_f, i, ROTATION))
+    x = add(x_parent, matvec(R_parent, row3(body_f, i, OFFSET)))
+    R = T
+    if kind == REVOLUTE:
+        s, c = sincos(load(q, k))
+        R = rotate_about_z(T, s, c)
+    elif kind == SCREW:
+        angle = load(q, k)
+        s, c = sincos(angle * body_f[i, RATE_ANGULAR])
+        R = rotate_about_z(T, s, c)
+        x = add(x, scale(column_z(T), angle * body_f[i, RATE_LINEAR]))
+    elif kind == SPHERICAL:
+        R = matmul(T, rotation_of_quaternion(load(q, k), load(q, k + 1), load(q, k + 2), load(q, k + 3)))
+    elif kind == FREE:
+        x = add(x, matvec(T, load3(q, k)))
+        R = matmul(T, rotation_of_quaternion(load(q, k + 3), load(q, k + 4), load(q, k + 5), load(q, k + 6)))
+    return R, x
+
+
+@inline
+def joint_motion(kind, body_i, body_f, i, rates, R, x):
+    """S times the joint's entries of `rates` (velocities or accelerations): (angular, linear at the group's origin)."""
+    k = body_i[i, V_INDEX]
+    w = zero3(rates)
+    v = zero3(rates)
+    if kind == REVOLUTE:
+        w = scale(column_z(R), load(rates, k))
+        v = cross(x, w)
+    elif kind == SCREW:
+        axis, rate = column_z(R), load(rates, k)
+        w = scale(axis, rate * body_f[i, RATE_ANGULAR])
+        v = add(cross(x, w), scale(axis, rate * body_f[i, RATE_LINEAR]))
+    elif kind == SPHERICAL:
+        w = matvec(R, load3(rates, k))
+        v = cross(x, w)
+    elif kind == FREE:
+        w = matvec(R, load3(rates, k + 3))
+        v = add(cross(x, w), matvec(R, load3(rates, k)))
+    return w, v
+
+
+@inline
+def joint_force(body_i, body_f, i, moment, force, R, x, tau):
+    """S^T times a force (moment about the group's origin): written to the joint's entries of `tau`."""
+    kind, k = body_i[i, KIND], body_i[i, V_INDEX]
+    n = sub(moment, cross(x, force))
+    if kind == REVOLUTE:
+        store(tau, k, dot(column_z(R), n))
+    elif kind == SCREW:
+        axis = column_z(R)
+        store(tau, k, dot(axis, n) * body_f[i, RATE_ANGULAR] + dot(axis, force) * body_f[i, RATE_LINEAR])
+    elif kind == SPHERICAL:
+        t = matTvec(R, n)
+        store(tau, k, t[0])
+        store(tau, k + 1, t[1])
+        store(tau, k + 2, t[2])
+    elif kind == FREE:
+        f, t = matTvec(R, force), matTvec(R, n)
+        store(tau, k, f[0])
+        store(tau, k + 1, f[1])
+        store(tau, k + 2, f[2])
+        store(tau, k + 3, t[0])
+        store(tau, k + 4, t[1])
+        store(tau, k + 5, t[2])
+
+
+@inline
+def joint_column(kind, rate_angular, rate_linear, d, R, x):
+    """Column d of S: (angular, linear at the group's origin)."""
+    z = x[0] * 0.0
+    if kind == REVOLUTE:
+        a = column_z(R)
+        return a, cross(x, a)
+    if kind == SCREW:
+        axis = column_z(R)
+        a = scale(axis, rate_angular)
+        return a, add(cross(x, a), scale(axis, rate_linear))
+    j = d if kind == SPHERICAL else d - 3
+    if j == 0 or j == -3:
+        c = (R[0], R[3], R[6])
+    elif j == 1 or j == -2:
+        c = (R[1], R[4], R[7])
+    else:
+        c = (R[2], R[5], R[8])
+    if j < 0:
+        return (z, z, z), c
+    return c, cross(x, c)
+
+
+@inline
+def velocity_product(w, v, w_joint, v_joint):
+    """v x v_joint: the acceleration that the motion of the joint's axes brings [Featherstone, eq. 5.14]."""
+    return cross(w, w_joint), add(cross(w, v_joint), cross(v, w_joint))
+
+
+@inline
+def weigh(body_f, i, R, x):
+    """Inertia about the group's origin (6), mass times centre of mass (3), and that centre."""
+    m = body_f[i, MASS]
+    c = add(x, matvec(R, row3(body_f, i, COM)))
+    h = scale(c, m)
+    I = rotate_symmetric(R, row6(body_f, i, INERTIA))
+    xx, yy, zz = h[0] * c[0], h[1] * c[1], h[2] * c[2]
+    about_origin = (I[0] + yy + zz, I[1] - h[0] * c[1], I[2] - h[0] * c[2],
+                    I[3] + xx + zz, I[4] - h[1] * c[2], I[5] + xx + yy)
+    return I, about_origin, h, c
+
+
+@inline
+def needed_force(m, I_com, c, w, v, alpha, a):
+    """Newton and Euler: moment about the group's origin and force that give the body the acceleration (alpha, a).
+
+    f = m (acceleration of the centre of mass),   n = I alpha + w x I w + c x f
+    """
+    v_com = add(v, cross(w, c))
+    a_com = add(add(a, cross(alpha, c)), cross(w, v_com))
+    f = scale(a_com, m)
+    n = add(add(symvec(I_com, alpha), cross(w, symvec(I_com, w))), cross(c, f))
+    return n, f
+
+
+@inline
+def is_anchor(body_i, i):
+    return body_i[i, ANCHOR] != 0

@@ -1,0 +1,47 @@
+"""What can go wrong, as exceptions for people: each message says which link, joint or state, and what to do."""
+
+
+class BunrakuError(Exception):
+    """Base class of every error bunraku raises on purpose."""
+
+
+class ModelError(BunrakuError, ValueError):
+    """A mechanism cannot be built as described."""
+
+
+class NamingError(ModelError, KeyError):
+    """A link or joint name is unknown or already taken."""
+
+    __str__ = Exception.__str__  # KeyError would show the message quoted
+
+
+class InertiaError(ModelError):
+    """A mass or inertia no real body can have."""
+
+
+class ShapeError(BunrakuError, ValueError):
+    """An array has the wrong shape or kind for this mechanism."""
+
+
+class StateError(BunrakuError, ArithmeticError):
+    """A state at which the equations have no finite answer.
+
+    `states` lists the failing states of a batch; `result` holds what was computed for the others.
+    """
+
+    def __init__(self, message, states=(), result=None):
+        super().__init__(message)
+        self.states = tuple(states)
+        self.result = result
+
+
+class SimulationError(BunrakuError, RuntimeError):
+    """A run had to stop. `trajectory` keeps everything computed up to then."""
+
+    def __init__(self, message, trajectory=None):
+        super().__init__(message)
+        self.trajectory = trajectory
+
+
+class MissingExtra(BunrakuError, ImportError):
+    """An optional library is needed; the message gives the pip command."""

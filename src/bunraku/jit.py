@@ -1,0 +1,148 @@
+"""Compilation: how Python kernels become machine code, where the result is kept, and what people see meanwhile.
+
+Two decorators are all there is:
+
+* `@inline` for functions that live inside kernels; they are compiled into whoever calls them;
+* `@entry(...)` for the functions Python calls. An entry has explicit signatures, so a mechanism or a structure
+  change never recompiles it and odd inputs are refused instead of compiled for. It is compiled or loaded on first
+  use, announced if it has to be compiled, and kept on disk.
+
+Numba's disk cache watches only the file of the entry, not the files of the helpers it calls. The cache directory
+therefore carries a hash of every file that kernels can come from: any edit of one starts a fresh cache.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import sys
+import threading
+import time
+from pathlib import Path
+
+import llvmlite.binding as llvm
+import numba
+from numba import njit
+
+# Everything fast-math allows except assuming that NaN and infinity never happen: kernels test for them.
+FASTMATH = {"contract", "nsz", "arcp", "reassoc"}
+OPTIONS = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
+JIT_OFF = bool(numba.config.DISABLE_JIT)
+KERNEL_FOLDERS = ("spatial", "plan", "dynamics", "integrate", "run")  # kernels live here, and only here
+KEPT_CACHES = 6  # caches of older versions of the package that stay on disk
+
+# Kernels never own an array, so they need no reference counts (which would cost a call for every array passed on).
+inline = njit(forceinline=True, _nrt=False, **OPTIONS)
+"""Decorator for functions used inside kernels: always inlined, never called from Python."""
+
+inner = njit(_nrt=False, **OPTIONS)
+"""Decorator for larger functions used inside kernels: compiled once, called."""
+
+allocating = njit(**OPTIONS)
+"""Decorator for functions of entries that make arrays."""
+
+_lock = threading.RLock()
+
+
+@functools.cache
+def package_hash() -> str:
+    """Hash of every source file that kernels can come from, of Numba's version and of the processor."""
+    here = Path(__file__).parent
+    digest = hashlib.blake2b(str(here).encode(), digest_size=10)
+    for path in sorted([Path(__file__), *(p for name in KERNEL_FOLDERS for p in (here / name).rglob("*.py"))]):
+        digest.update(str(path.relative_to(here)).encode())
+        digest.update(path.read_bytes())
+    digest.update(f"{numba.__version__} {llvm.get_host_cpu_name()} {sys.version_info[:2]}".encode())
+    return digest.hexdigest()
+
+
+@functools.cache
+def cache_directory() -> Path:
+    """Where compiled kernels of exactly this version of the package are kept."""
+    base = os.environ.get("NUMBA_CACHE_DIR")
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    root = Path(base) if base else home / "bunraku"
+    path = root / f"kernels-{package_hash()}"
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        others = sorted(root.glob("kernels-*"), key=lambda p: p.stat().st_mtime, reverse=True)
+        for old in others[KEPT_CACHES:]:
+            if old != path:
+                shutil.rmtree(old, ignore_errors=True)
+    except OSError:  # a read-only home: Numba falls back to its own places, or compiles every time
+        pass
+    return path
+
+
+class Entry:
+    """A function that Python calls and Numba compiles, for the given signatures only.
+
+    `entry.call(...)` is the compiled function: no Python code stands between. Before its first use it is a loader
+    that replaces itself.
+    """
+
+    def __init__(self, function, label, signatures):
+        self.function, self.label = function, label
+        self.signatures = signatures
+        self.call = function if JIT_OFF else self._first_call
+        functools.update_wrapper(self, function)
+
+    def load(self):
+        """Make sure that machine code is there: from the disk cache, or by compiling, which is announced."""
+        with _lock:
+            if self.call != self._first_call:
+                return self
+            previous = numba.config.CACHE_DIR
+            numba.config.CACHE_DIR = str(cache_directory())
+            try:
+                dispatcher = njit(cache=True, **OPTIONS)(self.function)
+            finally:
+                numba.config.CACHE_DIR = previous
+            marker = cache_directory() / f"{self.function.__module__}.{self.function.__name__}.done"
+            if marker.exists():
+                self._compile(dispatcher)
+            else:
+                with _announced(self.label):
+                    self._compile(dispatcher)
+                try:
+                    marker.touch()
+                except OSError:
+                    pass
+            dispatcher.disable_compile()
+            self.call = dispatcher
+        return self
+
+    def _compile(self, dispatcher):
+        signatures = self.signatures() if callable(self.signatures) else self.signatures
+        for signature in signatures:
+            dispatcher.compile(signature)
+
+    def _first_call(self, *args):
+        self.load()
+        return self.call(*args)
+
+
+def entry(label, signatures):
+    """Decorator for functions that Python calls; `signatures` is a list of Numba signatures or a function giving one."""
+    return lambda function: Entry(function, label, signatures)
+
+
+class _announced:
+    """Says on standard error what is being compiled and how long it took; one line each, quiet with BUNRAKU_QUIET=1."""
+
+    def __init__(self, label):
+        self.label = label
+        self.quiet = os.environ.get("BUNRAKU_QUIET", "") not in ("", "0")
+
+    def __enter__(self):
+        self.start = time.perf_counter()
+        if not self.quiet:
+            print(f"bunraku: compiling {self.label} (first use on this machine; kept on disk) ...",
+                  end="" if sys.stderr.isatty() else "\n", file=sys.stderr, flush=True)
+
+    def __exit__(self, kind, value, trace):
+        if not self.quiet and kind is None:
+            done = f" {time.perf_counter() - self.start:.1f} s"
+            print(done if sys.stderr.isatty() else f"bunraku: compiled {self.label} in{done}", file=sys.stderr, flush=True)

@@ -1,0 +1,267 @@
+"""Joints as people write them. A joint is a value: which way it moves, and what it does of its own.
+
+Every joint takes, per degree of freedom (one number for all, or one each):
+
+    armature         rotor inertia seen at the joint [kg m^2, kg]
+    damping          torque = -damping * v
+    stiffness, rest  torque = -stiffness * (q - rest); Spherical: on the rotation vector from the neutral pose
+    lower, upper     limits of q; Spherical: `upper` is the largest turn from the neutral pose
+    limit_stiffness  makes the limits act, as one-sided springs; without it they are information only
+    limit_damping    damping while beyond a limit
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from bunraku.errors import ModelError
+from bunraku.plan.elements import ORIGIN, Element, rotation_from_z
+from bunraku.plan.fields import FREE, REVOLUTE, SCREW, SPHERICAL
+
+PASSIVE = ("armature", "damping", "stiffness", "rest", "lower", "upper", "limit_stiffness", "limit_damping")
+"""Names of the passive parameters, in the order of the columns of `dof_f`."""
+
+DEFAULTS = {"armature": 0.0, "damping": 0.0, "stiffness": 0.0, "rest": 0.0, "lower": -np.inf, "upper": np.inf,
+            "limit_stiffness": 0.0, "limit_damping": 0.0}
+
+
+class Joint:
+    """Base of all joints."""
+
+    nq: ClassVar[int]
+    nv: ClassVar[int]
+    springs: ClassVar[bool] = True
+    default_actuated = True
+
+    def __init__(self, **passive):
+        self.passive = np.tile([DEFAULTS[name] for name in PASSIVE], (self.nv, 1))
+        for name, value in passive.items():
+            if name not in DEFAULTS:
+                raise ModelError(f"{type(self).__name__} has no parameter {name!r}; it takes {', '.join(PASSIVE)}")
+            if value is not None:
+                self._set(name, value)
+        self._check_passive()
+
+    def _set(self, name, value):
+        try:
+            self.passive[:, PASSIVE.index(name)] = np.asarray(value, float)
+        except (TypeError, ValueError):
+            raise ModelError(f"{type(self).__name__}: {name} must be one number or {self.nv} numbers, "
+                             f"not {value!r}") from None
+
+    def _check_passive(self):
+        values = dict(zip(PASSIVE, self.passive.T, strict=True))
+        for name in ("armature", "damping", "stiffness", "limit_stiffness", "limit_damping"):
+            if not np.all(np.isfinite(values[name])) or np.any(values[name] < 0):
+                raise ModelError(f"{type(self).__name__}: {name} must be finite and not negative, "
+                                 f"but is {values[name].tolist()}")
+        if not np.all(np.isfinite(values["rest"])):
+            raise ModelError(f"{type(self).__name__}: rest must be finite")
+        if np.any(np.isnan(values["lower"])) or np.any(values["lower"] > values["upper"]):
+            raise ModelError(f"{type(self).__name__}: lower limit {values['lower'].tolist()} lies above upper limit "
+                             f"{values['upper'].tolist()}")
+
+    def elements(self) -> list[Element]:
+        """The joint as a sequence of simple ones."""
+        raise NotImplementedError
+
+    def neutral(self) -> list[float]:
+        return [0.0] * self.nq
+
+    def _arguments(self) -> str:
+        return ""
+
+    def __repr__(self):
+        extra = []
+        for k, name in enumerate(PASSIVE):
+            column = self.passive[:, k]
+            if np.any(column != DEFAULTS[name]):
+                value = column.tolist() if len(set(column)) > 1 else float(column[0])
+                extra.append(f"{name}={value}")
+        return f"{type(self).__name__}({', '.join(filter(None, [self._arguments(), *extra]))})"
+
+
+def _axis(what: str, axis) -> np.ndarray:
+    try:
+        vector = np.array(axis, float)
+    except (TypeError, ValueError):
+        vector = np.empty(0)
+    if vector.shape != (3,) or not np.all(np.isfinite(vector)):
+        raise ModelError(f"{what}: the axis must be three finite numbers, not {axis!r}")
+    length = np.linalg.norm(vector)
+    if length < 1e-12:
+        raise ModelError(f"{what}: the axis must not be zero")
+    return vector / length
+
+
+def _number(what: str, value) -> float:
+    if not np.isscalar(value) or not np.isfinite(value):
+        raise ModelError(f"{what} must be a finite number, not {value!r}")
+    return float(value)
+
+
+def _show(vector) -> str:
+    return "(" + ", ".join(f"{x:g}" for x in vector) + ")"
+
+
+class _Screw(Joint):
+    """One degree of freedom along or about an axis through a point of the joint frame (the origin unless `at`)."""
+
+    nq = nv = 1
+    angular: float
+    linear: float
+
+    def __init__(self, axis, *, at=None, **passive):
+        super().__init__(**passive)
+        self.axis = _axis(type(self).__name__, axis)
+        self.at = ORIGIN if at is None else np.array(at, float)
+        if self.at.shape != (3,) or not np.all(np.isfinite(self.at)):
+            raise ModelError(f"{type(self).__name__}: `at` must be three finite numbers, not {at!r}")
+
+    def elements(self):
+        kind = REVOLUTE if (self.angular, self.linear) == (1.0, 0.0) else SCREW
+        return [Element(kind, self.axis, self.at, self.angular, self.linear, 1, 1)]
+
+    def _arguments(self):
+        return _show(self.axis) + ("" if not self.at.any() else f", at={_show(self.at)}")
+
+
+class Revolute(_Screw):
+    """A hinge: one angle about `axis`."""
+
+    angular, linear = 1.0, 0.0
+
+
+class Prismatic(_Screw):
+    """A slider: one length along `axis`."""
+
+    angular, linear = 0.0, 1.0
+
+
+class Helical(_Screw):
+    """A screw: one angle about `axis`, sliding `pitch` metres per radian."""
+
+    angular = 1.0
+
+    def __init__(self, axis, pitch, *, at=None, **passive):
+        super().__init__(axis, at=at, **passive)
+        self.linear = _number("Helical: the pitch", pitch)
+
+    def _arguments(self):
+        return f"{super()._arguments()}, pitch={self.linear:g}"
+
+
+class Cylindrical(Joint):
+    """A shaft in a sleeve: length along `axis`, angle about it."""
+
+    nq = nv = 2
+
+    def __init__(self, axis, **passive):
+        super().__init__(**passive)
+        self.axis = _axis("Cylindrical", axis)
+
+    def elements(self):
+        return [Element(SCREW, self.axis, ORIGIN, 0.0, 1.0, 1, 1), Element(REVOLUTE, self.axis, ORIGIN, 1.0, 0.0, 1, 1)]
+
+    def _arguments(self):
+        return _show(self.axis)
+
+
+class Planar(Joint):
+    """Sliding on a plane: x, y and the angle about `normal`.
+
+    For normal z, x and y are the parent's; for another normal they are turned with it the short way from z.
+    """
+
+    nq = nv = 3
+
+    def __init__(self, normal, **passive):
+        super().__init__(**passive)
+        self.normal = _axis("Planar", normal)
+
+    def elements(self):
+        turn = rotation_from_z(self.normal)
+        return [Element(SCREW, turn[:, 0], ORIGIN, 0.0, 1.0, 1, 1), Element(SCREW, turn[:, 1], ORIGIN, 0.0, 1.0, 1, 1),
+                Element(REVOLUTE, self.normal, ORIGIN, 1.0, 0.0, 1, 1)]
+
+    def _arguments(self):
+        return _show(self.normal)
+
+
+class Spherical(Joint):
+    """A ball: orientation as quaternion w x y z, angular velocity in child axes."""
+
+    nq, nv = 4, 3
+
+    def _check_passive(self):
+        super()._check_passive()
+        for name in ("stiffness", "upper", "limit_stiffness", "limit_damping"):
+            if len(set(self.passive[:, PASSIVE.index(name)])) > 1:
+                raise ModelError(f"Spherical: {name} must be one number; a ball is the same in all directions")
+        if np.any(self.passive[:, PASSIVE.index("rest")]) or np.any(self.passive[:, PASSIVE.index("upper")] < 0):
+            raise ModelError("Spherical: rest must be 0 (turn the joint frame instead) and upper not negative")
+        self.passive[:, PASSIVE.index("lower")] = -np.inf
+
+    def elements(self):
+        return [Element(SPHERICAL, np.array([0.0, 0.0, 1.0]), ORIGIN, 0.0, 0.0, 4, 3)]
+
+    def neutral(self):
+        return [1.0, 0.0, 0.0, 0.0]
+
+
+class Free(Joint):
+    """No connection: position in parent axes and quaternion; linear and angular velocity in child axes."""
+
+    nq, nv = 7, 6
+    default_actuated = False
+
+    def _check_passive(self):
+        super()._check_passive()
+        for name in ("stiffness", "limit_stiffness"):
+            if np.any(self.passive[:, PASSIVE.index(name)]):
+                raise ModelError(f"Free: has no {name}; use Mechanism.add_spring between two points")
+
+    def elements(self):
+        return [Element(FREE, np.array([0.0, 0.0, 1.0]), ORIGIN, 0.0, 0.0, 7, 6)]
+
+    def neutral(self):
+        return [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+
+
+class Compound(Joint):
+    """Several one-degree-of-freedom joints in a row, each in the frame the previous ones have moved.
+
+    Takes Revolute, Prismatic and Helical joints, each with its own axis, point (`at`) and passive parameters.
+    """
+
+    def __init__(self, *screws: _Screw):
+        if not screws:
+            raise ModelError("Compound needs at least one joint; for none use Fixed()")
+        for screw in screws:
+            if not isinstance(screw, _Screw):
+                raise ModelError(f"Compound takes Revolute, Prismatic and Helical joints, not {screw!r}")
+        self.screws = screws
+        self.nq = self.nv = len(screws)  # type: ignore[misc]
+        super().__init__()
+        self.passive = np.concatenate([screw.passive for screw in screws])
+
+    def elements(self):
+        return [element for screw in self.screws for element in screw.elements()]
+
+    def __repr__(self):
+        return f"Compound({', '.join(map(repr, self.screws))})"
+
+
+class Fixed(Joint):
+    """No freedom: the two links are one body."""
+
+    nq = nv = 0
+    default_actuated = False
+
+    def __init__(self):
+        super().__init__()
+
+    def elements(self):
+        return []

@@ -1,0 +1,347 @@
+"""The mechanism people write: links hung from each other by joints, springs between points, gravity.
+
+A mechanism is compiled to a `Plan` when first used and again after a change; nothing else is ever recompiled.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bunraku.errors import InertiaError, ModelError, NamingError
+from bunraku.mechanism.joints import Fixed, Joint
+from bunraku.plan import fields as f
+from bunraku.plan.build import Plan, build
+
+GROUND = "ground"
+
+
+@dataclass(eq=False)
+class Link:
+    """A rigid body and the joint that hangs it from its parent."""
+
+    name: str
+    parent: int            # index of the parent link, -1 for ground
+    joint: Joint
+    joint_name: str        # the link's name unless given
+    actuated: bool
+    position: np.ndarray   # joint frame in the parent's frame [m]
+    rotation: np.ndarray   # 3x3
+    mass: float            # [kg]
+    com: np.ndarray        # in the link frame [m]
+    inertia: np.ndarray    # 3x3 about com, link axes [kg m^2]
+
+
+@dataclass(eq=False)
+class Spring:
+    """A spring and damper between two points."""
+
+    name: str
+    link_a: int
+    link_b: int
+    position_a: np.ndarray
+    position_b: np.ndarray
+    stiffness: float
+    rest_length: float
+    damping: float
+
+
+class Mechanism:
+    """Links, joints and springs under gravity. "ground" is the fixed world; SI units, radians, z up."""
+
+    def __init__(self, gravity: Sequence[float] = (0.0, 0.0, -9.81), name: str = "mechanism"):
+        self.name = name
+        self.links: list[Link] = []
+        self.springs: list[Spring] = []
+        self._link_index: dict[str, int] = {}
+        self._joint_index: dict[str, int] = {}
+        self._spring_index: dict[str, int] = {}
+        self._first_q: list[int] = []
+        self._first_v: list[int] = []
+        self._plan: Plan | None = None
+        self._variants: dict = {}
+        self.nq = 0
+        self.nv = 0
+        self.gravity = gravity
+
+    # -- build -----------------------------------------------------------------------------------------------------
+
+    def add_link(self, name: str, parent: str = GROUND, joint: Joint | None = None, joint_name: str | None = None,
+                 actuated: bool | None = None, position=(0.0, 0.0, 0.0), rotation=None, mass: float = 0.0,
+                 com=(0.0, 0.0, 0.0), inertia=None) -> Link:
+        """Hang a new link from `parent` by `joint` (Fixed if none is given).
+
+        `position` and `rotation` (3x3) place the joint frame in the parent's frame; the link frame is the joint's
+        child frame, equal to it at the neutral position. `inertia` (3x3, or three principal moments) is about `com`
+        in link axes. `actuated` says whether closed-chain inverse dynamics may use the joint's torque; true except
+        for Free and Fixed joints.
+        """
+        what = f"link {name!r}"
+        _check_name(name, "link")
+        if name == GROUND or name in self._link_index:
+            raise NamingError(f"there is already a link {name!r}; give the new one another name")
+        joint = Fixed() if joint is None else joint
+        if not isinstance(joint, Joint):
+            raise ModelError(f"{what}: joint must be a joint such as bk.Revolute((0, 0, 1)), not {joint!r}")
+        joint_name = name if joint_name is None else joint_name
+        _check_name(joint_name, "joint")
+        if joint_name in self._joint_index:
+            raise NamingError(f"{what}: there is already a joint {joint_name!r}; give this one another joint_name")
+        mass, com, inertia = check_inertia(what, mass, com, inertia)
+        link = Link(name, self._find_link(parent, f"parent of {what}"), joint, joint_name,
+                    joint.default_actuated if actuated is None else bool(actuated),
+                    as_vector(f"{what}: position", position), as_rotation(f"{what}: rotation", rotation),
+                    mass, com, inertia)
+        self._link_index[name] = self._joint_index[joint_name] = len(self.links)
+        self.links.append(link)
+        self._first_q.append(self.nq)
+        self._first_v.append(self.nv)
+        self.nq += joint.nq
+        self.nv += joint.nv
+        self._changed()
+        return link
+
+    def add_spring(self, link_a: str, link_b: str, *, position_a=(0.0, 0.0, 0.0), position_b=(0.0, 0.0, 0.0),
+                   stiffness: float = 0.0, rest_length: float = 0.0, damping: float = 0.0,
+                   name: str | None = None) -> Spring:
+        """A spring and damper between a point of one link and a point of another (each in its link's frame)."""
+        name = f"spring{len(self.springs)}" if name is None else name
+        _check_name(name, "spring")
+        if name in self._spring_index:
+            raise NamingError(f"there is already a spring {name!r}; give the new one another name")
+        a = self._find_link(link_a, f"link_a of spring {name!r}")
+        b = self._find_link(link_b, f"link_b of spring {name!r}")
+        if a == b:
+            raise ModelError(f"spring {name!r} has both ends on {link_a!r}: it can do nothing")
+        numbers = {"stiffness": stiffness, "rest_length": rest_length, "damping": damping}
+        for key, value in numbers.items():
+            if not np.isscalar(value) or not np.isfinite(value) or value < 0:
+                raise ModelError(f"spring {name!r}: {key} must be a finite number, not negative, but is {value!r}")
+        spring = Spring(name, a, b, as_vector(f"spring {name!r}: position_a", position_a),
+                        as_vector(f"spring {name!r}: position_b", position_b), float(stiffness), float(rest_length),
+                        float(damping))
+        self._spring_index[name] = len(self.springs)
+        self.springs.append(spring)
+        self._changed()
+        return spring
+
+    @property
+    def gravity(self) -> np.ndarray:
+        return self._gravity.copy()
+
+    @gravity.setter
+    def gravity(self, value):
+        self._gravity = as_vector("gravity", value)
+        self._changed()
+
+    def copy(self) -> Mechanism:
+        """An independent copy; the same links and joints, which are never changed once made."""
+        twin = copy.copy(self)
+        for name in ("links", "springs", "_link_index", "_joint_index", "_spring_index", "_first_q", "_first_v"):
+            setattr(twin, name, copy.copy(getattr(self, name)))
+        twin._variants = dict(self._variants)
+        return twin
+
+    # -- ask -------------------------------------------------------------------------------------------------------
+
+    @property
+    def link_names(self) -> list[str]:
+        return [link.name for link in self.links]
+
+    @property
+    def joint_names(self) -> list[str]:
+        return [link.joint_name for link in self.links]
+
+    @property
+    def mass(self) -> float:
+        """Total mass of all links."""
+        return float(sum(link.mass for link in self.links))
+
+    def link(self, name: str) -> Link:
+        index = self._find_link(name, "link")
+        if index < 0:
+            raise NamingError("the ground is not a link that can be asked for")
+        return self.links[index]
+
+    def joint(self, name: str) -> Joint:
+        """The joint of this name, or the joint of the link of this name."""
+        return self.links[self._find_joint(name)].joint
+
+    def q_slice(self, name: str) -> slice:
+        """Where the joint's coordinates are in q; by joint name, else by link name."""
+        i = self._find_joint(name)
+        return slice(self._first_q[i], self._first_q[i] + self.links[i].joint.nq)
+
+    def v_slice(self, name: str) -> slice:
+        """Where the joint's velocities are in v, a and tau; by joint name, else by link name."""
+        i = self._find_joint(name)
+        return slice(self._first_v[i], self._first_v[i] + self.links[i].joint.nv)
+
+    def neutral(self) -> np.ndarray:
+        """The coordinates at which every joint frame coincides with its child frame."""
+        return np.array([x for link in self.links for x in link.joint.neutral()], float)
+
+    def integrate(self, q, dq) -> np.ndarray:
+        """Move from q by dq (velocity components times a time): along the group, quaternions stay unit."""
+        from bunraku.run.states import integrate
+
+        return integrate(self, q, dq)
+
+    def difference(self, q0, q1) -> np.ndarray:
+        """The dq that leads from q0 to q1: the inverse of `integrate`, the short way round."""
+        from bunraku.run.states import difference
+
+        return difference(self, q0, q1)
+
+    def energy(self, q, v):
+        """(kinetic, potential): gravity (zero at the world's origin), joint springs, limits and point springs."""
+        from bunraku.run.motion import energy
+
+        return energy(self, q, v)
+
+    def __repr__(self):
+        figures = f"{len(self.links)} links, {self.nv} degrees of freedom, {self.mass:.4g} kg"
+        lines = [f"{self.name}: {figures}"]
+        children: dict[int, list[int]] = {}
+        for i, link in enumerate(self.links):
+            children.setdefault(link.parent, []).append(i)
+        stack = [(i, 1) for i in reversed(children.get(-1, []))]
+        while stack and len(lines) < 40:
+            i, depth = stack.pop()
+            link = self.links[i]
+            named = "" if link.joint_name == link.name else f" {link.joint_name!r}"
+            lines.append(f"{'  ' * min(depth, 12)}{link.name}: {link.joint!r}{named}, {link.mass:.4g} kg")
+            stack += [(c, depth + 1) for c in reversed(children.get(i, []))]
+        if len(self.links) > len(lines) - 1:
+            lines.append(f"  ... and {len(self.links) - len(lines) + 1} more links")
+        return "\n".join(lines)
+
+    # -- machine ---------------------------------------------------------------------------------------------------
+
+    def plan(self, variant=None) -> Plan:
+        """The flat arrays. Variants: None, "bare" (no passive forces), "apart" (a body for every link)."""
+        if variant is None:
+            if self._plan is None:
+                self._plan = self._build()
+            return self._plan
+        if variant not in self._variants:
+            if variant == "bare":
+                self._variants[variant] = self.plan().without_passive()
+            elif variant == "apart":
+                self._variants[variant] = self._build(keep_fixed=True)
+            else:
+                raise ValueError(f"no plan variant {variant!r}")
+        return self._variants[variant]
+
+    def _build(self, keep_fixed=False) -> Plan:
+        plan = build(self.links, self.springs, self._gravity, keep_fixed)
+        if self.nv == 0:
+            raise ModelError(f"{self.name} has nothing to move: no joint has a degree of freedom")
+        self._refuse_massless_ends(plan)
+        return plan
+
+    def _refuse_massless_ends(self, plan):
+        """Every joint must move some mass: a massless end would accelerate without bound."""
+        n = plan.bodies
+        parent = plan.body_i[:n, f.PARENT].tolist()
+        mass = [bool(x) for x in plan.body_i[:n, f.MASSIVE]] + [True]
+        for i in range(n - 1, -1, -1):
+            if mass[i]:
+                mass[parent[i]] = True
+        if all(mass):
+            return
+        armature = plan.dof_f[:, f.ARMATURE] > 0
+        for i in range(n):
+            j, dof = plan.body_i[i, f.V_INDEX], plan.body_i[i, f.DOF]
+            if not mass[i] and not armature[j:j + dof].all():
+                link = self.links[plan.body_link[i]]
+                raise ModelError(f"joint {link.joint_name!r} moves no mass: link {link.name!r} and all beyond it are "
+                                 "massless. Give one of them mass, the joint an armature, or use a Fixed joint")
+
+    def _changed(self):
+        self._plan = None
+        self._variants = {}
+
+    def _find_link(self, name, what) -> int:
+        if name == GROUND:
+            return -1
+        try:
+            return self._link_index[name]
+        except (KeyError, TypeError):
+            raise NamingError(f"{what}: there is no link {name!r}{_hint(name, [GROUND, *self._link_index])}") from None
+
+    def _find_joint(self, name) -> int:
+        index = self._joint_index.get(name) if isinstance(name, str) else None
+        if index is None:
+            index = self._link_index.get(name) if isinstance(name, str) else None
+        if index is None:
+            raise NamingError(f"there is no joint or link {name!r}{_hint(name, [*self._joint_index])}")
+        return index
+
+
+def _hint(name, known) -> str:
+    close = difflib.get_close_matches(str(name), known, n=1)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; there are {', '.join(map(repr, known[:8]))}{' ...' if len(known) > 8 else ''}" if known else ""
+
+
+def _check_name(name, what):
+    if not isinstance(name, str) or not name:
+        raise NamingError(f"a {what} name must be text, not {name!r}")
+
+
+def as_vector(what, value) -> np.ndarray:
+    try:
+        vector = np.array(value, float)
+    except (TypeError, ValueError):
+        vector = np.empty(0)
+    if vector.shape != (3,) or not np.all(np.isfinite(vector)):
+        raise ModelError(f"{what} must be three finite numbers, not {value!r}")
+    return vector
+
+
+def as_rotation(what, value) -> np.ndarray:
+    if value is None:
+        return np.eye(3)
+    try:
+        matrix = np.array(value, float)
+    except (TypeError, ValueError):
+        matrix = np.empty(0)
+    if matrix.shape != (3, 3) or not np.all(np.isfinite(matrix)):
+        raise ModelError(f"{what} must be a 3x3 matrix of finite numbers, not {value!r}")
+    if np.abs(matrix @ matrix.T - np.eye(3)).max() > 1e-6 or np.linalg.det(matrix) < 0:
+        raise ModelError(f"{what} is not a rotation: its columns must be orthonormal and right-handed")
+    u, _, vt = np.linalg.svd(matrix)  # the nearest rotation: what was rounded becomes exact
+    return u @ vt
+
+
+def check_inertia(what, mass, com, inertia):
+    """Mass, centre of mass and inertia as arrays; an InertiaError if no real body has them."""
+    if not np.isscalar(mass) or not np.isfinite(mass) or mass < 0:
+        raise InertiaError(f"{what}: mass must be a finite number, not negative, but is {mass!r}")
+    com = as_vector(f"{what}: com", com)
+    tensor = np.zeros((3, 3)) if inertia is None else np.array(inertia, float)
+    if tensor.shape == (3,):
+        tensor = np.diag(tensor)
+    if tensor.shape != (3, 3) or not np.all(np.isfinite(tensor)):
+        raise InertiaError(f"{what}: inertia must be a 3x3 matrix (or 3 principal moments) of finite numbers, "
+                           f"not {inertia!r}")
+    size = np.abs(tensor).max()
+    if np.abs(tensor - tensor.T).max() > 1e-9 * size:
+        raise InertiaError(f"{what}: inertia is not symmetric:\n{tensor}")
+    tensor = 0.5 * (tensor + tensor.T)
+    if size > 0:
+        if mass == 0:
+            raise InertiaError(f"{what}: inertia without mass is not a body; give it a mass")
+        a, b, c = np.linalg.eigvalsh(tensor)
+        if a < -1e-9 * size:
+            raise InertiaError(f"{what}: inertia has a negative principal moment ({a:.3g} kg m^2)")
+        if a + b < c * (1 - 1e-6):
+            raise InertiaError(f"{what}: principal moments {a:.3g}, {b:.3g}, {c:.3g} kg m^2 violate the triangle "
+                               "inequality (no body has one larger than the sum of the others)")
+    return float(mass), com, tensor

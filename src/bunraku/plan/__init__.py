@@ -1,0 +1,1 @@
+"""The bridge between people and machine: a mechanism as flat arrays."""

@@ -1,0 +1,36 @@
+"""Simple joints that every joint is made of: one per body."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bunraku.plan.fields import FIXED
+
+ORIGIN = np.zeros(3)
+
+
+class Element(NamedTuple):
+    """One body's worth of a joint: kind, axis and a point on it (joint frame), turn and slide per unit of q."""
+
+    kind: int
+    axis: np.ndarray
+    point: np.ndarray
+    angular: float
+    linear: float
+    nq: int
+    nv: int
+
+
+FIXED_ELEMENT = Element(FIXED, np.array([0.0, 0.0, 1.0]), ORIGIN, 0.0, 0.0, 0, 0)
+
+
+def rotation_from_z(axis: Sequence[float] | np.ndarray) -> np.ndarray:
+    """The shortest rotation that takes z to the unit vector `axis`."""
+    x, y, z = (float(v) for v in axis)
+    if z < -0.9:  # nearly opposite: half a turn about x first, then the short way from -z
+        return rotation_from_z([-x, -y, -z]) * [1.0, -1.0, -1.0]
+    k = 1.0 / (1.0 + z)
+    return np.array([[1.0 - k * x * x, -k * x * y, x], [-k * x * y, 1.0 - k * y * y, y], [-x, -y, z]])

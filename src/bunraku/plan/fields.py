@@ -1,0 +1,117 @@
+"""The map of the machine layer: every flat array, what each field means, its unit, and who writes it.
+
+A mechanism becomes *bodies*: one per link and per degree of freedom of a compound, cylindrical or planar joint
+(the intermediate ones without mass), minus the links that a Fixed joint merges into their parent. Bodies are numbered
+depth first, so the first child of a body follows it directly and a kernel can hand results over in registers.
+Each body has its own *body frame*: the link frame, turned so that a 1-DOF joint's axis is z.
+
+All spatial quantities are in world axes about the origin of the body's *group*. A body flagged ANCHOR opens a
+group: the origin is then the position of its own frame. Inside a group nothing has to be transformed; groups are
+small (`GROUP_DEPTH` joints), so no digits are lost on long chains. [docs/algorithms.md]
+
+Plan arrays are constant and shared between threads. Work arrays belong to one call and are of the scalar in use:
+shape (size,) for one state, (size, W) for a lane of states.
+"""
+
+# -- joint kinds of bodies (column KIND) ---------------------------------------------------------------------------
+REVOLUTE = 0     # turn about z
+SCREW = 1        # turn by RATE_ANGULAR * q about z and slide by RATE_LINEAR * q along z (prismatic, helical)
+SPHERICAL = 2    # quaternion (w x y z); velocity: angular, child axes
+FREE = 3         # position (parent axes), quaternion; velocity: linear, angular, child axes
+FIXED = 4        # no freedom (only in plans that keep Fixed joints apart)
+
+# -- how forward dynamics eliminates the joint (column ELIMINATION) ------------------------------------------------
+COLUMNS = 0      # one degree of freedom after the other
+BALL = 1         # spherical joint without armature: three at once (always an ANCHOR)
+LOOSE = 2        # free joint without armature: six at once (always an ANCHOR)
+LOCKED = 3       # nothing to eliminate: acceleration given (in place of torque), or fixed
+
+# -- body_i (bodies + 1, BODY_I) int64: one row per body; the last row is the header -------------------------------
+PARENT = 0       # parent body, -1 for ground
+KIND = 1         # joint kind, above
+ELIMINATION = 2  # above
+Q_INDEX = 3      # first coordinate of the joint in q
+V_INDEX = 4      # first velocity of the joint in v
+DOF = 5          # number of velocities
+ANCHOR = 6       # 1: opens a group
+MASSIVE = 7      # 1: has mass or inertia
+RECORD = 8       # where in the work array of forward dynamics the body's record starts
+FROM = 9         #   the slot of its parent
+TO = 10          #   its own slot: the carry if its only child follows it
+ABOVE = 11       #   the slot its children leave their inertia in (the ground's, empty, if it has none)
+SHARES = 12      # 1: siblings leave theirs in the same slot, so it adds instead of overwriting
+PLAIN = 13       # cases worth code of their own: PLAIN_HINGE a massive body on a torque-driven revolute joint inside a
+                 # group, PLAIN_BALL one on a spherical joint
+RUNS = 14        # 1: PLAIN_HINGE, as is its parent, which is the body before it and has no other child
+BODY_I = 15
+PLAIN_HINGE, PLAIN_BALL = 1, 2
+
+# header row (body_i[bodies, ...])
+HEAD_SLOTS = 0       # number of slots
+HEAD_PASSIVE = 1     # 1: some joint has a spring, a damper or a limit
+HEAD_SPRINGS = 2     # number of point-to-point springs
+HEAD_WORK = 3        # size of the work array of forward dynamics
+HEAD_NQ = 4          # number of coordinates
+
+# -- body_f (bodies + 1, BODY_F) float64: one row per body; the last row is the ground -----------------------------
+ROTATION = 0     # 9, rotation of the joint frame in the parent's body frame
+OFFSET = 9       # 3, origin of the joint frame in the parent's body frame [m]
+INERTIA = 12     # 6, about the centre of mass, body axes [kg m^2]
+COM = 18         # 3, centre of mass in the body frame [m]
+MASS = 21        # 1, [kg]
+RATE_ANGULAR = 22  # 1, rad of turn per unit of q (SCREW)
+RATE_LINEAR = 23   # 1, metres of slide per unit of q (SCREW)
+BODY_F = 24
+GRAVITY = 0      # ground row only: 3, gravity in world axes [m/s^2]
+
+# -- dof_f (nv, DOF_F) float64: passive behaviour of each degree of freedom ------------------------------------------
+ARMATURE = 0         # rotor inertia added to the diagonal of the mass matrix [kg m^2 or kg]
+DAMPING = 1          # torque = -DAMPING v
+STIFFNESS = 2        # torque = -STIFFNESS (q - REST); spherical joints: on the rotation vector from the rest pose
+REST = 3             # rest value of q
+LOWER = 4            # limit [rad or m], -inf if none
+UPPER = 5            # limit, +inf if none; spherical joints: largest turn from the rest pose
+LIMIT_STIFFNESS = 6  # torque per unit beyond a limit; 0: the limit is information only
+LIMIT_DAMPING = 7    # torque per unit of velocity while beyond a limit
+DOF_F = 8
+
+# -- link_i (links, LINK_I), link_f (links, LINK_F): where the links people named are -------------------------------
+LINK_BODY = 0    # body that carries the link, -1 for ground
+LINK_I = 1
+LINK_ROTATION = 0  # 9, rotation of the link frame in the body frame
+LINK_OFFSET = 9    # 3, origin of the link frame in the body frame [m]
+LINK_F = 12
+
+# -- spring_i (springs, 2), spring_f (springs, SPRING_F): springs and dampers between two points ----------------------
+SPRING_A = 0     # first link, -1 for ground
+SPRING_B = 1     # second link
+POINT_A = 0      # 3, point in the first link's frame [m]
+POINT_B = 3      # 3
+SPRING_K = 6     # [N/m]
+SPRING_LENGTH = 7  # rest length [m]
+SPRING_D = 8     # [N s/m]
+SPRING_F = 9
+
+# -- work array of forward dynamics: slots, then records ---------------------------------------------------------------
+# Slots hand results from body to body: 0 the ground, 1 the carry (from a body to the one right behind it), then one
+# for each body with several children.
+SLOT_STATE = 0   # 24: rotation 9, position 3, velocity 6, acceleration 6       pass 1, down
+SLOT_INERTIA = 0   # 21: A 6, B 9, C 6 of the subtrees beyond                   pass 2, up
+SLOT_BIAS = 21   # 6, the force they need                                       pass 2, up
+SLOT_ACCELERATION = 0  # 6                                                      pass 3, down
+SLOT_SIZE = 27
+SLOT_CARRY = 27  # where slot 1 starts
+# Record of a body; pass 1 writes the first three and the joint part, pass 2 puts its results over the first three.
+REC_INERTIA = 0  # 6, of the body about the group origin             pass 1 -> 2
+REC_MOMENT = 6   # 3, mass times centre of mass                      pass 1 -> 2
+REC_FORCE = 9    # 6, force the body needs at zero joint acceleration  pass 1 -> 2
+REC_JOINT = 15   # COLUMNS: 6 per dof, axis (angular, linear); BALL, LOOSE: rotation 9   pass 1 -> 2, 3
+REC_U = 0        # COLUMNS: U 6, 1/D, u of the first dof             pass 2 -> 3
+REC_U_SIZE = 8   #          of further dofs, after the joint part and the origin
+REC_BALL_K = 0   # BALL: 3, angular acceleration at zero parent acceleration; then G 9   pass 2 -> 3
+REC_BALL_G = 3
+REC_LOOSE = 0    # LOOSE: 6, acceleration                            pass 2 -> 3
+# After the joint part of an ANCHOR: 3, position of its origin in the parent's group   pass 1 -> 2, 3
+
+GROUP_DEPTH = 12     # joints a group may be deep
+GROUP_REACH = 300.0  # a body farther from the group's origin than this many times its own size opens a group

@@ -1,0 +1,122 @@
+"""Forward dynamics of trees: one state, or a batch over lanes and threads."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+
+from bunraku.dynamics.aba import aba
+from bunraku.dynamics.forward import accelerate, scratch_sizes
+from bunraku.dynamics.passive import passive_torque
+from bunraku.errors import ShapeError
+from bunraku.jit import entry
+from bunraku.plan.fields import HEAD_NQ, HEAD_PASSIVE, HEAD_WORK
+from bunraku.run.pool import spread
+from bunraku.run.signatures import (
+    FAILED,
+    FINE,
+    LINKS,
+    PLAN,
+    SPRINGS,
+    WRONG_SHAPE,
+    flags,
+    floats,
+    int64,
+    lane_array,
+    table,
+)
+from bunraku.run.states import aligned, refuse
+from bunraku.spatial.lanes import WIDTH
+from bunraku.spatial.scalar import gather, scatter, store
+
+SMALLEST_SHARE = 256  # states worth a thread
+
+
+@entry("forward dynamics", [int64(*PLAN, floats, floats, floats, floats)])
+def forward_plain(body_i, body_f, dof_f, q, v, tau, a):
+    """One state, no external forces, no point springs: as few arguments as possible, since each costs time."""
+    nv = dof_f.shape[0]
+    if q.shape[0] != body_i[-1, HEAD_NQ] or v.shape[0] != nv or tau.shape[0] != nv:
+        return WRONG_SHAPE
+    acting, nothing = tau, np.empty(0)
+    if body_i[-1, HEAD_PASSIVE] != 0:
+        acting = np.empty(nv)
+        passive_torque(body_i, dof_f, q, v, tau, acting)
+    margin, residue = aba(body_i, body_f, dof_f, q, v, acting, nothing, a, np.empty(body_i[-1, HEAD_WORK]))
+    return FINE if margin > 0.0 and residue == 0.0 else FAILED
+
+
+@entry("forward dynamics with all forces", [int64(*PLAN, *LINKS, *SPRINGS, floats, floats, floats, floats, floats)])
+def forward_one(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, external, a):
+    size_work, size_total, size_wrench, size_states = scratch_sizes(body_i, dof_f, external.shape[0] > 0)
+    margin, residue = accelerate(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, external, a,
+                                 np.empty(size_work), np.empty(size_total), np.empty(size_wrench),
+                                 np.empty(size_states))
+    return FINE if margin > 0.0 and residue == 0.0 else FAILED
+
+
+@entry("forward dynamics of batches", [types.void(*PLAN, *LINKS, *SPRINGS, table, table, table, table, table, flags,
+                                                  int64, int64)])
+def forward_batch(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, external, a, bad, start, stop):
+    nq, nv = q.shape[1], v.shape[1]
+    pushed = external.shape[0] > 0
+    q_lanes, v_lanes, tau_lanes, a_lanes = lane_array(nq), lane_array(nv), lane_array(nv), lane_array(nv)
+    external_lanes = lane_array(external.shape[1] if pushed else 0)
+    size_work, size_total, size_wrench, size_states = scratch_sizes(body_i, dof_f, pushed)
+    work, total = lane_array(size_work), lane_array(size_total)
+    wrench, states = lane_array(size_wrench), lane_array(size_states)
+    judged = lane_array(2)
+    for k in range(nv):
+        for w in range(WIDTH):
+            tau_lanes[k, w] = 0.0
+    for first in range(start, stop, WIDTH):
+        gather(q, first, q_lanes)
+        gather(v, first, v_lanes)
+        if tau.shape[0] > 0:
+            gather(tau, first, tau_lanes)
+        if pushed:
+            gather(external, first, external_lanes)
+        margin, residue = accelerate(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q_lanes, v_lanes,
+                                     tau_lanes, external_lanes, a_lanes, work, total, wrench, states)
+        store(judged, 0, margin)
+        store(judged, 1, residue)
+        scatter(a_lanes, a, first)
+        for w in range(min(WIDTH, stop - first)):
+            bad[first + w] = 0 if judged[0, w] > 0.0 and judged[1, w] == 0.0 else 1
+
+
+def forward_dynamics(mechanism, plan, q, v, tau, external, workers):
+    """Accelerations of one state or of a batch; `external` is None or (links * 6) floats per state."""
+    nothing = tau is None
+    pieces = [("q", q, plan.nq), ("v", v, plan.nv), ("tau", plan.zero_tau if nothing else tau, plan.nv)]
+    if external is not None:
+        pieces.append(("external", external, 6 * plan.links))
+    batch, arrays = aligned(*pieces)
+    q, v, tau = arrays[:3]
+    if batch is None:
+        a = np.empty(plan.nv)
+        answer = forward_one.call(plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i,
+                                  plan.spring_f, q, v, tau, plan.nothing if external is None else arrays[3], a)
+        if answer != FINE:
+            refuse(mechanism, q, _named(v, tau, arrays))
+        return a
+    a, bad = np.empty((batch, plan.nv)), np.zeros(batch, np.uint8)
+    pushed = np.zeros((0, 6 * plan.links)) if external is None else arrays[3]
+    acting = tau[:0] if nothing else tau
+
+    def work(start, stop):
+        forward_batch.call(plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i,
+                           plan.spring_f, q, v, acting, pushed, a, bad, start, stop)
+
+    forward_batch.load()
+    spread(work, batch, WIDTH, workers, SMALLEST_SHARE)
+    if bad.any():
+        refuse(mechanism, q, _named(v, tau, arrays), bad, a)
+    return a
+
+
+def _named(v, tau, arrays):
+    inputs = {"v": v, "tau": tau}
+    if len(arrays) > 3 and not np.isfinite(arrays[3]).all():
+        raise ShapeError("external holds NaN or infinity")
+    return inputs

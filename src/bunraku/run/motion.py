@@ -1,0 +1,97 @@
+"""Kinematics, energy and Jacobians of trees: one state, or a batch over lanes and threads."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+
+from bunraku.dynamics.kinematics import STATE, TOTALS, jacobian, link_states, survey, totals
+from bunraku.dynamics.passive import body_wrenches, passive_energy
+from bunraku.jit import entry, inline
+from bunraku.run.pool import spread
+from bunraku.run.signatures import LINKS, PLAN, SPRINGS, floats, int64, lane_array, table
+from bunraku.run.states import aligned, refuse
+from bunraku.spatial.algebra import load3
+from bunraku.spatial.lanes import WIDTH
+from bunraku.spatial.scalar import gather, load, scatter, store
+
+SMALLEST_SHARE = 512
+
+
+@inline
+def observe(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, a, links, sums, states, wrench):
+    """States of all links, and sums over the mechanism with the potential energy of everything in place 10."""
+    survey(body_i, body_f, q, v, a, states)
+    link_states(link_i, link_f, states, links)
+    totals(body_i, body_f, states, sums)
+    stored = passive_energy(body_i, dof_f, q)
+    if spring_i.shape[0] > 0:
+        stored = stored + body_wrenches(link_i, link_f, spring_i, spring_f, states, wrench[:0], wrench)
+    store(sums, 10, load(sums, 10) + stored)
+
+
+@entry("kinematics", [types.void(*PLAN, *LINKS, *SPRINGS, floats, floats, floats, floats, floats, floats)])
+def observe_one(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, a, links, sums, states):
+    n = body_i.shape[0] - 1
+    observe(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, a, links, sums, states,
+            np.empty(6 * n if spring_i.shape[0] > 0 else 0))
+
+
+@entry("kinematics of batches", [types.void(*PLAN, *LINKS, *SPRINGS, table, table, table, table, table, int64, int64)])
+def observe_batch(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, a, links, sums, start, stop):
+    n, nq, nv = body_i.shape[0] - 1, q.shape[1], v.shape[1]
+    q_lanes, v_lanes, a_lanes = lane_array(nq), lane_array(nv), lane_array(nv)
+    link_lanes, sum_lanes = lane_array(links.shape[1]), lane_array(sums.shape[1])
+    states, wrench = lane_array(STATE * n), lane_array(6 * n if spring_i.shape[0] > 0 else 0)
+    for first in range(start, stop, WIDTH):
+        gather(q, first, q_lanes)
+        gather(v, first, v_lanes)
+        gather(a, first, a_lanes)
+        observe(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q_lanes, v_lanes, a_lanes, link_lanes,
+                sum_lanes, states, wrench)
+        scatter(link_lanes, links, first)
+        scatter(sum_lanes, sums, first)
+
+
+def observation(mechanism, q, v=None, a=None, workers=None):
+    """Link states (links, STATE) and sums (TOTALS), with a leading axis for a batch."""
+    plan = mechanism.plan()
+    zero = plan.zero_tau
+    batch, arrays = aligned(("q", q, plan.nq), ("v", zero if v is None else v, plan.nv),
+                            ("a", zero if a is None else a, plan.nv))
+    constants = (plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f)
+    if batch is None:
+        links, sums = np.empty(STATE * plan.links), np.empty(TOTALS)
+        observe_one.call(*constants, *arrays, links, sums, np.empty(STATE * plan.bodies))
+        if not np.isfinite(sums).all():
+            refuse(mechanism, arrays[0], {"v": arrays[1], "a": arrays[2]})
+        return links.reshape(plan.links, STATE), sums
+    links, sums = np.empty((batch, STATE * plan.links)), np.empty((batch, TOTALS))
+    observe_batch.load()
+    spread(lambda start, stop: observe_batch.call(*constants, *arrays, links, sums, start, stop), batch, WIDTH,
+           workers, SMALLEST_SHARE)
+    finite = np.isfinite(sums).all(axis=1)
+    links = links.reshape(batch, plan.links, STATE)
+    if not finite.all():
+        refuse(mechanism, arrays[0], {"v": arrays[1], "a": arrays[2]}, ~finite, links)
+    return links, sums
+
+
+def energy(mechanism, q, v):
+    """(kinetic, potential) of one state, or two arrays for a batch."""
+    _, sums = observation(mechanism, q, v)
+    return (float(sums[9]), float(sums[10])) if sums.ndim == 1 else (sums[:, 9].copy(), sums[:, 10].copy())
+
+
+@entry("Jacobians", [types.void(*PLAN, floats, floats, int64, floats)])
+def jacobian_one(body_i, body_f, dof_f, q, point, body, out):
+    states, zero = np.empty(STATE * (body_i.shape[0] - 1)), np.zeros(dof_f.shape[0])
+    survey(body_i, body_f, q, zero, zero, states)
+    jacobian(body_i, body_f, body, load3(point, 0), states, out)
+
+
+def point_jacobian(plan, q, point, body) -> np.ndarray:
+    """6 x nv (linear, angular) for a point of the world moving with a body; zero for the ground."""
+    out = np.zeros(6 * plan.nv)
+    jacobian_one.call(plan.body_i, plan.body_f, plan.dof_f, q, point, body, out)
+    return out.reshape(6, plan.nv)

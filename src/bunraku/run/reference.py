@@ -1,0 +1,53 @@
+"""Forward dynamics by the unit-vector method: states one by one, threads over states."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+
+from bunraku.dynamics.kinematics import STATE, survey
+from bunraku.dynamics.passive import body_wrenches, passive_torque
+from bunraku.dynamics.unit_vector import unit_vector
+from bunraku.jit import entry
+from bunraku.plan.fields import HEAD_SPRINGS
+from bunraku.run.pool import spread
+from bunraku.run.signatures import LINKS, PLAN, SPRINGS, flags, int64, table
+from bunraku.run.states import aligned, refuse
+
+
+@entry("the unit-vector method", [types.void(*PLAN, *LINKS, *SPRINGS, table, table, table, table, table, flags,
+                                             int64, int64)])
+def unit_vector_batch(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, external, a, bad,
+                      start, stop):
+    n, nv, pushed = body_i.shape[0] - 1, dof_f.shape[0], external.shape[0] > 0
+    wrench = np.empty(6 * n if pushed or body_i[n, HEAD_SPRINGS] > 0 else 0)
+    states, total, nothing = np.empty(STATE * n), np.empty(nv), np.empty(0)
+    for k in range(start, stop):
+        if wrench.shape[0] > 0:
+            survey(body_i, body_f, q[k], v[k], v[k], states)
+            body_wrenches(link_i, link_f, spring_i, spring_f, states, external[k] if pushed else nothing, wrench)
+        passive_torque(body_i, dof_f, q[k], v[k], tau[k], total)
+        bad[k] = 0 if unit_vector(body_i, body_f, dof_f, q[k], v[k], total, wrench, a[k]) else 1
+
+
+def forward_dynamics(mechanism, plan, q, v, tau, external, workers):
+    """Accelerations of one state or a batch, by the O(N^3) method."""
+    pieces = [("q", q, plan.nq), ("v", v, plan.nv), ("tau", plan.zero_tau if tau is None else tau, plan.nv)]
+    if external is not None:
+        pieces.append(("external", external, 6 * plan.links))
+    batch, arrays = aligned(*pieces)
+    single = batch is None
+    if single:
+        arrays = [array[None] for array in arrays]
+    q, v, tau = arrays[:3]
+    a, bad = np.empty_like(v), np.zeros(len(v), np.uint8)
+    pushed = np.zeros((0, 6 * plan.links)) if external is None else arrays[3]
+    unit_vector_batch.load()
+    spread(lambda start, stop: unit_vector_batch.call(
+        plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, q, v, tau,
+        pushed, a, bad, start, stop), len(v), 1, workers, 16)
+    if bad.any():
+        if single:
+            refuse(mechanism, q[0], {"v": v[0], "tau": tau[0]})
+        refuse(mechanism, q, {"v": v, "tau": tau}, bad, a)
+    return a[0] if single else a

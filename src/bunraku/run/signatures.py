@@ -1,0 +1,30 @@
+"""Types that entries are compiled for. One state: 1-D arrays; a batch: (B, n) arrays; nothing else."""
+
+import numpy as np
+from numba import types
+
+from bunraku.jit import allocating
+from bunraku.spatial.lanes import WIDTH
+
+int64 = types.int64
+float64 = types.float64
+floats = types.float64[::1]
+table = types.float64[:, ::1]
+integers = types.int64[:, ::1]
+flags = types.uint8[::1]
+
+PLAN = (integers, table, table)                             # body_i, body_f, dof_f
+LINKS = (integers, table)                                   # link_i, link_f
+SPRINGS = (integers, table)                                 # spring_i, spring_f
+
+# What entries answer
+FINE, WRONG_SHAPE, FAILED = 0, 1, 2
+
+
+@allocating
+def lane_array(rows):
+    """An uninitialised (rows, W) array that starts on a cache line."""
+    size = rows * WIDTH
+    memory = np.empty(size + 8)
+    skip = (-(memory.ctypes.data // 8)) % 8
+    return memory[skip:skip + size].reshape((rows, WIDTH))

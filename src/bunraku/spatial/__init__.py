@@ -1,0 +1,1 @@
+"""Six-dimensional algebra on tuples of scalars, where a scalar is one float or a SIMD lane of them."""

@@ -1,0 +1,313 @@
+"""The lane: W doubles in one SIMD register, as a scalar type of Numba.
+
+A kernel written for floats compiles for lanes unchanged: `+ - * /`, negation and the functions of `scalar.py` work
+on both. W follows the processor (8 with AVX-512, 4 with AVX, else 2). Lanes hold W states of one mechanism, or W
+chunks of one mechanism, and never meet Python: arrays of shape (n, W) hold them outside.
+"""
+
+import math
+import operator
+import os
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba import types
+from numba.core.imputils import lower_builtin
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, models, register_model
+
+from bunraku.jit import FASTMATH
+
+FLAGS = tuple(sorted(FASTMATH))
+
+
+def _width() -> int:
+    asked = os.environ.get("BUNRAKU_LANE_WIDTH")
+    if asked:
+        if asked not in ("2", "4", "8"):
+            raise ValueError(f"BUNRAKU_LANE_WIDTH is {asked!r}; it can be 2, 4 or 8")
+        return int(asked)
+    features = llvm.get_host_cpu_features()
+    return 8 if features.get("avx512f") else 4 if features.get("avx") else 2
+
+
+WIDTH = _width()
+DOUBLE = ir.DoubleType()
+INT32 = ir.IntType(32)
+VECTOR = ir.VectorType(DOUBLE, WIDTH)
+BITS = ir.VectorType(ir.IntType(64), WIDTH)
+
+
+class Lane(types.Type):
+    """Numba type of W doubles."""
+
+    def __init__(self):
+        super().__init__(name=f"f64x{WIDTH}")
+
+
+lane = Lane()
+
+
+@register_model(Lane)
+class _LaneModel(models.PrimitiveModel):
+    def __init__(self, manager, numba_type):
+        super().__init__(manager, numba_type, VECTOR)
+
+
+def constant(value):
+    return ir.Constant(VECTOR, [float(value)] * WIDTH)
+
+
+def splat(builder, value):
+    """A scalar in every place; a lane as it is."""
+    if isinstance(value.type, ir.VectorType):
+        return value
+    undefined = ir.Constant(VECTOR, ir.Undefined)
+    first = builder.insert_element(undefined, value, ir.Constant(INT32, 0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(INT32, WIDTH), [0] * WIDTH))
+
+
+def _is_lane_pair(args):
+    return (len(args) == 2 and any(isinstance(a, Lane) for a in args)
+            and all(isinstance(a, (Lane, types.Float)) for a in args))
+
+
+def _register_arithmetic(operation, instruction):
+    @infer_global(operation)
+    class _Typing(AbstractTemplate):
+        def generic(self, args, kws):
+            return signature(lane, *args) if _is_lane_pair(args) else None
+
+    def lower(context, builder, sig, args):
+        return getattr(builder, instruction)(splat(builder, args[0]), splat(builder, args[1]), flags=FLAGS)
+
+    for pair in ((Lane, Lane), (Lane, types.Float), (types.Float, Lane)):
+        lower_builtin(operation, *pair)(lower)
+
+
+for _operation, _instruction in ((operator.add, "fadd"), (operator.sub, "fsub"),
+                                 (operator.mul, "fmul"), (operator.truediv, "fdiv")):
+    _register_arithmetic(_operation, _instruction)
+
+
+@infer_global(operator.neg)
+class _NegTyping(AbstractTemplate):
+    def generic(self, args, kws):
+        return signature(lane, lane) if isinstance(args[0], Lane) else None
+
+
+@lower_builtin(operator.neg, Lane)
+def _neg(context, builder, sig, args):
+    return builder.fneg(args[0])
+
+
+# -- memory ------------------------------------------------------------------------------------------------------
+
+def _pointer(context, builder, array_type, array, index):
+    """Address of element `index` of the flattened C-contiguous array, as a pointer to a vector."""
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [index]), VECTOR.as_pointer())
+
+
+@intrinsic
+def lane_load(typingctx, array, row):
+    """Row `row` of a C-contiguous (n, W) array."""
+    def generate(context, builder, sig, args):
+        index = builder.mul(args[1], ir.Constant(args[1].type, WIDTH))
+        load = builder.load(_pointer(context, builder, sig.args[0], args[0], index))
+        load.align = 8
+        return load
+    return lane(array, types.intp), generate
+
+
+@intrinsic
+def lane_store(typingctx, array, row, value):
+    """Write a lane (or a float in every place) to row `row` of a C-contiguous (n, W) array."""
+    def generate(context, builder, sig, args):
+        index = builder.mul(args[1], ir.Constant(args[1].type, WIDTH))
+        store = builder.store(splat(builder, args[2]), _pointer(context, builder, sig.args[0], args[0], index))
+        store.align = 8
+        return context.get_dummy_value()
+    return types.void(array, types.intp, value), generate
+
+
+@intrinsic
+def float_load(typingctx, array, i):
+    """Element i of a 1-D array, 0 <= i: plain indexing would first ask whether i is negative."""
+    def generate(context, builder, sig, args):
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        return builder.load(builder.gep(data, [args[1]]))
+    return types.float64(array, types.intp), generate
+
+
+@intrinsic
+def float_store(typingctx, array, i, value):
+    """Write element i of a 1-D array, 0 <= i."""
+    def generate(context, builder, sig, args):
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        builder.store(args[2], builder.gep(data, [args[1]]))
+        return context.get_dummy_value()
+    return types.void(array, types.intp, types.float64), generate
+
+
+@intrinsic
+def lane_splat(typingctx, value):
+    """A lane with the float in every place."""
+    return lane(types.float64), lambda context, builder, sig, args: splat(builder, args[0])
+
+
+@intrinsic
+def lane_transpose(typingctx, source, source_start, source_stride, target, target_start, target_stride):
+    """Copy a W x W block, transposed: target[c, r] = source[r, c], both given by flat start and row stride.
+
+    W loads, log2(W) stages of shuffles, W stores: the way between (B, n) arrays of states and (n, W) lanes.
+    """
+    def generate(context, builder, sig, args):
+        source, start, stride, target, target_start, target_stride = args
+        index_type = start.type
+
+        def address(array_type, array, first, row_stride, row):
+            offset = builder.add(first, builder.mul(row_stride, ir.Constant(index_type, row)))
+            return _pointer(context, builder, array_type, array, offset)
+
+        rows = []
+        for row in range(WIDTH):
+            load = builder.load(address(sig.args[0], source, start, stride, row))
+            load.align = 8
+            rows.append(load)
+        span = 1
+        while span < WIDTH:  # exchange blocks of size span between rows r and r + span
+            low, high = [], []
+            for i in range(WIDTH):
+                low.append(i if not i & span else WIDTH + i - span)
+                high.append(i + span if not i & span else WIDTH + i)
+            mask = ir.VectorType(INT32, WIDTH)
+            swapped = list(rows)
+            for row in range(WIDTH):
+                if not row & span:
+                    a, b = rows[row], rows[row + span]
+                    swapped[row] = builder.shuffle_vector(a, b, ir.Constant(mask, low))
+                    swapped[row + span] = builder.shuffle_vector(a, b, ir.Constant(mask, high))
+            rows = swapped
+            span *= 2
+        for row in range(WIDTH):
+            store = builder.store(rows[row], address(sig.args[3], target, target_start, target_stride, row))
+            store.align = 8
+        return context.get_dummy_value()
+    i = types.intp
+    return types.void(source, i, i, target, i, i), generate
+
+
+# -- functions ---------------------------------------------------------------------------------------------------
+
+def _vector_intrinsic(builder, name, arguments=1):
+    name = f"llvm.{name}.v{WIDTH}f64"
+    known = builder.module.globals.get(name)
+    return known or ir.Function(builder.module, ir.FunctionType(VECTOR, [VECTOR] * arguments), name)
+
+
+@intrinsic
+def lane_sqrt(typingctx, x):
+    return lane(lane), lambda context, builder, sig, args: builder.call(_vector_intrinsic(builder, "sqrt"), [args[0]])
+
+
+@intrinsic
+def lane_minimum(typingctx, a, b):
+    def generate(context, builder, sig, args):
+        return builder.call(_vector_intrinsic(builder, "minnum", 2), [splat(builder, x) for x in args])
+    return lane(a, b), generate
+
+
+@intrinsic
+def lane_maximum(typingctx, a, b):
+    def generate(context, builder, sig, args):
+        return builder.call(_vector_intrinsic(builder, "maxnum", 2), [splat(builder, x) for x in args])
+    return lane(a, b), generate
+
+
+@intrinsic
+def lane_where_positive(typingctx, x, a, b):
+    """a where x > 0, else b."""
+    def generate(context, builder, sig, args):
+        condition = builder.fcmp_ordered(">", splat(builder, args[0]), constant(0.0))
+        return builder.select(condition, splat(builder, args[1]), splat(builder, args[2]))
+    return lane(x, a, b), generate
+
+
+@intrinsic
+def lane_get(typingctx, x, place):
+    return types.float64(lane, types.intp), (
+        lambda context, builder, sig, args: builder.extract_element(args[0], builder.trunc(args[1], INT32)))
+
+
+@intrinsic
+def lane_set(typingctx, x, place, value):
+    return lane(lane, types.intp, types.float64), (
+        lambda context, builder, sig, args: builder.insert_element(args[0], args[2], builder.trunc(args[1], INT32)))
+
+
+# Cody-Waite reduction of the argument by pi/2 in three parts and minimax polynomials on [-pi/4, pi/4]
+# (coefficients of the Cephes library); absolute error below 2e-16 for |x| < 1e5.
+_HALF_PI = (1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21)
+_SINE = (1.58962301576546568060e-10, -2.50507477628578072866e-8, 2.75573136213857245213e-6,
+         -1.98412698295895385996e-4, 8.33333333332211858878e-3, -1.66666666666666307295e-1)
+_COSINE = (-1.13585365213876817300e-11, 2.08757008419747316778e-9, -2.75573141792967388112e-7,
+           2.48015872888517045348e-5, -1.38888888888730564116e-3, 4.16666666666665929218e-2)
+
+
+def _sincos(builder, x, constant, round_to_integer, integers):
+    """Instructions for sine and cosine of a double or a vector of them."""
+    fused = {"flags": ("contract",)}
+
+    def times(a, b):
+        return builder.fmul(a, b, **fused)
+
+    def plus(a, b):
+        return builder.fadd(a, b, **fused)
+
+    quarter = builder.call(round_to_integer, [builder.fmul(x, constant(2 / math.pi))])
+    r = x
+    for part in _HALF_PI:
+        r = builder.fsub(r, times(quarter, constant(part)), **fused)
+    z = times(r, r)
+
+    def polynomial(coefficients):
+        value = constant(coefficients[0])
+        for c in coefficients[1:]:
+            value = plus(times(value, z), constant(c))
+        return value
+
+    sine = plus(r, times(times(r, z), polynomial(_SINE)))
+    cosine = plus(plus(constant(1.0), times(constant(-0.5), z)), times(times(z, z), polynomial(_COSINE)))
+    k = builder.fptosi(quarter, integers(0).type)
+    odd = builder.icmp_signed("!=", builder.and_(k, integers(1)), integers(0))
+    s, c = builder.select(odd, cosine, sine), builder.select(odd, sine, cosine)
+    flip_s = builder.icmp_signed("!=", builder.and_(k, integers(2)), integers(0))
+    flip_c = builder.icmp_signed("!=", builder.and_(builder.add(k, integers(1)), integers(2)), integers(0))
+    return [builder.select(flip_s, builder.fneg(s), s), builder.select(flip_c, builder.fneg(c), c)]
+
+
+@intrinsic
+def lane_sincos(typingctx, x):
+    result = types.UniTuple(lane, 2)
+
+    def generate(context, builder, sig, args):
+        pair = _sincos(builder, args[0], constant, _vector_intrinsic(builder, "rint"),
+                       lambda value: ir.Constant(BITS, [value] * WIDTH))
+        return context.make_tuple(builder, result, pair)
+    return result(lane), generate
+
+
+@intrinsic
+def float_sincos(typingctx, x):
+    """The same for one double, without a call; for |x| < 1e5."""
+    result = types.UniTuple(types.float64, 2)
+
+    def generate(context, builder, sig, args):
+        name = "llvm.rint.f64"
+        known = builder.module.globals.get(name)
+        rint = known or ir.Function(builder.module, ir.FunctionType(DOUBLE, [DOUBLE]), name)
+        pair = _sincos(builder, args[0], lambda value: ir.Constant(DOUBLE, float(value)), rint,
+                       lambda value: ir.Constant(ir.IntType(64), value))
+        return context.make_tuple(builder, result, pair)
+    return result(types.float64), generate

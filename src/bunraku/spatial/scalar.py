@@ -1,0 +1,209 @@
+"""Functions every scalar has: floats from 1-D arrays, lanes from (n, W) arrays, chosen by the array's dimensions.
+
+Each function below has a Python body, used when the JIT is off (rows of 2-D arrays are then the lanes), and an
+overload for compiled code.
+"""
+
+import math
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from bunraku.jit import inline
+from bunraku.spatial.lanes import (
+    WIDTH,
+    Lane,
+    float_load,
+    float_sincos,
+    float_store,
+    lane_get,
+    lane_load,
+    lane_maximum,
+    lane_minimum,
+    lane_set,
+    lane_sincos,
+    lane_splat,
+    lane_sqrt,
+    lane_store,
+    lane_transpose,
+    lane_where_positive,
+)
+
+ALWAYS = {"inline": "always"}
+
+
+def load(array, i):
+    """Scalar i of an array of scalars."""
+    return array[i] if array.ndim == 1 else array[i].copy()
+
+
+@overload(load, **ALWAYS)
+def _load(array, i):
+    if array.ndim == 1:
+        return lambda array, i: float_load(array, i)
+    return lambda array, i: lane_load(array, i)
+
+
+def store(array, i, value):
+    """Write scalar i of an array of scalars."""
+    array[i] = value
+
+
+@overload(store, **ALWAYS)
+def _store(array, i, value):
+    if array.ndim == 1:
+        return lambda array, i, value: float_store(array, i, value)
+    return lambda array, i, value: lane_store(array, i, value)
+
+
+def constant(array, value):
+    """The number as a scalar of the kind the array holds."""
+    return value if array.ndim == 1 else np.full(array.shape[1], value)
+
+
+@overload(constant, **ALWAYS)
+def _constant(array, value):
+    if array.ndim == 1:
+        return lambda array, value: value
+    return lambda array, value: lane_splat(value)
+
+
+def sincos(x):
+    """Sine and cosine."""
+    return np.sin(x), np.cos(x)
+
+
+@inline
+def _float_sincos(x):
+    if abs(x) < 1e5:
+        return float_sincos(x)
+    return math.sin(x), math.cos(x)
+
+
+@overload(sincos, **ALWAYS)
+def _sincos(x):
+    if isinstance(x, Lane):
+        return lambda x: lane_sincos(x)
+    return lambda x: _float_sincos(x)
+
+
+def sqrt(x):
+    return np.sqrt(x)
+
+
+@overload(sqrt, **ALWAYS)
+def _sqrt(x):
+    if isinstance(x, Lane):
+        return lambda x: lane_sqrt(x)
+    return lambda x: math.sqrt(x)
+
+
+@inline
+def _smaller(a, b):
+    return a if a < b else b
+
+
+@inline
+def _larger(a, b):
+    return a if a > b else b
+
+
+@inline
+def _if_positive(x, a, b):
+    return a if x > 0.0 else b
+
+
+def minimum(a, b):
+    return np.fmin(a, b)
+
+
+@overload(minimum, **ALWAYS)
+def _minimum(a, b):
+    if isinstance(a, Lane) or isinstance(b, Lane):
+        return lambda a, b: lane_minimum(a, b)
+    return lambda a, b: _smaller(a, b)
+
+
+def maximum(a, b):
+    return np.fmax(a, b)
+
+
+@overload(maximum, **ALWAYS)
+def _maximum(a, b):
+    if isinstance(a, Lane) or isinstance(b, Lane):
+        return lambda a, b: lane_maximum(a, b)
+    return lambda a, b: _larger(a, b)
+
+
+def where_positive(x, a, b):
+    """a where x > 0, else b."""
+    return np.where(x > 0, a, b) if isinstance(x, np.ndarray) else (a if x > 0 else b)
+
+
+@overload(where_positive, **ALWAYS)
+def _where_positive(x, a, b):
+    if isinstance(x, Lane):
+        return lambda x, a, b: lane_where_positive(x, a, b)
+    return lambda x, a, b: _if_positive(x, a, b)
+
+
+def atan2(y, x):
+    return np.arctan2(y, x)
+
+
+@inline
+def _lane_atan2(y, x):
+    result = y
+    for place in range(WIDTH):
+        result = lane_set(result, place, math.atan2(lane_get(y, place), lane_get(x, place)))
+    return result
+
+
+@overload(atan2, **ALWAYS)
+def _atan2(y, x):
+    if isinstance(y, Lane):
+        return lambda y, x: _lane_atan2(y, x)
+    return lambda y, x: math.atan2(y, x)
+
+
+def _transpose_block(source, row, column, target, target_row, target_column):
+    block = source[row:row + WIDTH, column:column + WIDTH].T
+    target[target_row:target_row + WIDTH, target_column:target_column + WIDTH] = block
+
+
+@overload(_transpose_block, **ALWAYS)
+def _transpose_block_compiled(source, row, column, target, target_row, target_column):
+    if not isinstance(source, types.Array):
+        return None
+    return lambda source, row, column, target, target_row, target_column: lane_transpose(
+        source, row * source.shape[1] + column, source.shape[1],
+        target, target_row * target.shape[1] + target_column, target.shape[1])
+
+
+@inline
+def gather(states, first, lanes):
+    """lanes[i, w] = states[first + w, i]; states beyond the last are filled with the last."""
+    count, n = states.shape
+    column = 0
+    if first + WIDTH <= count:
+        while column + WIDTH <= n:
+            _transpose_block(states, first, column, lanes, column, 0)
+            column += WIDTH
+    for i in range(column, n):
+        for w in range(WIDTH):
+            lanes[i, w] = states[min(first + w, count - 1), i]
+
+
+@inline
+def scatter(lanes, states, first):
+    """states[first + w, i] = lanes[i, w] for the states that exist."""
+    count, n = states.shape
+    column = 0
+    if first + WIDTH <= count:
+        while column + WIDTH <= n:
+            _transpose_block(lanes, column, 0, states, first, column)
+            column += WIDTH
+    for i in range(column, n):
+        for w in range(min(WIDTH, count - first)):
+            states[first + w, i] = lanes[i, w]
