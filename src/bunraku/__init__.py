@@ -31,5 +31,12 @@ from bunraku.mechanism import (
     Revolute,
     Spherical,
 )
+from bunraku.simulation import Simulation, Trajectory, actuation, load_trajectory
 
 __version__ = "0.1.0"
+__all__ = [
+    "BunrakuError", "Compound", "Cylindrical", "Fixed", "Free", "Helical", "InertiaError", "Mechanism", "MissingExtra",
+    "ModelError", "NamingError", "Planar", "Prismatic", "Revolute", "ShapeError", "Simulation", "SimulationError",
+    "Spherical", "StateError", "Trajectory", "actuation", "dynamics", "forward_dynamics", "inverse_dynamics",
+    "joint_forces", "kinematics", "load_trajectory", "mass_matrix", "poses",
+]

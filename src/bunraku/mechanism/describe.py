@@ -1,0 +1,73 @@
+"""A mechanism as plain data (for files) and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bunraku.errors import ModelError
+from bunraku.mechanism import joints
+from bunraku.mechanism.mechanism import GROUND, Mechanism
+
+FORMAT = 1
+
+
+def describe(mechanism: Mechanism) -> dict[str, Any]:
+    """Everything needed to build the mechanism again, as numbers, text, lists and dictionaries."""
+    names = [*mechanism.link_names, GROUND]
+    return {
+        "format": FORMAT,
+        "name": mechanism.name,
+        "gravity": mechanism.gravity.tolist(),
+        "links": [{
+            "name": link.name, "parent": names[link.parent], "joint": _describe_joint(link.joint),
+            "joint_name": link.joint_name, "actuated": link.actuated, "position": link.position.tolist(),
+            "rotation": link.rotation.tolist(), "mass": link.mass, "com": link.com.tolist(),
+            "inertia": link.inertia.tolist(),
+        } for link in mechanism.links],
+        "springs": [{
+            "name": spring.name, "link_a": names[spring.link_a], "link_b": names[spring.link_b],
+            "position_a": spring.position_a.tolist(), "position_b": spring.position_b.tolist(),
+            "stiffness": spring.stiffness, "rest_length": spring.rest_length, "damping": spring.damping,
+        } for spring in mechanism.springs],
+    }
+
+
+def rebuild(data: dict[str, Any]) -> Mechanism:
+    """The mechanism that `describe` described."""
+    if data.get("format") != FORMAT:
+        raise ModelError(f"mechanism data of format {data.get('format')!r}; this version reads format {FORMAT}")
+    mechanism = Mechanism(gravity=data["gravity"], name=data["name"])
+    for link in data["links"]:
+        mechanism.add_link(**{**link, "joint": _rebuild_joint(link["joint"])})
+    for spring in data["springs"]:
+        mechanism.add_spring(spring.pop("link_a"), spring.pop("link_b"), **spring)
+    return mechanism
+
+
+def _describe_joint(joint) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": type(joint).__name__}
+    if isinstance(joint, joints.Compound):
+        return {**data, "screws": [_describe_joint(screw) for screw in joint.screws]}
+    for name in ("axis", "normal", "at"):
+        if hasattr(joint, name):
+            data[name] = getattr(joint, name).tolist()
+    if isinstance(joint, joints.Helical):
+        data["pitch"] = joint.linear
+    for k, name in enumerate(joints.PASSIVE):
+        column = joint.passive[:, k]
+        if np.any(column != joints.DEFAULTS[name]):
+            data[name] = [str(x) if np.isinf(x) else x for x in column.tolist()]  # JSON has no infinity
+    return data
+
+
+def _rebuild_joint(data):
+    data = dict(data)
+    kind = getattr(joints, data.pop("type"))
+    if kind is joints.Compound:
+        return kind(*[_rebuild_joint(screw) for screw in data["screws"]])
+    for name in joints.PASSIVE:
+        if name in data:
+            data[name] = [float(x) for x in data[name]]
+    return kind(**data)

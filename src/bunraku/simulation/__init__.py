@@ -1,0 +1,6 @@
+"""Motion over time: simulations and what they record."""
+
+from bunraku.simulation.simulation import Simulation, Statistics, actuation
+from bunraku.simulation.trajectory import Segment, Trajectory, load_trajectory
+
+__all__ = ["Segment", "Simulation", "Statistics", "Trajectory", "actuation", "load_trajectory"]

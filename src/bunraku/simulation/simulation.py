@@ -1,0 +1,207 @@
+"""The simulation shell: a mechanism, a state, a solver, and everything recorded on the way."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from bunraku.errors import ModelError, ShapeError, SimulationError
+from bunraku.mechanism import Mechanism
+from bunraku.run import rollout
+from bunraku.run.actuation import Actuation, PlainActuation
+from bunraku.run.states import as_floats, explain
+from bunraku.simulation.trajectory import Event, Segment, Trajectory
+
+SOLVERS = {"rkf": rollout.rollout_rkf, "symplectic_euler": rollout.rollout_symplectic_euler}
+BODY_STEPS_PER_CALL = 50_000  # compiled code runs this long (bodies times steps) before Python has its turn
+
+
+def actuation(function) -> Actuation:
+    """Decorator: compile a function (t, q, v, params, tau) that writes tau, to be called inside the loop."""
+    return Actuation(function)
+
+
+@dataclass
+class Statistics:
+    """What a simulation has done so far."""
+
+    steps: int = 0
+    rejected: int = 0
+    evaluations: int = 0      # of the right-hand side
+    loop_error: float = 0.0   # how far loops are from closed [m, rad]; a tree has none
+    wall_time: float = 0.0    # [s]
+
+
+class Simulation:
+    """A mechanism in motion. Works on its own copy of the mechanism.
+
+    q, v        start; neutral and at rest by default
+    solver      "rkf" (adaptive, order 5) or "symplectic_euler" (fixed `step`, order 1)
+    actuation   a function (t, q, v) -> tau, or one decorated with @bk.actuation
+    params      float array given to a compiled actuation; may be changed while running
+    progress    a bar on the terminal: True, False, or None to decide by what the output is
+    """
+
+    def __init__(self, mechanism: Mechanism, q=None, v=None, solver: str = "rkf", rtol: float = 1e-6,
+                 atol: float = 1e-8, actuation=None, params=None, *, step: float | None = None,
+                 max_step: float = math.inf, min_step: float = 0.0, progress: bool | None = None):
+        if solver not in SOLVERS:
+            raise ModelError(f"solver {solver!r} is not one of {', '.join(SOLVERS)}")
+        for name, value in {"rtol": rtol, "atol": atol, "max_step": max_step}.items():
+            if not value > 0:
+                raise ShapeError(f"{name} must be positive, not {value!r}")
+        if step is not None and not (step > 0 and math.isfinite(step)):
+            raise ShapeError(f"step must be a positive time in seconds, not {step!r}")
+        if solver == "symplectic_euler" and step is None:
+            raise ShapeError("symplectic_euler has a fixed step: give it, as in step=0.002")
+        self.mechanism = mechanism.copy()
+        self.solver, self.progress = solver, progress
+        self.stats = Statistics()
+        plan = self.mechanism.plan()
+        start = self.mechanism.neutral() if q is None else as_floats("q", q, plan.nq)
+        speed = plan.zero_tau if v is None else as_floats("v", v, plan.nv)
+        if start.ndim != 1 or speed.ndim != 1:
+            raise ShapeError("a simulation starts from one state, not from a batch")
+        if not (np.isfinite(start).all() and np.isfinite(speed).all()):
+            raise SimulationError(f"cannot start: {explain(self.mechanism, start, {'v': speed})}")
+        start = self.mechanism.integrate(start, plan.zero_tau)  # unit quaternions
+        self._y = np.concatenate([start, speed])
+        self._clock = np.zeros(rollout.CLOCK)
+        self._clock[[rollout.STEP, rollout.RTOL, rollout.ATOL]] = step or 0.0, rtol, atol
+        self._clock[[rollout.MIN_STEP, rollout.MAX_STEP]] = min_step, max_step
+        self.params = np.zeros(0) if params is None else _as_params(params)
+        self._actuation = _as_actuation(actuation, plan.nv)
+        self._chunks: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(1), self._y[None].copy())]
+        self._events: list[Event] = []
+
+    # -- ask -------------------------------------------------------------------------------------------------------
+
+    @property
+    def t(self) -> float:
+        return float(self._clock[rollout.TIME])
+
+    @property
+    def q(self) -> np.ndarray:
+        return self._y[:self.mechanism.nq].copy()
+
+    @property
+    def v(self) -> np.ndarray:
+        return self._y[self.mechanism.nq:].copy()
+
+    @property
+    def trajectory(self) -> Trajectory:
+        """Everything recorded so far."""
+        if len(self._chunks) > 1:
+            self._chunks = [(np.concatenate([t for t, _ in self._chunks]), np.concatenate([y for _, y in self._chunks]))]
+        t, y = self._chunks[0]
+        nq = self.mechanism.nq
+        return Trajectory([Segment(self.mechanism, t, y[:, :nq], y[:, nq:])], list(self._events))
+
+    # -- move ------------------------------------------------------------------------------------------------------
+
+    def run(self, until: float) -> Trajectory:
+        """Simulate to the time `until` and return the whole trajectory so far.
+
+        If something fails, or Ctrl-C is pressed, what was computed stays in `trajectory` and in t, q, v; a
+        SimulationError carries it too.
+        """
+        if not math.isfinite(until) or until < self.t:
+            raise ShapeError(f"until must be a time from {self.t:g} s on, not {until!r}")
+        plan = self.mechanism.plan()
+        entry = SOLVERS[self.solver].load()
+        rows = max(1, min(512, BODY_STEPS_PER_CALL // plan.bodies))
+        address = self._actuation.address if self._actuation else 0
+        constants = (plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f)
+        self._clock[rollout.UNTIL] = until
+        with _Bar(self.progress, self.t, until) as bar:
+            status = rollout.RECORD_FULL
+            while status == rollout.RECORD_FULL:
+                tally, t, y = np.zeros(rollout.TALLY, np.int64), np.empty(rows), np.empty((rows, len(self._y)))
+                tick = time.perf_counter()
+                try:
+                    status = entry.call(*constants, address, self.params, self._y, self._clock, tally, t, y)
+                finally:
+                    self._keep(tally, t, y, time.perf_counter() - tick)
+                bar.show(self.t)
+        if status != rollout.REACHED:
+            self._fail(status)
+        return self.trajectory
+
+    def _keep(self, tally, t, y, seconds):
+        n = int(tally[rollout.RECORDED])
+        if n:
+            self._chunks.append((t[:n].copy(), y[:n].copy()))
+        self.stats.steps += int(tally[rollout.STEPS])
+        self.stats.rejected += int(tally[rollout.REJECTED])
+        self.stats.evaluations += int(tally[rollout.EVALUATIONS])
+        self.stats.wall_time += seconds
+
+    def _fail(self, status):
+        trajectory, where = self.trajectory, f"at t = {self.t:.6g} s"
+        if status == rollout.ACTUATION_FAILED:
+            cause = self._actuation.raised()
+            self._events.append(Event(self.t, "the actuation failed"))
+            if isinstance(cause, (KeyboardInterrupt, SystemExit)):
+                raise cause
+            raise SimulationError(f"the actuation failed {where}" + (f": {cause}" if cause else ""),
+                                  trajectory) from cause
+        if status == rollout.STEP_TOO_SMALL:
+            raise SimulationError(f"the step became too small {where} (last tried {self._clock[rollout.STEP]:.3g} s): "
+                                  "something very stiff or discontinuous; loosen rtol and atol or soften it", trajectory)
+        inputs = {"v": self.v}
+        if self._actuation:  # at the moment of failure, or a moment later if it is still fine
+            for t in (self.t, self.t + 2.0 * self._clock[rollout.STEP]):
+                inputs[f"tau (from the actuation at t = {t:.6g} s)"] = self._actuation.torque(t, self.q, self.v, self.params)
+        reason = explain(self.mechanism, self.q, inputs)
+        raise SimulationError(f"the motion cannot go on {where}: {reason}", trajectory)
+
+    def __repr__(self):
+        return f"Simulation of {self.mechanism.name} at t = {self.t:g} s, solver {self.solver}, {self.stats.steps} steps"
+
+
+def _as_params(params) -> np.ndarray:
+    if isinstance(params, np.ndarray) and params.dtype == float and params.ndim == 1 and params.flags.c_contiguous:
+        return params  # shared, so that changes are seen while running
+    array = np.array(params, float)
+    if array.ndim != 1:
+        raise ShapeError(f"params must be a 1-D array of numbers, not of shape {array.shape}")
+    return array
+
+
+def _as_actuation(function, nv):
+    if function is None or isinstance(function, Actuation):
+        return function
+    if not callable(function):
+        raise ModelError(f"actuation must be a function (t, q, v) -> tau or made by @bk.actuation, not {function!r}")
+    return PlainActuation(function, nv)
+
+
+class _Bar:
+    """A progress bar over simulated time; nothing if the output is not a terminal or tqdm is not installed."""
+
+    def __init__(self, wanted, start, until):
+        self.bar = None
+        if wanted is False or (wanted is None and not sys.stderr.isatty()) or until <= start:
+            return
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            return
+        self.bar = tqdm(total=round(until - start, 9), unit="s", desc="simulating", leave=False, delay=0.5,
+                        bar_format="{desc} {bar} {n:.2f}/{total:.2f} s [{elapsed}<{remaining}]")
+        self.start = start
+
+    def show(self, t):
+        if self.bar is not None:
+            self.bar.update(t - self.start - self.bar.n)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.bar is not None:
+            self.bar.close()
