@@ -13,6 +13,7 @@ therefore carries a hash of every file that kernels can come from: any edit of o
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -104,19 +105,16 @@ class Entry:
             if marker.exists():
                 self._compile(dispatcher)
             else:
-                with _announced(self.label):
+                with _Announced(self.label):
                     self._compile(dispatcher)
-                try:
+                with contextlib.suppress(OSError):
                     marker.touch()
-                except OSError:
-                    pass
             dispatcher.disable_compile()
             self.call = dispatcher
         return self
 
     def _compile(self, dispatcher):
-        signatures = self.signatures() if callable(self.signatures) else self.signatures
-        for signature in signatures:
+        for signature in self.signatures:
             dispatcher.compile(signature)
 
     def _first_call(self, *args):
@@ -125,12 +123,12 @@ class Entry:
 
 
 def entry(label, signatures):
-    """Decorator for functions that Python calls; `signatures` is a list of Numba signatures or a function giving one."""
+    """Decorator for functions that Python calls, compiled for a list of Numba signatures."""
     return lambda function: Entry(function, label, signatures)
 
 
-class _announced:
-    """Says on standard error what is being compiled and how long it took; one line each, quiet with BUNRAKU_QUIET=1."""
+class _Announced:
+    """Says on standard error what is being compiled and how long it took; quiet with BUNRAKU_QUIET=1."""
 
     def __init__(self, label):
         self.label = label
@@ -145,4 +143,5 @@ class _announced:
     def __exit__(self, kind, value, trace):
         if not self.quiet and kind is None:
             done = f" {time.perf_counter() - self.start:.1f} s"
-            print(done if sys.stderr.isatty() else f"bunraku: compiled {self.label} in{done}", file=sys.stderr, flush=True)
+            line = done if sys.stderr.isatty() else f"bunraku: compiled {self.label} in{done}"
+            print(line, file=sys.stderr, flush=True)

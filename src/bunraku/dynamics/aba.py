@@ -149,7 +149,8 @@ def aba(body_i, body_f, dof_f, q, v, tau, wrench, acceleration, work):
             hand_over(i + 1, body_i, work)
         elif body_i[i, PLAIN] == PLAIN_BALL:
             A, B, C, p_w, p_v = subtree(i, body_i, body_f, work)
-            margin = minimum(margin, eliminate_ball(A, B, C, p_w, p_v, tau, body_i[i, V_INDEX], work, body_i[i, RECORD]))
+            pivot = eliminate_ball(A, B, C, p_w, p_v, tau, body_i[i, V_INDEX], work, body_i[i, RECORD])
+            margin = minimum(margin, pivot)
             hand_over(i, body_i, work)
             i -= 1
         else:

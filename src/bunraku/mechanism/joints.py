@@ -97,9 +97,13 @@ def _axis(what: str, axis) -> np.ndarray:
 
 
 def _number(what: str, value) -> float:
-    if not np.isscalar(value) or not np.isfinite(value):
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not np.isfinite(number):
         raise ModelError(f"{what} must be a finite number, not {value!r}")
-    return float(value)
+    return number
 
 
 def _show(vector) -> str:
@@ -116,7 +120,10 @@ class _Screw(Joint):
     def __init__(self, axis, *, at=None, **passive):
         super().__init__(**passive)
         self.axis = _axis(type(self).__name__, axis)
-        self.at = ORIGIN if at is None else np.array(at, float)
+        try:
+            self.at = ORIGIN if at is None else np.array(at, float)
+        except (TypeError, ValueError):
+            self.at = np.empty(0)
         if self.at.shape != (3,) or not np.all(np.isfinite(self.at)):
             raise ModelError(f"{type(self).__name__}: `at` must be three finite numbers, not {at!r}")
 

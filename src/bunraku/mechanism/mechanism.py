@@ -117,13 +117,10 @@ class Mechanism:
         b = self._find_link(link_b, f"link_b of spring {name!r}")
         if a == b:
             raise ModelError(f"spring {name!r} has both ends on {link_a!r}: it can do nothing")
-        numbers = {"stiffness": stiffness, "rest_length": rest_length, "damping": damping}
-        for key, value in numbers.items():
-            if not np.isscalar(value) or not np.isfinite(value) or value < 0:
-                raise ModelError(f"spring {name!r}: {key} must be a finite number, not negative, but is {value!r}")
-        spring = Spring(name, a, b, as_vector(f"spring {name!r}: position_a", position_a),
-                        as_vector(f"spring {name!r}: position_b", position_b), float(stiffness), float(rest_length),
-                        float(damping))
+        what = f"spring {name!r}"
+        spring = Spring(name, a, b, as_vector(f"{what}: position_a", position_a),
+                        as_vector(f"{what}: position_b", position_b), as_size(f"{what}: stiffness", stiffness),
+                        as_size(f"{what}: rest_length", rest_length), as_size(f"{what}: damping", damping))
         self._spring_index[name] = len(self.springs)
         self.springs.append(spring)
         self._changed()
@@ -305,6 +302,17 @@ def as_vector(what, value) -> np.ndarray:
     return vector
 
 
+def as_size(what, value, error=ModelError) -> float:
+    """A finite number that is not negative."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not (np.isfinite(number) and number >= 0):
+        raise error(f"{what} must be a finite number, not negative, but is {value!r}")
+    return number
+
+
 def as_rotation(what, value) -> np.ndarray:
     if value is None:
         return np.eye(3)
@@ -322,10 +330,12 @@ def as_rotation(what, value) -> np.ndarray:
 
 def check_inertia(what, mass, com, inertia):
     """Mass, centre of mass and inertia as arrays; an InertiaError if no real body has them."""
-    if not np.isscalar(mass) or not np.isfinite(mass) or mass < 0:
-        raise InertiaError(f"{what}: mass must be a finite number, not negative, but is {mass!r}")
+    mass = as_size(f"{what}: mass", mass, InertiaError)
     com = as_vector(f"{what}: com", com)
-    tensor = np.zeros((3, 3)) if inertia is None else np.array(inertia, float)
+    try:
+        tensor = np.zeros((3, 3)) if inertia is None else np.array(inertia, float)
+    except (TypeError, ValueError):
+        tensor = np.empty(0)
     if tensor.shape == (3,):
         tensor = np.diag(tensor)
     if tensor.shape != (3, 3) or not np.all(np.isfinite(tensor)):
@@ -344,4 +354,4 @@ def check_inertia(what, mass, com, inertia):
         if a + b < c * (1 - 1e-6):
             raise InertiaError(f"{what}: principal moments {a:.3g}, {b:.3g}, {c:.3g} kg m^2 violate the triangle "
                                "inequality (no body has one larger than the sum of the others)")
-    return float(mass), com, tensor
+    return mass, com, tensor

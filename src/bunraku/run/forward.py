@@ -27,7 +27,7 @@ from bunraku.run.signatures import (
 )
 from bunraku.run.states import aligned, refuse
 from bunraku.spatial.lanes import WIDTH
-from bunraku.spatial.scalar import gather, scatter, store
+from bunraku.spatial.scalar import gather, prefetch, scatter, store
 
 SMALLEST_SHARE = 256  # states worth a thread
 
@@ -76,6 +76,9 @@ def forward_batch(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, 
             gather(tau, first, tau_lanes)
         if pushed:
             gather(external, first, external_lanes)
+        prefetch(q, first + WIDTH)
+        prefetch(v, first + WIDTH)
+        prefetch(tau, first + WIDTH)
         margin, residue = accelerate(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q_lanes, v_lanes,
                                      tau_lanes, external_lanes, a_lanes, work, total, wrench, states)
         store(judged, 0, margin)

@@ -125,7 +125,7 @@ def rollout_rkf(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, addre
        [int64(*PLAN, *LINKS, *SPRINGS, int64, floats, floats, floats, counts, floats, table)])
 def rollout_symplectic_euler(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, address, params, y, clock,
                              tally, record_t, record_y):
-    """v <- v + h a(q, v), then q moves by h v along its group: one evaluation a step, first order, no drift in energy."""
+    """v <- v + h a(q, v), then q moves by h v along its group: one evaluation a step, order 1, energy bounded."""
     size_work, size_total, size_wrench, size_states = scratch_sizes(body_i, dof_f, False)
     nv = dof_f.shape[0]
     nq = y.shape[0] - nv

@@ -96,7 +96,8 @@ class Simulation:
     def trajectory(self) -> Trajectory:
         """Everything recorded so far."""
         if len(self._chunks) > 1:
-            self._chunks = [(np.concatenate([t for t, _ in self._chunks]), np.concatenate([y for _, y in self._chunks]))]
+            times, states = zip(*self._chunks, strict=True)
+            self._chunks = [(np.concatenate(times), np.concatenate(states))]
         t, y = self._chunks[0]
         nq = self.mechanism.nq
         return Trajectory([Segment(self.mechanism, t, y[:, :nq], y[:, nq:])], list(self._events))
@@ -151,16 +152,18 @@ class Simulation:
                                   trajectory) from cause
         if status == rollout.STEP_TOO_SMALL:
             raise SimulationError(f"the step became too small {where} (last tried {self._clock[rollout.STEP]:.3g} s): "
-                                  "something very stiff or discontinuous; loosen rtol and atol or soften it", trajectory)
+                                  "something very stiff or discontinuous; loosen rtol and atol or soften it",
+                                  trajectory)
         inputs = {"v": self.v}
         if self._actuation:  # at the moment of failure, or a moment later if it is still fine
             for t in (self.t, self.t + 2.0 * self._clock[rollout.STEP]):
-                inputs[f"tau (from the actuation at t = {t:.6g} s)"] = self._actuation.torque(t, self.q, self.v, self.params)
+                torque = self._actuation.torque(t, self.q, self.v, self.params)
+                inputs[f"tau (from the actuation at t = {t:.6g} s)"] = torque
         reason = explain(self.mechanism, self.q, inputs)
         raise SimulationError(f"the motion cannot go on {where}: {reason}", trajectory)
 
     def __repr__(self):
-        return f"Simulation of {self.mechanism.name} at t = {self.t:g} s, solver {self.solver}, {self.stats.steps} steps"
+        return f"Simulation of {self.mechanism.name} at {self.t:g} s: solver {self.solver}, {self.stats.steps} steps"
 
 
 def _as_params(params) -> np.ndarray:

@@ -114,9 +114,9 @@ def column_z(R):
 @inline
 def factor3(S):
     """S = L D L^T: (l10, l20, l21, 1/d0, 1/d1, 1/d2), and how far the smallest d is from noise."""
-    r0 = 1.0 / S[0]
     minor = S[0] * S[3] - S[1] * S[1]
-    r1 = S[0] / minor  # 1/d1, without waiting for 1/d0
+    both = 1.0 / (S[0] * minor)  # one division for 1/d0 and 1/d1
+    r0, r1 = minor * both, S[0] * S[0] * both
     l10, l20 = S[1] * r0, S[2] * r0
     e = S[4] - S[2] * l10
     l21 = e * r1

@@ -15,6 +15,7 @@ from bunraku.spatial.lanes import (
     WIDTH,
     Lane,
     float_load,
+    float_prefetch,
     float_sincos,
     float_store,
     lane_get,
@@ -179,6 +180,23 @@ def _transpose_block_compiled(source, row, column, target, target_row, target_co
     return lambda source, row, column, target, target_row, target_column: lane_transpose(
         source, row * source.shape[1] + column, source.shape[1],
         target, target_row * target.shape[1] + target_column, target.shape[1])
+
+
+def _prefetch(states, i):
+    pass
+
+
+@overload(_prefetch, **ALWAYS)
+def _prefetch_compiled(states, i):
+    return lambda states, i: float_prefetch(states, i)
+
+
+@inline
+def prefetch(states, first):
+    """Ask for the memory of the W states from `first` on, to be there when `gather` comes."""
+    n = states.shape[1]
+    for k in range(first * n, (first + WIDTH) * n, 8):
+        _prefetch(states, k)
 
 
 @inline
