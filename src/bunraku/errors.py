@@ -43,5 +43,13 @@ class SimulationError(BunrakuError, RuntimeError):
         self.trajectory = trajectory
 
 
+class LoadError(ModelError):
+    """A model file cannot be read or represented; the message names file and element."""
+
+
+class LoadWarning(UserWarning):
+    """Something in a model file is odd or was left out; the message names file and element."""
+
+
 class MissingExtra(BunrakuError, ImportError):
     """An optional library is needed; the message gives the pip command."""

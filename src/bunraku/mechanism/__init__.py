@@ -12,7 +12,7 @@ from bunraku.mechanism.joints import (
     Revolute,
     Spherical,
 )
-from bunraku.mechanism.mechanism import Link, Mechanism, Spring
+from bunraku.mechanism.mechanism import Link, Mechanism, Spring, Visual
 
 __all__ = ["Compound", "Cylindrical", "Fixed", "Free", "Helical", "Joint", "Link", "Mechanism", "Planar", "Prismatic",
-           "Revolute", "Spherical", "Spring"]
+           "Revolute", "Spherical", "Spring", "Visual"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from bunraku.errors import ModelError
 from bunraku.mechanism import joints
-from bunraku.mechanism.mechanism import GROUND, Mechanism
+from bunraku.mechanism.mechanism import GROUND, Mechanism, Visual
 
 FORMAT = 1
 
@@ -24,7 +24,7 @@ def describe(mechanism: Mechanism) -> dict[str, Any]:
             "name": link.name, "parent": names[link.parent], "joint": _describe_joint(link.joint),
             "joint_name": link.joint_name, "actuated": link.actuated, "position": link.position.tolist(),
             "rotation": link.rotation.tolist(), "mass": link.mass, "com": link.com.tolist(),
-            "inertia": link.inertia.tolist(),
+            "inertia": link.inertia.tolist(), "visuals": [_describe_visual(v) for v in link.visuals],
         } for link in mechanism.links],
         "springs": [{
             "name": spring.name, "link_a": names[spring.link_a], "link_b": names[spring.link_b],
@@ -40,10 +40,17 @@ def rebuild(data: dict[str, Any]) -> Mechanism:
         raise ModelError(f"mechanism data of format {data.get('format')!r}; this version reads format {FORMAT}")
     mechanism = Mechanism(gravity=data["gravity"], name=data["name"])
     for link in data["links"]:
-        mechanism.add_link(**{**link, "joint": _rebuild_joint(link["joint"])})
+        visuals = [Visual(**{**v, "position": np.array(v["position"]), "rotation": np.array(v["rotation"])})
+                   for v in link["visuals"]]
+        mechanism.add_link(**{**link, "joint": _rebuild_joint(link["joint"]), "visuals": visuals})
     for spring in data["springs"]:
         mechanism.add_spring(spring.pop("link_a"), spring.pop("link_b"), **spring)
     return mechanism
+
+
+def _describe_visual(visual: Visual) -> dict[str, Any]:
+    return {"shape": visual.shape, "size": list(visual.size), "position": visual.position.tolist(),
+            "rotation": visual.rotation.tolist(), "colour": list(visual.colour), "mesh": visual.mesh}
 
 
 def _describe_joint(joint) -> dict[str, Any]:

@@ -34,6 +34,20 @@ class Link:
     mass: float            # [kg]
     com: np.ndarray        # in the link frame [m]
     inertia: np.ndarray    # 3x3 about com, link axes [kg m^2]
+    visuals: tuple[Visual, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Visual:
+    """A shape to draw, fixed to a link."""
+
+    shape: str             # "box", "sphere", "cylinder", "capsule", "ellipsoid" or "mesh"
+    size: tuple[float, ...]  # box: sides; sphere: radius; cylinder, capsule: radius, length along z;
+                             # ellipsoid: semi-axes; mesh: scale per axis
+    position: np.ndarray   # in the link frame [m]
+    rotation: np.ndarray   # 3x3
+    colour: tuple[float, float, float, float] = (0.7, 0.7, 0.7, 1.0)
+    mesh: str | None = None  # file of a mesh
 
 
 @dataclass(eq=False)
@@ -72,7 +86,7 @@ class Mechanism:
 
     def add_link(self, name: str, parent: str = GROUND, joint: Joint | None = None, joint_name: str | None = None,
                  actuated: bool | None = None, position=(0.0, 0.0, 0.0), rotation=None, mass: float = 0.0,
-                 com=(0.0, 0.0, 0.0), inertia=None) -> Link:
+                 com=(0.0, 0.0, 0.0), inertia=None, visuals: Sequence[Visual] = ()) -> Link:
         """Hang a new link from `parent` by `joint` (Fixed if none is given).
 
         `position` and `rotation` (3x3) place the joint frame in the parent's frame; the link frame is the joint's
@@ -95,7 +109,7 @@ class Mechanism:
         link = Link(name, self._find_link(parent, f"parent of {what}"), joint, joint_name,
                     joint.default_actuated if actuated is None else bool(actuated),
                     as_vector(f"{what}: position", position), as_rotation(f"{what}: rotation", rotation),
-                    mass, com, inertia)
+                    mass, com, inertia, tuple(visuals))
         self._link_index[name] = self._joint_index[joint_name] = len(self.links)
         self.links.append(link)
         self._first_q.append(self.nq)

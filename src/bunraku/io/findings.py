@@ -1,0 +1,32 @@
+"""What a reader finds odd in a model file: warnings with file and element, or errors if asked to be strict."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bunraku.errors import LoadError, LoadWarning
+
+
+@dataclass
+class Findings:
+    """Collects oddities of one file; `report` warns about all of them, or raises if `strict`."""
+
+    path: Path
+    strict: bool
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, element: str, text: str) -> None:
+        """Something odd or left out. `element` says where: "joint 'elbow'", "link 'hand', line 12"."""
+        self.notes.append(f"{self.path.name}: {element}: {text}")
+
+    def refuse(self, element: str, text: str) -> LoadError:
+        """The error to raise for what cannot be represented."""
+        return LoadError(f"{self.path}: {element}: {text}")
+
+    def report(self, stacklevel: int = 3) -> None:
+        if self.strict and self.notes:
+            raise LoadError(f"{self.path} is not clean (strict=True):\n  " + "\n  ".join(self.notes))
+        for text in self.notes:
+            warnings.warn(text, LoadWarning, stacklevel=stacklevel)
