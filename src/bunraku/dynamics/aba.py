@@ -5,7 +5,7 @@ each one from tip to root so that its subtree looks like one articulated inertia
 enter the first part only, which leaves nothing but S, I and p in the recursion.
 Reference: Featherstone, Rigid Body Dynamics Algorithms (2008), sec. 7.3; with one handle per subchain this is
 [YN02] written with inertias instead of their inverses.
-Cost: O(bodies); about 300 multiplications for a revolute joint. Three passes, one record of 21 scalars per joint.
+Cost: O(bodies); about 300 multiplications for a revolute joint. Three passes, one record of 22 scalars per hinge.
 Limits: every joint must move something (a massless leaf without armature is a failure, reported through `margin`).
 
 Symbols: S joint axes, A B C articulated inertia, p force, U = I S, D = S^T U, u = tau - S^T p; accelerations in
@@ -53,6 +53,7 @@ from bunraku.plan.fields import (
     REC_INERTIA,
     REC_JOINT,
     REC_LOOSE,
+    REC_MASS,
     REC_MOMENT,
     REC_U,
     REC_U_SIZE,
@@ -139,7 +140,7 @@ def aba(body_i, body_f, dof_f, q, v, tau, wrench, acceleration, work):
             running = True
             while running:
                 record = body_i[i, RECORD]
-                A, B, C, p_w, p_v = join_body(i, A, B, C, p_w, p_v, body_f, work, record)
+                A, B, C, p_w, p_v = join_body(A, B, C, p_w, p_v, work, record)
                 A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, dof_f, body_i[i, V_INDEX], tau, work,
                                                             record + REC_JOINT, record + REC_U)
                 margin = minimum(margin, pivot)
@@ -148,57 +149,18 @@ def aba(body_i, body_f, dof_f, q, v, tau, wrench, acceleration, work):
             leave(work, A, B, C, p_w, p_v)
             hand_over(i + 1, body_i, work)
         elif body_i[i, PLAIN] == PLAIN_BALL:
-            A, B, C, p_w, p_v = subtree(i, body_i, body_f, work)
+            A, B, C, p_w, p_v = subtree(i, body_i, work)
             pivot = eliminate_ball(A, B, C, p_w, p_v, tau, body_i[i, V_INDEX], work, body_i[i, RECORD])
             margin = minimum(margin, pivot)
             hand_over(i, body_i, work)
             i -= 1
         else:
-            margin = minimum(margin, ascend(i, body_i, body_f, dof_f, tau, work))
+            margin = minimum(margin, ascend(i, body_i, dof_f, tau, work))
             i -= 1
 
     # Pass 3, root to tips: joint accelerations
     for i in range(n):
-        above, to, record, elimination = body_i[i, FROM], body_i[i, TO], body_i[i, RECORD], body_i[i, ELIMINATION]
-        dof, j = body_i[i, DOF], body_i[i, V_INDEX]
-        alpha, a = load3(work, above), load3(work, above + 3)
-        if is_anchor(body_i, i):
-            a = add(a, cross(alpha, load3(work, record + REC_JOINT + joint_part_size(elimination, dof))))
-        if elimination == COLUMNS:
-            for last in range(dof):
-                d = dof - 1 - last
-                o = record + REC_U
-                if d > 0:
-                    o = record + REC_JOINT + 6 * dof + 3 + REC_U_SIZE * (d - 1)
-                bias = dot(load3(work, o), alpha) + dot(load3(work, o + 3), a)
-                qdd = (load(work, o + 7) - bias) * load(work, o + 6)
-                store(acceleration, j + d, qdd)
-                residue = residue + (qdd - qdd)
-                o = record + REC_JOINT + 6 * d
-                alpha = add(alpha, scale(load3(work, o), qdd))
-                a = add(a, scale(load3(work, o + 3), qdd))
-        elif elimination == BALL:
-            turned = sub(load3(work, record + REC_BALL_K), matvec(load9(work, record + REC_BALL_G), a))
-            qdd3 = matTvec(load9(work, record + REC_JOINT), sub(turned, alpha))
-            store3(acceleration, j, qdd3)
-            residue = residue + ((qdd3[0] - qdd3[0]) + (qdd3[1] - qdd3[1]) + (qdd3[2] - qdd3[2]))
-            alpha = turned
-        elif elimination == LOOSE:
-            R = load9(work, record + REC_JOINT)
-            own_w, own_v = load3(work, record + REC_LOOSE), load3(work, record + REC_LOOSE + 3)
-            angular, linear = matTvec(R, sub(own_w, alpha)), matTvec(R, sub(own_v, a))
-            store3(acceleration, j, linear)
-            store3(acceleration, j + 3, angular)
-            residue = residue + ((linear[0] - linear[0]) + (linear[1] - linear[1]) + (linear[2] - linear[2])
-                                 + (angular[0] - angular[0]) + (angular[1] - angular[1]) + (angular[2] - angular[2]))
-            alpha, a = own_w, own_v
-        else:
-            for d in range(dof):
-                qdd = load(tau, j + d)
-                store(acceleration, j + d, qdd)
-                residue = residue + (qdd - qdd)
-        store3(work, to, alpha)
-        store3(work, to + 3, a)
+        residue = residue + deliver(i, body_i, tau, acceleration, work)
     return margin, residue
 
 
@@ -238,22 +200,24 @@ def descend(kind, elimination, dof, anchor, massive, i, body_i, body_f, q, v, ta
         moment, force = needed_force(body_f[i, MASS], I_com, c, w, lin, alpha, a)
         store6(work, record + REC_INERTIA, I)
         store3(work, record + REC_MOMENT, h)
+        store(work, record + REC_MASS, constant(q, body_f[i, MASS]))
         store3(work, record + REC_FORCE, moment)
         store3(work, record + REC_FORCE + 3, force)
     else:
         store9(work, record + REC_INERTIA, zero9(q))
+        store(work, record + REC_MASS, constant(q, 0.0))
         store6(work, record + REC_FORCE, zero6(q))
 
 
 @inline
-def ascend(i, body_i, body_f, dof_f, tau, work):
+def ascend(i, body_i, dof_f, tau, work):
     """Pass 2 at body i: join the subtrees beyond it with the body, eliminate its joint, leave the rest to the parent.
 
     Returns how far the smallest pivot is from rounding noise.
     """
     record, j = body_i[i, RECORD], body_i[i, V_INDEX]
     elimination, dof = body_i[i, ELIMINATION], body_i[i, DOF]
-    A, B, C, p_w, p_v = subtree(i, body_i, body_f, work)
+    A, B, C, p_w, p_v = subtree(i, body_i, work)
     margin = constant(tau, 1.0)
     if elimination == COLUMNS:
         for d in range(dof):
@@ -275,6 +239,59 @@ def ascend(i, body_i, body_f, dof_f, tau, work):
 
 
 @inline
+def deliver(i, body_i, tau, acceleration, work):
+    """Pass 3 at body i: take the parent's acceleration from its slot, find the joint's, leave the body's own.
+
+    Accelerations of bodies are relative to those at zero joint acceleration. Returns zero, or NaN if not finite.
+    """
+    above, to, record, elimination = body_i[i, FROM], body_i[i, TO], body_i[i, RECORD], body_i[i, ELIMINATION]
+    dof, j = body_i[i, DOF], body_i[i, V_INDEX]
+    alpha, a = load3(work, above), load3(work, above + 3)
+    residue = constant(tau, 0.0)
+    if is_anchor(body_i, i):
+        a = add(a, cross(alpha, load3(work, record + REC_JOINT + joint_part_size(elimination, dof))))
+    if elimination == COLUMNS:  # qdd = (u - U^T a) / D
+        for last in range(dof):
+            d = dof - 1 - last
+            o = record + REC_U if d == 0 else record + REC_JOINT + 6 * dof + 3 + REC_U_SIZE * (d - 1)
+            bias = dot(load3(work, o), alpha) + dot(load3(work, o + 3), a)
+            qdd = (load(work, o + 7) - bias) * load(work, o + 6)
+            store(acceleration, j + d, qdd)
+            residue = residue + (qdd - qdd)
+            o = record + REC_JOINT + 6 * d
+            alpha = add(alpha, scale(load3(work, o), qdd))
+            a = add(a, scale(load3(work, o + 3), qdd))
+    elif elimination == BALL:  # alpha = k - G a
+        turned = sub(load3(work, record + REC_BALL_K), matvec(load9(work, record + REC_BALL_G), a))
+        turn = matTvec(load9(work, record + REC_JOINT), sub(turned, alpha))
+        store3(acceleration, j, turn)
+        residue = not_finite(turn)
+        alpha = turned
+    elif elimination == LOOSE:
+        R = load9(work, record + REC_JOINT)
+        own_w, own_v = load3(work, record + REC_LOOSE), load3(work, record + REC_LOOSE + 3)
+        slide, turn = matTvec(R, sub(own_v, a)), matTvec(R, sub(own_w, alpha))
+        store3(acceleration, j, slide)
+        store3(acceleration, j + 3, turn)
+        residue = not_finite(slide) + not_finite(turn)
+        alpha, a = own_w, own_v
+    else:
+        for d in range(dof):
+            qdd = load(tau, j + d)
+            store(acceleration, j + d, qdd)
+            residue = residue + (qdd - qdd)
+    store3(work, to, alpha)
+    store3(work, to + 3, a)
+    return residue
+
+
+@inline
+def not_finite(x):
+    """Zero for a finite vector, else NaN."""
+    return (x[0] - x[0]) + (x[1] - x[1]) + (x[2] - x[2])
+
+
+@inline
 def hand_over(i, body_i, work):
     """If siblings share the parent's slot, add the carry of body i to it."""
     if body_i[i, SHARES] != 0:
@@ -284,18 +301,18 @@ def hand_over(i, body_i, work):
 
 
 @inline
-def subtree(i, body_i, body_f, work):
+def subtree(i, body_i, work):
     """Articulated inertia and force of body i and everything beyond it."""
     above = body_i[i, ABOVE]
     A, B, C = load6(work, above), load9(work, above + 6), load6(work, above + 15)
     p_w, p_v = load3(work, above + SLOT_BIAS), load3(work, above + SLOT_BIAS + 3)
-    return join_body(i, A, B, C, p_w, p_v, body_f, work, body_i[i, RECORD])
+    return join_body(A, B, C, p_w, p_v, work, body_i[i, RECORD])
 
 
 @inline
-def join_body(i, A, B, C, p_w, p_v, body_f, work, record):
-    """Add body i to the articulated inertia and force of the subtrees beyond it."""
-    m, h = body_f[i, MASS], load3(work, record + REC_MOMENT)
+def join_body(A, B, C, p_w, p_v, work, record):
+    """Add a body to the articulated inertia and force of the subtrees beyond it."""
+    m, h = load(work, record + REC_MASS), load3(work, record + REC_MOMENT)
     A = add6(A, load6(work, record + REC_INERTIA))
     B = (B[0], B[1] - h[2], B[2] + h[1], B[3] + h[2], B[4], B[5] - h[0], B[6] - h[1], B[7] + h[0], B[8])
     C = (C[0] + m, C[1], C[2], C[3] + m, C[4], C[5] + m)
@@ -328,7 +345,7 @@ def eliminate_column(A, B, C, p_w, p_v, dof_f, j, tau, work, column, result):
     """
     s_w, s_v = load3(work, column), load3(work, column + 3)
     U_w, U_v = inertia_times(A, B, C, s_w, s_v)
-    D = dot(s_w, U_w) + dot(s_v, U_v) + dof_f[j, ARMATURE]
+    D = dot(s_w, U_w) + dot(s_v, U_v) + dof_f[ARMATURE, j]
     noise = 1e-14 * (A[0] + A[3] + A[5] + (C[0] + C[3] + C[5]) * dot(s_v, s_v))
     r = 1.0 / D
     u = load(tau, j) - dot(s_w, p_w) - dot(s_v, p_v)

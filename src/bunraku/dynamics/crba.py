@@ -48,7 +48,7 @@ def crba(body_i, body_f, dof_f, q, matrix, work):
 
     `work` holds RECORD scalars per body and COLUMN per velocity.
     """
-    n, nv = body_i.shape[0] - 1, dof_f.shape[0]
+    n, nv = body_i.shape[0] - 1, dof_f.shape[1]
     columns = RECORD * n
     for k in range(nv * nv):
         store(matrix, k, constant(q, 0.0))
@@ -95,7 +95,7 @@ def crba(body_i, body_f, dof_f, q, matrix, work):
                 if is_anchor(body_i, at):
                     moment = add(moment, cross(load3(work, RECORD * at + 22), force))
                 at = body_i[at, PARENT]
-            diagonal = load(matrix, j * nv + j) + dof_f[j, ARMATURE]
+            diagonal = load(matrix, j * nv + j) + dof_f[ARMATURE, j]
             store(matrix, j * nv + j, diagonal)
             residue = residue + (diagonal - diagonal)
         if parent >= 0:

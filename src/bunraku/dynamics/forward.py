@@ -1,5 +1,7 @@
 """Forward dynamics with everything a mechanism has: passive joint forces, point springs, external forces, then ABA."""
 
+import numpy as np
+
 from bunraku.dynamics.aba import aba
 from bunraku.dynamics.kinematics import STATE, survey
 from bunraku.dynamics.passive import body_wrenches, passive_torque
@@ -13,7 +15,7 @@ def scratch_sizes(body_i, dof_f, pushed):
     n = body_i.shape[0] - 1
     passive = body_i[n, HEAD_PASSIVE] != 0
     pushed = pushed or body_i[n, HEAD_SPRINGS] > 0
-    return (body_i[n, HEAD_WORK], dof_f.shape[0] if passive else 0, 6 * n if pushed else 0, STATE * n if pushed else 0)
+    return (np.int64(body_i[n, HEAD_WORK]), dof_f.shape[1] if passive else 0, 6 * n if pushed else 0, STATE * n if pushed else 0)
 
 
 @inline

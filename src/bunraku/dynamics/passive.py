@@ -55,11 +55,11 @@ def constant_like(x, value):
 @inline
 def scalar_torque(dof_f, j, q, v):
     """Spring, damper and limits of one degree of freedom."""
-    torque = -(dof_f[j, STIFFNESS] * (q - dof_f[j, REST])) - dof_f[j, DAMPING] * v
-    if dof_f[j, LIMIT_STIFFNESS] > 0.0:
-        over, under = maximum(q - dof_f[j, UPPER], 0.0), maximum(dof_f[j, LOWER] - q, 0.0)
-        torque = torque + dof_f[j, LIMIT_STIFFNESS] * (under - over)
-        torque = torque - where_positive(over + under, dof_f[j, LIMIT_DAMPING] * v, constant_like(v, 0.0))
+    torque = -(dof_f[STIFFNESS, j] * (q - dof_f[REST, j])) - dof_f[DAMPING, j] * v
+    if dof_f[LIMIT_STIFFNESS, j] > 0.0:
+        over, under = maximum(q - dof_f[UPPER, j], 0.0), maximum(dof_f[LOWER, j] - q, 0.0)
+        torque = torque + dof_f[LIMIT_STIFFNESS, j] * (under - over)
+        torque = torque - where_positive(over + under, dof_f[LIMIT_DAMPING, j] * v, constant_like(v, 0.0))
     return torque
 
 
@@ -75,16 +75,16 @@ def passive_torque(body_i, dof_f, q, v, tau, out):
             store(out, j, load(tau, j) + scalar_torque(dof_f, j, load(q, k), load(v, j)))
         elif kind == SPHERICAL:
             phi, angle = rotation_vector(load(q, k), load(q, k + 1), load(q, k + 2), load(q, k + 3))
-            over = maximum(angle - dof_f[j, UPPER], 0.0)
-            pull = dof_f[j, STIFFNESS] + dof_f[j, LIMIT_STIFFNESS] * over / maximum(angle, 1e-30)
+            over = maximum(angle - dof_f[UPPER, j], 0.0)
+            pull = dof_f[STIFFNESS, j] + dof_f[LIMIT_STIFFNESS, j] * over / maximum(angle, 1e-30)
             for d in range(3):
                 rate = load(v, j + d)
-                torque = load(tau, j + d) - pull * phi[d] - dof_f[j + d, DAMPING] * rate
-                torque = torque - where_positive(over, dof_f[j, LIMIT_DAMPING] * rate, constant_like(rate, 0.0))
+                torque = load(tau, j + d) - pull * phi[d] - dof_f[DAMPING, j + d] * rate
+                torque = torque - where_positive(over, dof_f[LIMIT_DAMPING, j] * rate, constant_like(rate, 0.0))
                 store(out, j + d, torque)
         else:
             for d in range(body_i[i, DOF]):
-                store(out, j + d, load(tau, j + d) - dof_f[j + d, DAMPING] * load(v, j + d))
+                store(out, j + d, load(tau, j + d) - dof_f[DAMPING, j + d] * load(v, j + d))
 
 
 @inner
@@ -95,15 +95,15 @@ def passive_energy(body_i, dof_f, q):
         kind, j, k = body_i[i, KIND], body_i[i, V_INDEX], body_i[i, Q_INDEX]
         if kind == REVOLUTE or kind == SCREW:
             x = load(q, k)
-            stretch = x - dof_f[j, REST]
-            energy = energy + 0.5 * dof_f[j, STIFFNESS] * stretch * stretch
-            if dof_f[j, LIMIT_STIFFNESS] > 0.0:
-                beyond = maximum(x - dof_f[j, UPPER], 0.0) + maximum(dof_f[j, LOWER] - x, 0.0)
-                energy = energy + 0.5 * dof_f[j, LIMIT_STIFFNESS] * beyond * beyond
-        elif kind == SPHERICAL and dof_f[j, STIFFNESS] + dof_f[j, LIMIT_STIFFNESS] > 0.0:
+            stretch = x - dof_f[REST, j]
+            energy = energy + 0.5 * dof_f[STIFFNESS, j] * stretch * stretch
+            if dof_f[LIMIT_STIFFNESS, j] > 0.0:
+                beyond = maximum(x - dof_f[UPPER, j], 0.0) + maximum(dof_f[LOWER, j] - x, 0.0)
+                energy = energy + 0.5 * dof_f[LIMIT_STIFFNESS, j] * beyond * beyond
+        elif kind == SPHERICAL and dof_f[STIFFNESS, j] + dof_f[LIMIT_STIFFNESS, j] > 0.0:
             phi, angle = rotation_vector(load(q, k), load(q, k + 1), load(q, k + 2), load(q, k + 3))
-            beyond = maximum(angle - dof_f[j, UPPER], 0.0)
-            energy = energy + 0.5 * (dof_f[j, STIFFNESS] * angle * angle + dof_f[j, LIMIT_STIFFNESS] * beyond * beyond)
+            beyond = maximum(angle - dof_f[UPPER, j], 0.0)
+            energy = energy + 0.5 * (dof_f[STIFFNESS, j] * angle * angle + dof_f[LIMIT_STIFFNESS, j] * beyond * beyond)
     return energy
 
 

@@ -98,8 +98,8 @@ def rnea(body_i, body_f, dof_f, q, v, acceleration, wrench, tau, joint_wrench, w
             accumulate3(work, RECORD * parent + 24, moment)
             accumulate3(work, RECORD * parent + 27, force)
     residue = constant(q, 0.0)
-    for j in range(dof_f.shape[0]):
-        t = load(tau, j) + dof_f[j, ARMATURE] * load(acceleration, j)
+    for j in range(dof_f.shape[1]):
+        t = load(tau, j) + dof_f[ARMATURE, j] * load(acceleration, j)
         store(tau, j, t)
         residue = residue + (t - t)
     return residue

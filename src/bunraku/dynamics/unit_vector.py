@@ -46,7 +46,7 @@ def cholesky_solve(M, b):
 @allocating
 def unit_vector(body_i, body_f, dof_f, q, v, tau, wrench, acceleration):
     """Joint accelerations of one state; false if M is not positive definite or something is not finite."""
-    n, nv = body_i.shape[0] - 1, dof_f.shape[0]
+    n, nv = body_i.shape[0] - 1, dof_f.shape[1]
     work, nothing = np.empty(RECORD * n), np.empty(0)
     a, bias, column = np.zeros(nv), np.empty(nv), np.empty(nv)
     M = np.empty((nv, nv))

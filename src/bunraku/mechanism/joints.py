@@ -27,6 +27,9 @@ DEFAULTS = {"armature": 0.0, "damping": 0.0, "stiffness": 0.0, "rest": 0.0, "low
             "limit_stiffness": 0.0, "limit_damping": 0.0}
 
 
+_DEFAULT_ROW = np.array([[DEFAULTS[name] for name in PASSIVE]])
+
+
 class Joint:
     """Base of all joints."""
 
@@ -36,13 +39,14 @@ class Joint:
     default_actuated = True
 
     def __init__(self, **passive):
-        self.passive = np.tile([DEFAULTS[name] for name in PASSIVE], (self.nv, 1))
+        self.passive = np.repeat(_DEFAULT_ROW, self.nv, axis=0)
         for name, value in passive.items():
             if name not in DEFAULTS:
                 raise ModelError(f"{type(self).__name__} has no parameter {name!r}; it takes {', '.join(PASSIVE)}")
             if value is not None:
                 self._set(name, value)
-        self._check_passive()
+        if passive:
+            self._check_passive()
 
     def _set(self, name, value):
         try:

@@ -265,7 +265,7 @@ class Mechanism:
                 mass[parent[i]] = True
         if all(mass):
             return
-        armature = plan.dof_f[:, f.ARMATURE] > 0
+        armature = plan.dof_f[f.ARMATURE] > 0
         for i in range(n):
             j, dof = plan.body_i[i, f.V_INDEX], plan.body_i[i, f.DOF]
             if not mass[i] and not armature[j:j + dof].all():

@@ -55,7 +55,7 @@ class Plan:
         """The same mechanism without armature, springs, dampers and limits."""
         body_i, dof_f = self.body_i.copy(), np.zeros_like(self.dof_f)
         body_i[-1, f.HEAD_PASSIVE] = body_i[-1, f.HEAD_SPRINGS] = 0
-        dof_f[:, f.LOWER], dof_f[:, f.UPPER] = -np.inf, np.inf
+        dof_f[f.LOWER], dof_f[f.UPPER] = -np.inf, np.inf
         return self._replaced(body_i, dof_f, self.spring_i[:0], self.spring_f[:0])
 
     def with_locked(self, links) -> Plan:
@@ -103,18 +103,18 @@ def build(links, springs, gravity, keep_fixed=False) -> Plan:
     rank[order] = np.arange(len(order))
     rank[-1] = -1
     body_i, body_f = bodies.arrays(order, rank)
-    dof_f = np.concatenate([*passive, np.zeros((0, f.DOF_F))])
+    dof_f = np.ascontiguousarray(np.concatenate([*passive, np.zeros((0, f.DOF_F))]).T)
     _mark_eliminations(body_i, dof_f)
     _mark_groups(body_i, body_f)
     _lay_out_records(body_i)
     body_f[-1, f.GRAVITY:f.GRAVITY + 3] = gravity
-    acting = dof_f[:, [f.DAMPING, f.STIFFNESS, f.LIMIT_STIFFNESS, f.LIMIT_DAMPING]]
+    acting = dof_f[[f.DAMPING, f.STIFFNESS, f.LIMIT_STIFFNESS, f.LIMIT_DAMPING]]
     body_i[-1, f.HEAD_PASSIVE] = acting.any()
     body_i[-1, f.HEAD_SPRINGS] = len(springs)
     body_i[-1, f.HEAD_NQ] = nq
-    link_i = np.array([[rank[body]] for body, R, p in carrier], np.int64).reshape(-1, f.LINK_I)
+    link_i = np.array([[rank[body]] for body, R, p in carrier], np.int32).reshape(-1, f.LINK_I)
     link_f = np.array([[*R.ravel(), *p] for body, R, p in carrier]).reshape(-1, f.LINK_F)
-    spring_i = np.array([[s.link_a, s.link_b] for s in springs], np.int64).reshape(-1, 2)
+    spring_i = np.array([[s.link_a, s.link_b] for s in springs], np.int32).reshape(-1, 2)
     spring_f = np.array([[*s.position_a, *s.position_b, s.stiffness, s.rest_length, s.damping] for s in springs])
     return Plan(nq, nv, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f.reshape(-1, f.SPRING_F),
                 np.array(neutral, float), np.array(bodies.link, int)[order], np.array(dof_link, int),
@@ -160,12 +160,12 @@ class _Bodies:
 
     def arrays(self, order, rank):
         n = len(self.parent)
-        body_i = np.zeros((n + 1, f.BODY_I), np.int64)
+        body_i = np.zeros((n + 1, f.BODY_I), np.int32)
         body_f = np.zeros((n + 1, f.BODY_F))
         if n == 0:
             return body_i, body_f
         body_i[:n, f.PARENT] = rank[np.array(self.parent, int)][order]
-        body_i[:n, [f.KIND, f.Q_INDEX, f.V_INDEX, f.DOF]] = np.array(self.integers, np.int64)[order]
+        body_i[:n, [f.KIND, f.Q_INDEX, f.V_INDEX, f.DOF]] = np.array(self.integers, np.int32)[order]
         floats = np.array(self.floats)[order]
         body_f[:n, f.ROTATION:f.ROTATION + 12] = floats[:, :12]
         body_f[:n, f.RATE_ANGULAR] = floats[:, 12]
@@ -198,10 +198,10 @@ def _mark_eliminations(body_i, dof_f):
     rows = body_i[:n]
     rows[:, f.ELIMINATION] = f.COLUMNS
     rows[rows[:, f.KIND] == f.FIXED, f.ELIMINATION] = f.LOCKED
-    for i in np.flatnonzero((rows[:, f.KIND] == f.SPHERICAL) | (rows[:, f.KIND] == f.FREE)):
-        j, kind = rows[i, f.V_INDEX], rows[i, f.KIND]
-        if not dof_f[j:j + rows[i, f.DOF], f.ARMATURE].any():
-            rows[i, f.ELIMINATION] = f.BALL if kind == f.SPHERICAL else f.LOOSE
+    rotors = np.concatenate([[0], np.cumsum(dof_f[f.ARMATURE] > 0)])
+    without_rotor = rotors[rows[:, f.V_INDEX] + rows[:, f.DOF]] == rotors[rows[:, f.V_INDEX]]
+    rows[(rows[:, f.KIND] == f.SPHERICAL) & without_rotor, f.ELIMINATION] = f.BALL
+    rows[(rows[:, f.KIND] == f.FREE) & without_rotor, f.ELIMINATION] = f.LOOSE
     parent = rows[:, f.PARENT]
     children = np.bincount(parent[parent >= 0], minlength=n)
     branching = np.flatnonzero(children > 1)
@@ -219,20 +219,20 @@ def _mark_groups(body_i, body_f):
     """Open a new group at every root, spherical and free joint, every GROUP_DEPTH joints, and where a small body would
     be far from the origin."""
     n = body_i.shape[0] - 1
-    depth, reach = np.zeros(n, int), np.zeros(n)
     offset = np.linalg.norm(body_f[:n, f.OFFSET:f.OFFSET + 3], axis=1)
     centre = np.linalg.norm(body_f[:n, f.COM:f.COM + 3], axis=1)
     mass = np.maximum(body_f[:n, f.MASS], 1e-300)
     size = centre + np.sqrt(body_f[:n][:, [f.INERTIA, f.INERTIA + 3, f.INERTIA + 5]].max(axis=1, initial=0.0) / mass)
-    limit = np.where((size > 0) & (body_f[:n, f.MASS] > 0), f.GROUP_REACH * size, np.inf).tolist()
+    bounded = (size > 0) & (body_f[:n, f.MASS] > 0)
+    limit = (np.where(bounded, f.GROUP_REACH * size, np.inf) - centre).tolist()
     turns = np.isin(body_i[:n, f.KIND], (f.SPHERICAL, f.FREE)).tolist()
+    depth, reach, anchor = [0] * n, offset.tolist(), [1] * n
     for i, parent in enumerate(body_i[:n, f.PARENT].tolist()):
-        far = parent >= 0 and reach[parent] + offset[i] + centre[i] > limit[i]
-        if parent < 0 or far or turns[i] or depth[parent] + 1 >= f.GROUP_DEPTH:
-            body_i[i, f.ANCHOR] = 1
-        else:
-            body_i[i, f.ANCHOR] = 0
-            depth[i], reach[i] = depth[parent] + 1, reach[parent] + offset[i]
+        if parent >= 0 and not turns[i] and depth[parent] + 1 < f.GROUP_DEPTH:
+            distance = (0.0 if anchor[parent] else reach[parent]) + reach[i]
+            if distance <= limit[i]:
+                depth[i], reach[i], anchor[i] = depth[parent] + 1, distance, 0
+    body_i[:n, f.ANCHOR] = anchor
 
 
 def _lay_out_records(body_i):

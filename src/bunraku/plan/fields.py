@@ -26,7 +26,7 @@ BALL = 1         # spherical joint without armature: three at once (always an AN
 LOOSE = 2        # free joint without armature: six at once (always an ANCHOR)
 LOCKED = 3       # nothing to eliminate: acceleration given (in place of torque), or fixed
 
-# -- body_i (bodies + 1, BODY_I) int64: one row per body; the last row is the header -------------------------------
+# -- body_i (bodies + 1, BODY_I) int32: one row per body; the last row is the header -------------------------------
 PARENT = 0       # parent body, -1 for ground
 KIND = 1         # joint kind, above
 ELIMINATION = 2  # above
@@ -64,7 +64,7 @@ RATE_LINEAR = 23   # 1, metres of slide per unit of q (SCREW)
 BODY_F = 24
 GRAVITY = 0      # ground row only: 3, gravity in world axes [m/s^2]
 
-# -- dof_f (nv, DOF_F) float64: passive behaviour of each degree of freedom ------------------------------------------
+# -- dof_f (DOF_F, nv) float64: passive behaviour of each degree of freedom ------------------------------------------
 ARMATURE = 0         # rotor inertia added to the diagonal of the mass matrix [kg m^2 or kg]
 DAMPING = 1          # torque = -DAMPING v
 STIFFNESS = 2        # torque = -STIFFNESS (q - REST); spherical joints: on the rotation vector from the rest pose
@@ -104,8 +104,9 @@ SLOT_CARRY = 27  # where slot 1 starts
 # Record of a body; pass 1 writes the first three and the joint part, pass 2 puts its results over the first three.
 REC_INERTIA = 0  # 6, of the body about the group origin             pass 1 -> 2
 REC_MOMENT = 6   # 3, mass times centre of mass                      pass 1 -> 2
-REC_FORCE = 9    # 6, force the body needs at zero joint acceleration  pass 1 -> 2
-REC_JOINT = 15   # COLUMNS: 6 per dof, axis (angular, linear); BALL, LOOSE: rotation 9   pass 1 -> 2, 3
+REC_MASS = 9     # 1, mass                                           pass 1 -> 2
+REC_FORCE = 10   # 6, force the body needs at zero joint acceleration  pass 1 -> 2
+REC_JOINT = 16   # COLUMNS: 6 per dof, axis (angular, linear); BALL, LOOSE: rotation 9   pass 1 -> 2, 3
 REC_U = 0        # COLUMNS: U 6, 1/D, u of the first dof             pass 2 -> 3
 REC_U_SIZE = 8   #          of further dofs, after the joint part and the origin
 REC_BALL_K = 0   # BALL: 3, angular acceleration at zero parent acceleration; then G 9   pass 2 -> 3

@@ -35,7 +35,7 @@ SMALLEST_SHARE = 256  # states worth a thread
 @entry("forward dynamics", [int64(*PLAN, floats, floats, floats, floats)])
 def forward_plain(body_i, body_f, dof_f, q, v, tau, a):
     """One state, no external forces, no point springs: as few arguments as possible, since each costs time."""
-    nv = dof_f.shape[0]
+    nv = dof_f.shape[1]
     if q.shape[0] != body_i[-1, HEAD_NQ] or v.shape[0] != nv or tau.shape[0] != nv:
         return WRONG_SHAPE
     acting, nothing = tau, np.empty(0)

@@ -28,10 +28,10 @@ def torques(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, a, 
         body_wrenches(link_i, link_f, spring_i, spring_f, states, external, wrench)
     residue = rnea(body_i, body_f, dof_f, q, v, a, wrench, tau, joint_wrench, work)
     if passive.shape[0] > 0:  # what springs and dampers give need not be driven
-        for j in range(dof_f.shape[0]):
+        for j in range(dof_f.shape[1]):
             store(work, j, constant(q, 0.0))
         passive_torque(body_i, dof_f, q, v, work, passive)
-        for j in range(dof_f.shape[0]):
+        for j in range(dof_f.shape[1]):
             store(tau, j, load(tau, j) - load(passive, j))
     return residue
 
@@ -39,7 +39,7 @@ def torques(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, a, 
 @inline
 def scratch_sizes(body_i, dof_f, pushed):
     """Scalars needed by `torques`: (work, passive, wrench, states)."""
-    n, nv = body_i.shape[0] - 1, dof_f.shape[0]
+    n, nv = body_i.shape[0] - 1, dof_f.shape[1]
     pushed = pushed or body_i[n, HEAD_SPRINGS] > 0
     return (max(RECORD * n, nv), nv if body_i[n, HEAD_PASSIVE] != 0 else 0,
             6 * n if pushed else 0, STATE * n if pushed else 0)

@@ -18,14 +18,14 @@ SMALLEST_SHARE = 256
 
 @entry("mass matrix", [int64(*PLAN, floats, floats)])
 def matrix_one(body_i, body_f, dof_f, q, matrix):
-    work = np.empty(RECORD * (body_i.shape[0] - 1) + COLUMN * dof_f.shape[0])
+    work = np.empty(RECORD * (body_i.shape[0] - 1) + COLUMN * dof_f.shape[1])
     return FINE if crba(body_i, body_f, dof_f, q, matrix, work) == 0.0 else FAILED
 
 
 @entry("mass matrices of batches", [types.void(*PLAN, table, table, flags, int64, int64)])
 def matrix_batch(body_i, body_f, dof_f, q, matrix, bad, start, stop):
     q_lanes, matrix_lanes = lane_array(q.shape[1]), lane_array(matrix.shape[1])
-    work = lane_array(RECORD * (body_i.shape[0] - 1) + COLUMN * dof_f.shape[0])
+    work = lane_array(RECORD * (body_i.shape[0] - 1) + COLUMN * dof_f.shape[1])
     judged = lane_array(1)
     for first in range(start, stop, WIDTH):
         gather(q, first, q_lanes)

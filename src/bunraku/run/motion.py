@@ -85,7 +85,7 @@ def energy(mechanism, q, v):
 
 @entry("Jacobians", [types.void(*PLAN, floats, floats, int64, floats)])
 def jacobian_one(body_i, body_f, dof_f, q, point, body, out):
-    states, zero = np.empty(STATE * (body_i.shape[0] - 1)), np.zeros(dof_f.shape[0])
+    states, zero = np.empty(STATE * (body_i.shape[0] - 1)), np.zeros(dof_f.shape[1])
     survey(body_i, body_f, q, zero, zero, states)
     jacobian(body_i, body_f, body, load3(point, 0), states, out)
 

@@ -19,7 +19,7 @@ from bunraku.run.states import aligned, refuse
                                              int64, int64)])
 def unit_vector_batch(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, external, a, bad,
                       start, stop):
-    n, nv, pushed = body_i.shape[0] - 1, dof_f.shape[0], external.shape[0] > 0
+    n, nv, pushed = body_i.shape[0] - 1, dof_f.shape[1], external.shape[0] > 0
     wrench = np.empty(6 * n if pushed or body_i[n, HEAD_SPRINGS] > 0 else 0)
     states, total, nothing = np.empty(STATE * n), np.empty(nv), np.empty(0)
     for k in range(start, stop):

@@ -53,7 +53,7 @@ def forces_to_accelerations(context, q, v, a):
 def mechanism_rhs(context, t, y, dy):
     """Right-hand side of y = (q, v)."""
     body_i, dof_f, address, params, tau = context[0], context[2], context[7], context[8], context[9]
-    nq = y.shape[0] - dof_f.shape[0]
+    nq = y.shape[0] - dof_f.shape[1]
     q, v = y[:nq], y[nq:]
     status = drive(address, t, q, v, params, tau)
     if status == 0:
@@ -75,7 +75,7 @@ def record(clock, tally, y, record_t, record_y):
 def rollout_rkf(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, address, params, y, clock, tally, record_t,
                 record_y):
     size_work, size_total, size_wrench, size_states = scratch_sizes(body_i, dof_f, False)
-    nv = dof_f.shape[0]
+    nv = dof_f.shape[1]
     n, nq = y.shape[0], y.shape[0] - nv
     context = (body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, address, params, np.empty(nv), np.empty(0),
                np.empty(size_work), np.empty(size_total), np.empty(size_wrench), np.empty(size_states))
@@ -127,7 +127,7 @@ def rollout_symplectic_euler(body_i, body_f, dof_f, link_i, link_f, spring_i, sp
                              tally, record_t, record_y):
     """v <- v + h a(q, v), then q moves by h v along its group: one evaluation a step, order 1, energy bounded."""
     size_work, size_total, size_wrench, size_states = scratch_sizes(body_i, dof_f, False)
-    nv = dof_f.shape[0]
+    nv = dof_f.shape[1]
     nq = y.shape[0] - nv
     context = (body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, address, params, np.empty(nv), np.empty(0),
                np.empty(size_work), np.empty(size_total), np.empty(size_wrench), np.empty(size_states))

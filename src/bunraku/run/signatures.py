@@ -10,7 +10,7 @@ int64 = types.int64
 float64 = types.float64
 floats = types.float64[::1]
 table = types.float64[:, ::1]
-integers = types.int64[:, ::1]
+integers = types.int32[:, ::1]
 flags = types.uint8[::1]
 
 PLAN = (integers, table, table)                             # body_i, body_f, dof_f

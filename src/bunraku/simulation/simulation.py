@@ -155,8 +155,8 @@ class Simulation:
                                   "something very stiff or discontinuous; loosen rtol and atol or soften it",
                                   trajectory)
         inputs = {"v": self.v}
-        if self._actuation:  # at the moment of failure, or a moment later if it is still fine
-            for t in (self.t, self.t + 2.0 * self._clock[rollout.STEP]):
+        if self._actuation:  # at the moment of failure, or just after it
+            for t in (self.t, self.t + 1e-6, self.t + 1e-3):
                 torque = self._actuation.torque(t, self.q, self.v, self.params)
                 inputs[f"tau (from the actuation at t = {t:.6g} s)"] = torque
         reason = explain(self.mechanism, self.q, inputs)
