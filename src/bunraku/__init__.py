@@ -1,5 +1,6 @@
 """bunraku: dynamics of human figures, humanoids and large articulated mechanisms."""
 
+from bunraku import models
 from bunraku.errors import (
     BunrakuError,
     InertiaError,

@@ -1,0 +1,61 @@
+"""A humanoid robot with revolute joints only: the size of a person, of no make in particular.
+
+Sizes and masses are round numbers typical of full-size humanoids; every link is a solid box.
+"""
+
+from __future__ import annotations
+
+from bunraku.mechanism import Free, Mechanism, Revolute
+from bunraku.models.solids import box
+
+AXES = {"roll": (1.0, 0.0, 0.0), "pitch": (0.0, 1.0, 0.0), "yaw": (0.0, 0.0, 1.0)}
+
+# joint, parent joint ("" the base), place in the parent [m], mass [kg], size of the box and its centre [m]
+TRUNK = (
+    ("waist_yaw", "", (0.0, 0.0, 0.10), 2.0, (0.12, 0.12, 0.08), (0.0, 0.0, 0.04)),
+    ("waist_roll", "waist_yaw", (0.0, 0.0, 0.08), 1.5, (0.10, 0.12, 0.08), (0.0, 0.0, 0.02)),
+    ("waist_pitch", "waist_roll", (0.0, 0.0, 0.05), 16.0, (0.20, 0.30, 0.34), (0.0, 0.0, 0.17)),
+    ("neck_yaw", "waist_pitch", (0.0, 0.0, 0.37), 0.6, (0.07, 0.07, 0.07), (0.0, 0.0, 0.03)),
+    ("neck_pitch", "neck_yaw", (0.0, 0.0, 0.06), 2.8, (0.17, 0.14, 0.20), (0.02, 0.0, 0.10)),
+)
+LEG = (
+    ("hip_yaw", "", (0.0, 0.09, -0.06), 1.8, (0.12, 0.11, 0.12), (0.0, 0.0, -0.04)),
+    ("hip_roll", "hip_yaw", (0.0, 0.0, -0.08), 1.8, (0.13, 0.10, 0.12), (-0.01, 0.0, 0.0)),
+    ("hip_pitch", "hip_roll", (0.0, 0.0, 0.0), 5.5, (0.13, 0.12, 0.38), (0.0, 0.01, -0.17)),
+    ("knee_pitch", "hip_pitch", (0.0, 0.0, -0.36), 3.4, (0.11, 0.10, 0.36), (0.0, 0.0, -0.15)),
+    ("ankle_pitch", "knee_pitch", (0.0, 0.0, -0.36), 0.9, (0.09, 0.08, 0.08), (0.0, 0.0, 0.0)),
+    ("ankle_roll", "ankle_pitch", (0.0, 0.0, 0.0), 1.4, (0.24, 0.11, 0.05), (0.03, 0.0, -0.075)),
+)
+ARM = (
+    ("shoulder_pitch", "waist_pitch", (0.0, 0.17, 0.30), 1.4, (0.11, 0.11, 0.11), (0.0, 0.03, 0.0)),
+    ("shoulder_roll", "shoulder_pitch", (0.0, 0.06, 0.0), 1.2, (0.10, 0.09, 0.12), (0.0, 0.0, -0.03)),
+    ("shoulder_yaw", "shoulder_roll", (0.0, 0.0, -0.10), 1.5, (0.09, 0.09, 0.20), (0.0, 0.0, -0.08)),
+    ("elbow_pitch", "shoulder_yaw", (0.0, 0.0, -0.18), 1.1, (0.08, 0.08, 0.13), (0.0, 0.0, -0.05)),
+    ("wrist_yaw", "elbow_pitch", (0.0, 0.0, -0.11), 0.9, (0.07, 0.07, 0.14), (0.0, 0.0, -0.06)),
+    ("wrist_pitch", "wrist_yaw", (0.0, 0.0, -0.13), 0.4, (0.06, 0.06, 0.06), (0.0, 0.0, 0.0)),
+    ("wrist_roll", "wrist_pitch", (0.0, 0.0, 0.0), 0.5, (0.05, 0.09, 0.10), (0.0, 0.0, -0.06)),
+    ("grip_yaw", "wrist_roll", (0.0, 0.0, -0.11), 0.2, (0.03, 0.08, 0.08), (0.01, 0.0, -0.04)),
+)
+
+
+def humanoid(*, armature: float = 0.0, damping: float = 0.0) -> Mechanism:
+    """A free-flying humanoid robot: 34 bodies, 33 revolute joints, 39 degrees of freedom.
+
+    Six joints in each leg, seven in each arm and one in each gripper, three in the waist, two in the neck. Every joint
+    is called by its place and axis ("left_knee_pitch": roll x, pitch y, yaw z) and so is the link it moves; "base" is
+    the pelvis. It stands on the plane z = 0 at the neutral position, x forward, z up.
+
+    armature, damping   of every joint [kg m^2, N m s/rad]
+    """
+    m = Mechanism(name="humanoid")
+    base = box(9.0, (0.18, 0.26, 0.16), (0.0, 0.0, 0.02))
+    m.add_link("base", joint=Free(), joint_name="root", position=(0.0, 0.0, 0.96), **base._asdict())
+    for prefix, y, limb in (("", 1.0, TRUNK), ("left_", 1.0, LEG), ("right_", -1.0, LEG), ("left_", 1.0, ARM),
+                            ("right_", -1.0, ARM)):
+        own = {name for name, *_ in limb}
+        for name, parent, place, mass, size, centre in limb:
+            above = prefix + parent if parent in own else parent or "base"
+            joint = Revolute(AXES[name.rsplit("_", 1)[1]], armature=armature, damping=damping)
+            solid = box(mass, size, (centre[0], y * centre[1], centre[2]))
+            m.add_link(prefix + name, above, joint, position=(place[0], y * place[1], place[2]), **solid._asdict())
+    return m

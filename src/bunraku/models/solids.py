@@ -1,0 +1,50 @@
+"""Inertias of simple solids, and bodies put together or taken apart."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Solid(NamedTuple):
+    """Mass, centre of mass, and inertia about that centre (3x3)."""
+
+    mass: float
+    com: np.ndarray
+    inertia: np.ndarray
+
+    def __add__(self, other):
+        """Both as one body."""
+        return _combined(self, other, 1.0)
+
+    def __sub__(self, other):
+        """What is left when `other` is taken out."""
+        return _combined(self, other, -1.0)
+
+    def seen_from(self, point) -> Solid:
+        """The same body in a frame with the same axes and its origin at `point`."""
+        return Solid(self.mass, self.com - np.asarray(point, float), self.inertia)
+
+
+def _combined(a: Solid, b: Solid, sign: float) -> Solid:
+    mass = a.mass + sign * b.mass
+    com = (a.mass * a.com + sign * b.mass * b.com) / mass
+    inertia = a.inertia + _about(a, com) + sign * (b.inertia + _about(b, com))
+    return Solid(mass, com, inertia)
+
+
+def _about(solid: Solid, point) -> np.ndarray:
+    d = solid.com - point
+    return solid.mass * (d @ d * np.eye(3) - np.outer(d, d))
+
+
+def gyrated(mass: float, com, radii) -> Solid:
+    """From radii of gyration about the axes x, y, z through the centre of mass."""
+    return Solid(float(mass), np.array(com, float), mass * np.diag(np.square(np.array(radii, float))))
+
+
+def box(mass: float, size, com=(0.0, 0.0, 0.0)) -> Solid:
+    """A solid box of edges `size` along x, y, z."""
+    xx, yy, zz = np.square(np.array(size, float))
+    return Solid(float(mass), np.array(com, float), mass / 12.0 * np.diag([yy + zz, xx + zz, xx + yy]))
