@@ -115,8 +115,8 @@ def test_knees_and_elbows_bend_the_human_way():
 
 @pytest.mark.parametrize("call", [
     lambda: bk.models.chain(0), lambda: bk.models.chain(2.5), lambda: bk.models.chain(3, joint="rubber"),
-    lambda: bk.models.chain(3, base="loose"), lambda: bk.models.chain(3, length=0.0), lambda: bk.models.chain(3, axes=()),
-    lambda: bk.models.human(40), lambda: bk.models.human(34, height=-1.0),
+    lambda: bk.models.chain(3, base="loose"), lambda: bk.models.chain(3, length=0.0),
+    lambda: bk.models.chain(3, axes=()), lambda: bk.models.human(40), lambda: bk.models.human(34, height=-1.0),
 ])
 def test_nonsense_is_refused(call):
     with pytest.raises(bk.ModelError):

@@ -157,7 +157,7 @@ class Body:
         foot = self.length("foot")
         self.ball_of_foot = np.array([(TOES_FROM - HEEL) * foot, 0.0, -0.75 * self.ankle_height])
         size = np.array([(1.0 - TOES_FROM) * foot, 0.055 * height, 0.3 * self.ankle_height])
-        self.toes = box(TOES * self.foot.mass, size, self.ball_of_foot + [0.5 * size[0], 0.0, 0.0])
+        self.toes = box(TOES * self.foot.mass, size, self.ball_of_foot + np.array([0.5 * size[0], 0.0, 0.0]))
 
     def length(self, name) -> float:
         return SEGMENTS[name].length * self.per_mm
