@@ -1,0 +1,1 @@
+"""Measurements beside other libraries; needs the extra [bench]."""
