@@ -1,0 +1,91 @@
+"""The result of the benchmark as a page of text."""
+
+from __future__ import annotations
+
+WIDE = 34
+
+
+def text(result: dict, colour: bool = False) -> str:
+    """Tables of times and ratios, then every target with what was measured."""
+    paint = _paint if colour else lambda code, words: words
+    lines = _head(result, paint)
+    for model in result["models"].values():
+        lines += ["", *_model(model, paint)]
+    lines += ["", *_scaling(result["scaling"], paint), "", *_targets(result["targets"], paint)]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _paint(code, words):
+    return f"\033[{code}m{words}\033[0m"
+
+
+def _head(result, paint):
+    on = result["machine"]
+    versions = on["versions"]
+    return [
+        paint("1", f"bunraku {result['bunraku']} beside Pinocchio {versions.get('pin', '?')} and MuJoCo "
+                   f"{versions.get('mujoco', '?')}"),
+        f"{on['processor']}, {on['cores']} core{'s' * (on['cores'] != 1)}, {on['lanes']} lanes; {on['system']}, "
+        f"Python {on['python']}, Numba {versions['numba']}, NumPy {versions['numpy']}",
+        f"{on['date'][:16].replace('T', ' ')}; one core does {result['peak_gflops']:.1f} GFLOP/s at best (measured)",
+    ]
+
+
+def _model(model, paint):
+    agreement = model["agreement"]
+    lines = [
+        paint("1", model["title"]) + f"  {model['bodies']} bodies, {model['dof']} degrees of freedom, "
+        f"{model['flops']} operations per forward dynamics",
+        f"agrees with pin.aba to {agreement['pin.aba']:.0e}, mj_forward {agreement['mj_forward']:.0e}, "
+        f"pin.rnea {agreement['pin.rnea']:.0e}, pin.crba {agreement['pin.crba']:.0e} (relative)",
+    ]
+    for title, rows in model["races"].items():
+        first = rows[0]["label"]
+        forward = "speedup_world" in rows[-1]
+        extra = f"{'x WORLD':>9}{'GFLOP/s':>9}{'of peak':>9}" if forward else ""
+        heading = f"  {title:<{WIDE}}{'best us':>9}{'median':>9}{'x ' + first:>12}{'median':>9}{extra}"
+        lines += ["", paint("4", heading)]
+        lines += [_row(row, forward, paint) for row in rows]
+    return lines
+
+
+def _row(row, forward, paint):
+    line = f"  {row['label']:<{WIDE}}{row['best_us']:9.3f}{row['median_us']:9.3f}"
+    line += _ratio(row.get("speedup"), 12) + _ratio(row.get("speedup_median"), 9)
+    if forward:
+        line += _ratio(row.get("speedup_world"), 9)
+        if "gflops" in row:
+            line += f"{row['gflops']:9.1f}{row['share_of_peak']:9.0%}"
+    if "target" in row:
+        line += f"   {_verdict(row['met'], paint)} (at least {row['target']:g})"
+    return line
+
+
+def _ratio(value, width):
+    return " " * width if value is None else f"{value:{width}.2f}"
+
+
+def _verdict(met, paint):
+    return paint("1;32", "PASS") if met else paint("1;31", "MISS")
+
+
+def _scaling(scaling, paint):
+    lines = [paint("1", "chains") + "  revolute joints, axes in turn; one state inside compiled code", "",
+             paint("4", f"  {'links':>10}{'ms':>12}{'ns per link':>14}{'work bytes per link':>22}")]
+    lines += [f"  {c['links']:>10}{c['ms']:12.4f}{c['ns_per_link']:14.1f}{c['bytes_per_link']:22.0f}"
+              for c in scaling["chains"]]
+    lines += ["",
+              f"  10000 links: inverse dynamics returns tau within {scaling['residual']:.0e} at the worst joint (torques "
+              "of random accelerations).",
+              f"  Random torques of 10 N m return within {scaling['residual_small']:.0e} of the largest; rounding the "
+              f"accelerations alone makes {scaling['residual_rounding']:.0e}."]
+    return lines
+
+
+def _targets(targets, paint):
+    lines = [paint("1", f"{sum(t['met'] for t in targets)} of {len(targets)} targets met"), ""]
+    for t in targets:
+        bound = ("at least " if t["unit"].startswith("x") else "at most ") + f"{t['target']:g}"
+        measured = f"{t['measured']:.3g}" if t["measured"] < 1e-3 else f"{t['measured']:.2f}"
+        lines.append(f"  {_verdict(t['met'], paint)}  {t['what']:<48}{measured:>9} {t['unit']:<10}  ({bound})")
+    return lines
