@@ -2,7 +2,7 @@
 
 Nothing is timed before all three libraries give the same accelerations. Contestants are timed one after the other in
 every round. Ratios, and the verdicts on them, compare best with best: the moments when nothing else used the machine;
-the median over rounds stands beside. What each line measures:
+medians over rounds are in the JSON. What each line measures:
 
     pin.aba, pin.rnea, pin.crba   one call from Python with Pinocchio's defaults, states in turn
     ... WORLD                     pin.aba with its other convention, usually the faster
@@ -50,7 +50,7 @@ class Options:
 
     @classmethod
     def quick(cls):
-        return cls(seconds=0.7, links=(100, 1000, 10_000), rounds=5)
+        return cls(seconds=1.2, links=(100, 1000, 10_000), rounds=5)
 
 
 def run(options: Options | None = None, quiet: bool = False) -> dict:

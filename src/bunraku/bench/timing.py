@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-CHUNK = 2e-3  # [s] a contestant is timed in pieces of at least this length
+CHUNK = 1e-3  # [s] a contestant is timed in pieces of at least this length
 LEAST_ROUNDS = 7
 
 
