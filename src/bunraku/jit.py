@@ -32,7 +32,7 @@ FASTMATH = {"contract", "nsz", "arcp", "reassoc"}
 OPTIONS = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
 JIT_OFF = bool(numba.config.DISABLE_JIT)
 KERNEL_FOLDERS = ("spatial", "plan", "dynamics", "integrate", "run")  # kernels live here, and only here
-KEPT_CACHES = 6  # caches of older versions of the package that stay on disk
+UNUSED_DAYS = 30  # caches of other versions of the package that were not used for so long are deleted
 
 # Kernels never own an array, so they need no reference counts (which would cost a call for every array passed on).
 inline = njit(forceinline=True, _nrt=False, **OPTIONS)
@@ -68,10 +68,10 @@ def cache_directory() -> Path:
     path = root / f"kernels-{package_hash()}"
     try:
         path.mkdir(parents=True, exist_ok=True)
-        others = sorted(root.glob("kernels-*"), key=lambda p: p.stat().st_mtime, reverse=True)
-        for old in others[KEPT_CACHES:]:
-            if old != path:
-                shutil.rmtree(old, ignore_errors=True)
+        os.utime(path)
+        for other in root.glob("kernels-*"):
+            if time.time() - other.stat().st_mtime > UNUSED_DAYS * 86400:
+                shutil.rmtree(other, ignore_errors=True)
     except OSError:  # a read-only home: Numba falls back to its own places, or compiles every time
         pass
     return path

@@ -90,7 +90,7 @@ from bunraku.spatial.algebra import (
     store9,
     sub,
 )
-from bunraku.spatial.scalar import constant, load, minimum, store
+from bunraku.spatial.scalar import clear, constant, load, minimum, store
 
 
 @inline
@@ -102,8 +102,9 @@ def joint_part_size(elimination, dof):
 def aba(body_i, body_f, dof_f, q, v, tau, wrench, acceleration, work):
     """Joint accelerations, and two scalars to judge them by: `margin` > 0 and `residue` == 0 if all went well.
 
-    `tau` holds torques, or accelerations at LOCKED joints. `wrench` holds forces on the bodies (force, moment about the
-    body's origin, world axes; 6 per body) or nothing. `work` is scratch of size body_i[-1, HEAD_WORK].
+    `tau` holds torques, or accelerations at LOCKED joints; it may be the same array as `acceleration`. `wrench` holds
+    forces on the bodies (force, moment about the body's origin, world axes; 6 per body) or nothing. `work` is scratch
+    of size body_i[-1, HEAD_WORK].
     """
     n = body_i.shape[0] - 1
     slots = body_i[n, HEAD_SLOTS] * SLOT_SIZE
@@ -129,8 +130,7 @@ def aba(body_i, body_f, dof_f, q, v, tau, wrench, acceleration, work):
             accumulate3(work, record + 3, scale(f, -1.0))
 
     # Pass 2, tips to root: articulated inertias and forces; joints eliminated
-    for k in range(slots):
-        store(work, k, constant(q, 0.0))
+    clear(work[:slots])
     i = n - 1
     while i >= 0:
         if body_i[i, PLAIN] == PLAIN_HINGE:  # up a run of hinges in registers

@@ -36,7 +36,7 @@ from bunraku.spatial.algebra import (
     sub,
     symvec,
 )
-from bunraku.spatial.scalar import constant, load, store
+from bunraku.spatial.scalar import clear, constant, load, store
 
 RECORD = 25
 COLUMN = 6
@@ -50,8 +50,7 @@ def crba(body_i, body_f, dof_f, q, matrix, work):
     """
     n, nv = body_i.shape[0] - 1, dof_f.shape[1]
     columns = RECORD * n
-    for k in range(nv * nv):
-        store(matrix, k, constant(q, 0.0))
+    clear(matrix)
     for i in range(n):  # Pass 1: places, inertias, joint axes
         parent, o = body_i[i, PARENT], RECORD * i
         R, x = unit9(q), zero3(q)

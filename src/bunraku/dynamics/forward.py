@@ -15,7 +15,8 @@ def scratch_sizes(body_i, dof_f, pushed):
     n = body_i.shape[0] - 1
     passive = body_i[n, HEAD_PASSIVE] != 0
     pushed = pushed or body_i[n, HEAD_SPRINGS] > 0
-    return (np.int64(body_i[n, HEAD_WORK]), dof_f.shape[1] if passive else 0, 6 * n if pushed else 0, STATE * n if pushed else 0)
+    return (np.int64(body_i[n, HEAD_WORK]), dof_f.shape[1] if passive else 0,
+            6 * n if pushed else 0, STATE * n if pushed else 0)
 
 
 @inline

@@ -34,7 +34,7 @@ from bunraku.plan.fields import (
     V_INDEX,
 )
 from bunraku.spatial.algebra import accumulate3, add, cross, dot, load3, matvec, norm, scale, sub
-from bunraku.spatial.scalar import atan2, constant, load, maximum, sqrt, store, where_positive
+from bunraku.spatial.scalar import atan2, clear, constant, load, maximum, sqrt, store, where_positive
 
 
 @inline
@@ -146,8 +146,7 @@ def body_wrenches(link_i, link_f, spring_i, spring_f, states, external, wrench):
     `external` may be empty. Written to `wrench`: 6 per body, force and moment about the body's origin, world axes.
     Returns the energy in the springs.
     """
-    for k in range(wrench.shape[0]):
-        store(wrench, k, constant(wrench, 0.0))
+    clear(wrench)
     if external.shape[0] > 0:
         for link in range(link_i.shape[0]):
             body = link_i[link, LINK_BODY]

@@ -27,7 +27,7 @@ from bunraku.run.signatures import (
 )
 from bunraku.run.states import aligned, refuse
 from bunraku.spatial.lanes import WIDTH
-from bunraku.spatial.scalar import gather, prefetch, scatter, store
+from bunraku.spatial.scalar import clear, gather, prefetch, scatter, store
 
 SMALLEST_SHARE = 256  # states worth a thread
 
@@ -60,27 +60,29 @@ def forward_one(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v,
 def forward_batch(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, external, a, bad, start, stop):
     nq, nv = q.shape[1], v.shape[1]
     pushed = external.shape[0] > 0
-    q_lanes, v_lanes, tau_lanes, a_lanes = lane_array(nq), lane_array(nv), lane_array(nv), lane_array(nv)
-    external_lanes = lane_array(external.shape[1] if pushed else 0)
     size_work, size_total, size_wrench, size_states = scratch_sizes(body_i, dof_f, pushed)
-    work, total = lane_array(size_work), lane_array(size_total)
+    q_lanes, v_lanes, tau_lanes, work = lane_array(nq), lane_array(nv), lane_array(nv), lane_array(size_work)
+    external_lanes, total = lane_array(external.shape[1] if pushed else 0), lane_array(size_total)
     wrench, states = lane_array(size_wrench), lane_array(size_states)
+    a_lanes = tau_lanes if size_total == 0 else lane_array(nv)  # aba reads a torque before it writes the acceleration
     judged = lane_array(2)
-    for k in range(nv):
-        for w in range(WIDTH):
-            tau_lanes[k, w] = 0.0
     for first in range(start, stop, WIDTH):
         gather(q, first, q_lanes)
         gather(v, first, v_lanes)
         if tau.shape[0] > 0:
             gather(tau, first, tau_lanes)
-        if pushed:
-            gather(external, first, external_lanes)
+            prefetch(tau, first + WIDTH)
+        else:
+            clear(tau_lanes)
         prefetch(q, first + WIDTH)
         prefetch(v, first + WIDTH)
-        prefetch(tau, first + WIDTH)
-        margin, residue = accelerate(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q_lanes, v_lanes,
-                                     tau_lanes, external_lanes, a_lanes, work, total, wrench, states)
+        if size_total == 0 and size_wrench == 0:
+            margin, residue = aba(body_i, body_f, dof_f, q_lanes, v_lanes, tau_lanes, wrench, a_lanes, work)
+        else:
+            if pushed:
+                gather(external, first, external_lanes)
+            margin, residue = accelerate(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q_lanes, v_lanes,
+                                         tau_lanes, external_lanes, a_lanes, work, total, wrench, states)
         store(judged, 0, margin)
         store(judged, 1, residue)
         scatter(a_lanes, a, first)

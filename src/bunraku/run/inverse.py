@@ -14,7 +14,7 @@ from bunraku.run.pool import spread
 from bunraku.run.signatures import FAILED, FINE, LINKS, PLAN, SPRINGS, flags, floats, int64, lane_array, table
 from bunraku.run.states import aligned, refuse
 from bunraku.spatial.lanes import WIDTH
-from bunraku.spatial.scalar import constant, gather, load, scatter, store
+from bunraku.spatial.scalar import clear, gather, load, scatter, store
 
 SMALLEST_SHARE = 256
 
@@ -28,8 +28,7 @@ def torques(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, a, 
         body_wrenches(link_i, link_f, spring_i, spring_f, states, external, wrench)
     residue = rnea(body_i, body_f, dof_f, q, v, a, wrench, tau, joint_wrench, work)
     if passive.shape[0] > 0:  # what springs and dampers give need not be driven
-        for j in range(dof_f.shape[1]):
-            store(work, j, constant(q, 0.0))
+        clear(work[:dof_f.shape[1]])
         passive_torque(body_i, dof_f, q, v, work, passive)
         for j in range(dof_f.shape[1]):
             store(tau, j, load(tau, j) - load(passive, j))
@@ -82,6 +81,15 @@ def inverse_batch(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, 
 
 def inverse_dynamics(mechanism, plan, q, v, a, external, workers, wrenches=False):
     """Torques of one state or a batch; with `wrenches` also 6 per body: force and moment passed on, body axes."""
+    if external is None and not wrenches:
+        try:  # plain arrays go straight to compiled code
+            if q.shape == (plan.nq,) and v.shape == (plan.nv,) and a.shape == (plan.nv,):
+                tau = np.empty(plan.nv)
+                if inverse_one.call(plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i,
+                                    plan.spring_f, q, v, a, plan.nothing, tau, plan.nothing) == FINE:
+                    return tau
+        except (AttributeError, TypeError):
+            pass
     pieces = [("q", q, plan.nq), ("v", v, plan.nv), ("a", a, plan.nv)]
     if external is not None:
         pieces.append(("external", external, 6 * plan.links))

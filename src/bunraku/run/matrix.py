@@ -39,6 +39,13 @@ def mass_matrix(mechanism, q, workers=None) -> np.ndarray:
     """M of one state (nv, nv) or of a batch (B, nv, nv), armature on the diagonal."""
     plan = mechanism.plan()
     nv = plan.nv
+    try:  # a plain array goes straight to compiled code
+        if q.shape == (plan.nq,):
+            matrix = np.empty((nv, nv))
+            if matrix_one.call(plan.body_i, plan.body_f, plan.dof_f, q, matrix.reshape(-1)) == FINE:
+                return matrix
+    except (AttributeError, TypeError):
+        pass
     batch, (q,) = aligned(("q", q, plan.nq))
     if batch is None:
         matrix = np.empty(nv * nv)

@@ -37,8 +37,7 @@ def aligned(*pieces: tuple[str, object, int]) -> tuple[int | None, list[np.ndarr
         described = ", ".join(f"{what} {size}" for size, what in sizes.items())
         raise ShapeError(f"batches of different size: {described}")
     batch = next(iter(sizes))
-    return batch, [array if array.ndim == 2 else np.ascontiguousarray(np.broadcast_to(array, (batch, array.shape[0])))
-                   for array in arrays]
+    return batch, [array if array.ndim == 2 else np.repeat(array[None], batch, axis=0) for array in arrays]
 
 
 # -- what to say --------------------------------------------------------------------------------------------------

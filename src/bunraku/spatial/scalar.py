@@ -200,6 +200,13 @@ def prefetch(states, first):
 
 
 @inline
+def clear(array):
+    """Zero in every place of an array of scalars."""
+    for i in range(array.shape[0]):
+        store(array, i, constant(array, 0.0))
+
+
+@inline
 def gather(states, first, lanes):
     """lanes[i, w] = states[first + w, i]; states beyond the last are filled with the last."""
     count, n = states.shape
