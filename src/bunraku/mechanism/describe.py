@@ -42,7 +42,8 @@ def rebuild(data: dict[str, Any]) -> Mechanism:
     for link in data["links"]:
         visuals = [Visual(**{**v, "position": np.array(v["position"]), "rotation": np.array(v["rotation"])})
                    for v in link["visuals"]]
-        mechanism.add_link(**{**link, "joint": _rebuild_joint(link["joint"]), "visuals": visuals})
+        mechanism.add_link(**{**link, "joint": _rebuild_joint(link["joint"]), "visuals": visuals,
+                              "physical": False})  # judged when it was first built
     for spring in data["springs"]:
         mechanism.add_spring(spring.pop("link_a"), spring.pop("link_b"), **spring)
     return mechanism

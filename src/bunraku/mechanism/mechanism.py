@@ -86,13 +86,13 @@ class Mechanism:
 
     def add_link(self, name: str, parent: str = GROUND, joint: Joint | None = None, joint_name: str | None = None,
                  actuated: bool | None = None, position=(0.0, 0.0, 0.0), rotation=None, mass: float = 0.0,
-                 com=(0.0, 0.0, 0.0), inertia=None, visuals: Sequence[Visual] = ()) -> Link:
+                 com=(0.0, 0.0, 0.0), inertia=None, visuals: Sequence[Visual] = (), physical: bool = True) -> Link:
         """Hang a new link from `parent` by `joint` (Fixed if none is given).
 
         `position` and `rotation` (3x3) place the joint frame in the parent's frame; the link frame is the joint's
         child frame, equal to it at the neutral position. `inertia` (3x3, or three principal moments) is about `com`
         in link axes. `actuated` says whether closed-chain inverse dynamics may use the joint's torque; true except
-        for Free and Fixed joints.
+        for Free and Fixed joints. `physical=False` takes an inertia that no real body has (files are full of them).
         """
         what = f"link {name!r}"
         _check_name(name, "link")
@@ -105,7 +105,7 @@ class Mechanism:
         _check_name(joint_name, "joint")
         if joint_name in self._joint_index:
             raise NamingError(f"{what}: there is already a joint {joint_name!r}; give this one another joint_name")
-        mass, com, inertia = check_inertia(what, mass, com, inertia)
+        mass, com, inertia = check_inertia(what, mass, com, inertia, physical)
         link = Link(name, self._find_link(parent, f"parent of {what}"), joint, joint_name,
                     joint.default_actuated if actuated is None else bool(actuated),
                     as_vector(f"{what}: position", position), as_rotation(f"{what}: rotation", rotation),
@@ -342,8 +342,8 @@ def as_rotation(what, value) -> np.ndarray:
     return u @ vt
 
 
-def check_inertia(what, mass, com, inertia):
-    """Mass, centre of mass and inertia as arrays; an InertiaError if no real body has them."""
+def check_inertia(what, mass, com, inertia, physical=True):
+    """Mass, centre of mass and inertia as arrays; an InertiaError if no real body has them (unless not `physical`)."""
     mass = as_size(f"{what}: mass", mass, InertiaError)
     com = as_vector(f"{what}: com", com)
     try:
@@ -359,7 +359,7 @@ def check_inertia(what, mass, com, inertia):
     if np.abs(tensor - tensor.T).max() > 1e-9 * size:
         raise InertiaError(f"{what}: inertia is not symmetric:\n{tensor}")
     tensor = 0.5 * (tensor + tensor.T)
-    if size > 0:
+    if size > 0 and physical:
         if mass == 0:
             raise InertiaError(f"{what}: inertia without mass is not a body; give it a mass")
         a, b, c = np.linalg.eigvalsh(tensor)
