@@ -8,6 +8,9 @@ from pathlib import Path
 
 from bunraku.errors import LoadError, LoadWarning
 
+MAX_NOTES = 200
+"""How many notes about one file are kept; further ones are counted."""
+
 
 @dataclass
 class Findings:
@@ -16,16 +19,22 @@ class Findings:
     path: Path
     strict: bool
     notes: list[str] = field(default_factory=list)
+    dropped: int = 0
 
     def note(self, element: str, text: str) -> None:
         """Something odd or left out. `element` says where: "joint 'elbow'", "link 'hand', line 12"."""
-        self.notes.append(f"{self.path.name}: {element}: {text}")
+        if len(self.notes) < MAX_NOTES:
+            self.notes.append(f"{self.path.name}: {element}: {text}")
+        else:
+            self.dropped += 1
 
     def refuse(self, element: str, text: str) -> LoadError:
         """The error to raise for what cannot be represented."""
         return LoadError(f"{self.path}: {element}: {text}")
 
     def report(self, stacklevel: int = 3) -> None:
+        if self.dropped:
+            self.notes.append(f"{self.path.name}: and {self.dropped} more oddities")
         if self.strict and self.notes:
             raise LoadError(f"{self.path} is not clean (strict=True):\n  " + "\n  ".join(self.notes))
         for text in self.notes:
