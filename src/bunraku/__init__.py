@@ -4,6 +4,8 @@ from bunraku import models
 from bunraku.errors import (
     BunrakuError,
     InertiaError,
+    LoadError,
+    LoadWarning,
     MissingExtra,
     ModelError,
     NamingError,
@@ -20,6 +22,7 @@ from bunraku.evaluate import (
     mass_matrix,
     poses,
 )
+from bunraku.io import load
 from bunraku.mechanism import (
     Compound,
     Cylindrical,
@@ -36,8 +39,9 @@ from bunraku.simulation import Simulation, Trajectory, actuation, load_trajector
 
 __version__ = "0.1.0"
 __all__ = [
-    "BunrakuError", "Compound", "Cylindrical", "Fixed", "Free", "Helical", "InertiaError", "Mechanism", "MissingExtra",
-    "ModelError", "NamingError", "Planar", "Prismatic", "Revolute", "ShapeError", "Simulation", "SimulationError",
-    "Spherical", "StateError", "Trajectory", "actuation", "dynamics", "forward_dynamics", "inverse_dynamics",
-    "joint_forces", "kinematics", "load_trajectory", "mass_matrix", "poses",
+    "BunrakuError", "Compound", "Cylindrical", "Fixed", "Free", "Helical", "InertiaError", "LoadError",
+    "LoadWarning", "Mechanism", "MissingExtra", "ModelError", "NamingError", "Planar", "Prismatic", "Revolute",
+    "ShapeError", "Simulation", "SimulationError", "Spherical", "StateError", "Trajectory", "actuation",
+    "dynamics", "forward_dynamics", "inverse_dynamics", "joint_forces", "kinematics", "load", "load_trajectory",
+    "mass_matrix", "poses",
 ]

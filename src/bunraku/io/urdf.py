@@ -1,0 +1,453 @@
+"""URDF (http://wiki.ros.org/urdf/XML): robots as a tree of links and joints.
+
+Links keep their names and frames, joints theirs, in separate namespaces; links on fixed joints stay addressable and
+cost nothing, because the plan merges them. The joint that hangs the root link from the ground is called "root" (with
+underscores appended if the file has a joint of that name) and is always that of `mechanism.links[0]`; the other links
+follow depth first, siblings in the order of their joints in the file.
+
+Read: inertial, visual; joints of all types with origin, axis, limits (as information) and damping. Mimic joints become
+independent and dry friction is left out, with a warning each. Collision shapes, effort and velocity limits, and what
+describes control or simulators (QUIET) are passed over in silence; elements that URDF does not have get a warning.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bunraku.errors import InertiaError, ModelError
+from bunraku.io.findings import Findings
+from bunraku.io.xml import Node, clip, read_xml
+from bunraku.mechanism import Fixed, Free, Joint, Mechanism, Planar, Prismatic, Revolute, Visual
+from bunraku.mechanism.mechanism import GROUND, check_inertia
+
+KNOWN = {
+    "robot": {"link", "joint", "material"},
+    "link": {"inertial", "visual"},
+    "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"},
+}
+"""What is read inside robot, link and joint."""
+
+QUIET = {
+    "robot": {"transmission", "gazebo", "ros2_control", "sensor", "version", "group", "group_state", "end_effector",
+              "virtual_joint", "disable_collisions"},
+    "link": {"collision", "contact", "collision_checking", "self_filter", "self_collision_checking", "verbose"},
+    "joint": {"safety_controller", "calibration"},
+}
+"""What says nothing about how the robot moves."""
+
+JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+SHAPES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"), "capsule": ("radius", "length")}
+GREY = (0.7, 0.7, 0.7, 1.0)
+NEARLY_MASSLESS = 1e-6
+"""Share of the robot's mass below which a link is suspicious."""
+TINY_MASS = 1e-9
+"""[kg] Mass below which every link is."""
+NO_INERTIA = 1e-14
+"""[kg m^2] A joint that moves less than this about its axis moves nothing."""
+
+
+def load_urdf(path: str | os.PathLike, base: str = "free", strict: bool = False,
+              search: str | os.PathLike | Sequence[str | os.PathLike] = ()) -> Mechanism:
+    """The mechanism of a URDF file; see `bunraku.load`."""
+    path = Path(path)
+    findings = Findings(path, strict)
+    mechanism = _Robot(read_xml(path), findings, _Meshes(path, search)).build(base)
+    findings.report(stacklevel=4)
+    return mechanism
+
+
+@dataclass
+class _Hinge:
+    """A <joint>: where it stands and what it joins."""
+
+    node: Node
+    name: str
+    kind: str
+    parent: str
+    child: str
+
+
+class _Robot:
+    """One <robot> element on its way to a mechanism."""
+
+    def __init__(self, root: Node, findings: Findings, meshes: _Meshes):
+        if root.tag != "robot":
+            raise root.refuse("the root element of a URDF is <robot>")
+        self.root, self.findings, self.meshes = root, findings, meshes
+        self._note_strangers()
+        self.links = self._read_links()
+        self.joints = self._read_joints()
+        self.colours: dict[str, tuple] = {}
+        self.mimics: list[str] = []
+        self.rubbing: list[str] = []
+
+    def build(self, base: str) -> Mechanism:
+        name = self.root.get("name")
+        if not name:
+            self.findings.note(self.root.label, f"the robot has no name; called {self.findings.path.stem!r}")
+        mechanism = Mechanism(name=clip(name or self.findings.path.stem or "robot"))
+        for material in self.root.all("material"):
+            self._colour(material)
+        order = self._order()
+        called = self._free_of_ground()
+        for link, hinge in order:
+            node = self.links[link]
+            if hinge is None:
+                joint, where, joint_name = self._root_joint(node, base), None, self._root_joint_name()
+            else:
+                joint, where, joint_name = self._joint(hinge), hinge.node.one("origin"), hinge.name
+            position, rotation = _origin(where)
+            mass, com, inertia = self._inertial(node)
+            try:
+                mechanism.add_link(called.get(link, link), called.get(hinge.parent, hinge.parent) if hinge else GROUND,
+                                   joint, joint_name, position=position, rotation=rotation, mass=mass, com=com,
+                                   inertia=inertia, visuals=self._visuals(node), physical=False)
+            except ModelError as error:
+                raise node.refuse(str(error)) from None
+        self._note_many(self.mimics, "<mimic> is left out: these joints move independently of the ones they should "
+                                     "follow")
+        self._note_many(self.rubbing, "dry friction is left out")
+        self.meshes.note_missing(self.findings)
+        self._note_weightless(mechanism, order)
+        return mechanism
+
+    # -- the tree --------------------------------------------------------------------------------------------------
+
+    def _read_links(self) -> dict[str, Node]:
+        links: dict[str, Node] = {}
+        for node in self.root.all("link"):
+            name = node.name()
+            if name in links:
+                raise node.refuse(f"there is already a link of this name in line {links[name].line}")
+            links[name] = node
+        if not links:
+            raise self.root.refuse("the robot has no links")
+        return links
+
+    def _read_joints(self) -> list[_Hinge]:
+        joints: dict[str, _Hinge] = {}
+        mover: dict[str, _Hinge] = {}
+        for node in self.root.all("joint"):
+            name = node.name()
+            if name in joints:
+                raise node.refuse(f"there is already a joint of this name in line {joints[name].node.line}")
+            kind = node.get("type")
+            if kind not in JOINT_TYPES:
+                raise node.refuse(f"the type must be one of {', '.join(JOINT_TYPES)}, not {clip(str(kind))!r}")
+            hinge = joints[name] = _Hinge(node, name, kind, self._end(node, "parent"), self._end(node, "child"))
+            if hinge.child in mover:
+                other = mover[hinge.child].node
+                raise node.refuse(f"link {clip(hinge.child)!r} is already the child of {other.label}; in a URDF every "
+                                  "link has one parent, and loops cannot be written")
+            mover[hinge.child] = hinge
+        return list(joints.values())
+
+    def _end(self, node: Node, tag: str) -> str:
+        end = node.one(tag)
+        if end is None:
+            raise node.refuse(f"needs a <{tag} link=\"...\"/>")
+        link = end.name("link")
+        if link not in self.links:
+            close = difflib.get_close_matches(link, self.links, n=1) if len(self.links) < 500 else []
+            hint = f"; did you mean {clip(close[0])!r}?" if close else ""
+            raise node.refuse(f"its {tag} link {clip(link)!r} does not exist{hint}")
+        return link
+
+    def _order(self) -> list[tuple[str, _Hinge | None]]:
+        """Every link with the joint that carries it, parents first."""
+        children: dict[str, list[_Hinge]] = {}
+        for hinge in self.joints:
+            children.setdefault(hinge.parent, []).append(hinge)
+        carried = {hinge.child for hinge in self.joints}
+        roots = [name for name in self.links if name not in carried]
+        if not roots:
+            raise self.joints[0].node.refuse("the joints form a loop: no link is the root, and loops cannot be written "
+                                             "in a URDF")
+        if len(roots) > 1:
+            raise self.links[roots[1]].refuse(f"hangs from nothing, and so does {self.links[roots[0]].label}; a URDF "
+                                              "is one tree with one root")
+        order: list[tuple[str, _Hinge | None]] = []
+        stack: list[tuple[str, _Hinge | None]] = [(roots[0], None)]
+        while stack:
+            order.append(stack.pop())
+            stack += [(hinge.child, hinge) for hinge in reversed(children.get(order[-1][0], []))]
+        if len(order) < len(self.links):
+            reached = {link for link, _ in order}
+            stray = next(hinge for hinge in self.joints if hinge.child not in reached)
+            raise stray.node.refuse(f"link {clip(stray.child)!r} is part of a loop that the root {clip(roots[0])!r} "
+                                    "does not reach; loops cannot be written in a URDF")
+        return order
+
+    def _free_of_ground(self) -> dict[str, str]:
+        """Another name for a link called like the fixed world."""
+        if GROUND not in self.links:
+            return {}
+        name = GROUND
+        while name in self.links:
+            name += "_"
+        self.findings.note(self.links[GROUND].label, f"{GROUND!r} is the fixed world's name; the link is called "
+                                                     f"{name!r}")
+        return {GROUND: name}
+
+    def _root_joint(self, node: Node, base: str) -> Joint:
+        if base == "fixed":
+            return Fixed()
+        if node.get("name") == "world":
+            self.findings.note(node.label, "the root link is put on a Free joint although its name says that it is the "
+                                           "world; base='fixed' holds it")
+        return Free()
+
+    def _root_joint_name(self) -> str:
+        name, taken = "root", {hinge.name for hinge in self.joints}
+        while name in taken:
+            name += "_"
+        return name
+
+    # -- joints ----------------------------------------------------------------------------------------------------
+
+    def _joint(self, hinge: _Hinge) -> Joint:
+        node, kind = hinge.node, hinge.kind
+        if kind == "fixed":
+            return Fixed()
+        passive = self._dynamics(node)
+        if node.one("mimic") is not None:
+            self.mimics.append(node.label)
+        if kind in ("revolute", "prismatic"):
+            passive.update(self._limits(node))
+        element = node.one("axis")
+        axis = (1.0, 0.0, 0.0) if element is None else element.numbers("xyz", (3,), (1.0, 0.0, 0.0))
+        try:
+            if kind == "floating":
+                return Free(**passive)
+            if kind == "planar":
+                return Planar(axis, **passive)
+            return Prismatic(axis, **passive) if kind == "prismatic" else Revolute(axis, **passive)
+        except ModelError as error:
+            raise node.refuse(str(error)) from None
+
+    def _dynamics(self, node: Node) -> dict[str, float]:
+        element = node.one("dynamics")
+        if element is None:
+            return {}
+        if element.number("friction", 0.0) != 0.0:
+            self.rubbing.append(node.label)
+        return {"damping": element.number("damping", 0.0)}
+
+    def _limits(self, node: Node) -> dict[str, float]:
+        element = node.one("limit")
+        if element is None or (element.get("lower") is None and element.get("upper") is None):
+            self.findings.note(node.label, f"a {node.get('type')} joint without limits; taken as unlimited")
+            return {}
+        lower, upper = element.number("lower", 0.0, infinite=True), element.number("upper", 0.0, infinite=True)
+        if lower > upper:
+            self.findings.note(node.label, f"the lower limit {lower:g} lies above the upper {upper:g}; both left out")
+            return {}
+        return {"lower": lower, "upper": upper}
+
+    # -- links -----------------------------------------------------------------------------------------------------
+
+    def _inertial(self, node: Node):
+        """Mass, centre of mass and inertia in link axes; a note if no real body has them."""
+        element = node.one("inertial")
+        if element is None:
+            return 0.0, np.zeros(3), None
+        com, turn = _origin(element.one("origin"))
+        mass_element, moments = element.one("mass"), element.one("inertia")
+        if mass_element is None:
+            raise node.refuse("its <inertial> needs a <mass value=\"...\"/>")
+        mass = mass_element.number("value")
+        if mass < 0:
+            raise node.refuse(f"the mass is negative ({mass:g} kg)")
+        if moments is None:
+            self.findings.note(node.label, "its <inertial> has no <inertia>; taken as a point mass")
+            return mass, com, None
+        xx, yy, zz = (moments.number(name) for name in ("ixx", "iyy", "izz"))
+        xy, xz, yz = (moments.number(name, 0.0) for name in ("ixy", "ixz", "iyz"))
+        inertia = turn @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turn.T
+        try:
+            check_inertia("", mass, com, inertia)
+        except InertiaError as error:
+            self.findings.note(node.label, str(error).removeprefix(": "))
+        return mass, com, inertia
+
+    def _visuals(self, node: Node) -> list[Visual]:
+        visuals = []
+        for element in node.all("visual"):
+            geometry, material = element.one("geometry"), element.one("material")
+            shape = geometry.children[0] if geometry is not None and geometry.children else None
+            colour = GREY if material is None else self._colour(material)
+            if shape is None or (shape.tag not in SHAPES and shape.tag != "mesh"):
+                what = "no shape" if shape is None else f"the unknown shape <{clip(shape.tag)}>"
+                self.findings.note(f"visual of {node.label}", f"has {what}; not drawn")
+                continue
+            position, rotation = _origin(element.one("origin"))
+            if shape.tag == "mesh":
+                mesh = self.meshes.resolve(shape.name("filename"), node)
+                visuals.append(Visual("mesh", tuple(shape.numbers("scale", (3,), (1.0, 1.0, 1.0))), position, rotation,
+                                      colour, mesh))
+                continue
+            size = shape.numbers("size", (3,)) if shape.tag == "box" else [shape.number(a) for a in SHAPES[shape.tag]]
+            if min(size) < 0:
+                self.findings.note(f"visual of {node.label}", f"<{shape.tag}> has a negative size; not drawn")
+                continue
+            visuals.append(Visual(shape.tag, tuple(size), position, rotation, colour))
+        return visuals
+
+    def _colour(self, material: Node) -> tuple:
+        """The material's own colour, or the one its name had before."""
+        element, name = material.one("color"), material.get("name") or ""
+        if element is None:
+            return self.colours.get(name, GREY)
+        rgba = [min(max(x, 0.0), 1.0) for x in element.numbers("rgba", (3, 4))]
+        self.colours[name] = (*rgba, 1.0)[:4]
+        return self.colours[name]
+
+    # -- judgement -------------------------------------------------------------------------------------------------
+
+    def _note_many(self, labels: list[str], text: str) -> None:
+        """One note for all elements that share an oddity."""
+        if labels:
+            more = f" and {len(labels) - 3} more" if len(labels) > 3 else ""
+            self.findings.note("; ".join(labels[:3]) + more, text)
+
+    def _note_strangers(self) -> None:
+        """Elements that are not URDF: one note for each kind."""
+        found: dict[tuple[str, str], list[Node]] = {}
+        for node in (self.root, *self.root.children):
+            for child in node.children if node.tag in KNOWN else ():
+                if child.tag.startswith("xacro:"):
+                    raise child.refuse("this is a xacro file; expand it first (xacro robot.urdf.xacro > robot.urdf)")
+                if child.tag not in KNOWN[node.tag] and child.tag not in QUIET[node.tag]:
+                    found.setdefault((node.tag, child.tag), []).append(child)
+            if node.tag == "gazebo" and node.all("joint"):
+                found.setdefault(("gazebo", "joint"), []).extend(node.all("joint"))
+        for (inside, tag), nodes in found.items():
+            what = f"unknown in a <{inside}>"
+            if inside == "gazebo":
+                what = "joints for Gazebo alone (they often close a loop)"
+            self._note_many([f"<{clip(tag)}>, line {node.line}" for node in nodes], what + "; left out")
+
+    def _note_weightless(self, mechanism: Mechanism, order) -> None:
+        """Bodies of almost no mass, and joints that move nothing: no torque has a finite effect there."""
+        labels = [self.links[name].label if hinge is None else hinge.node.label for name, hinge in order]
+        total, bodies = mechanism.mass, _body_masses(mechanism)
+        for link, label in zip(mechanism.links, labels, strict=True):
+            mass = bodies.get(link.name, 0.0)
+            if 0 < mass < max(NEARLY_MASSLESS * total, TINY_MASS):
+                self.findings.note(label, f"moves a nearly massless link ({mass:.3g} kg of {total:.3g} kg); small "
+                                          "forces give it enormous accelerations")
+        empty, thin = [], []
+        for link, (mass, _, inertia), label in zip(mechanism.links, _composites(mechanism), labels, strict=True):
+            if link.joint.nv and mass == 0 and not inertia.any():
+                empty.append(label)
+            elif isinstance(link.joint, Revolute) and abs(link.joint.axis @ inertia @ link.joint.axis) < NO_INERTIA:
+                thin.append(label)
+        self._note_many(empty, "moves no mass: its link and all beyond it are massless, so accelerations cannot be "
+                               "computed; give one of them mass or fix the joint")
+        self._note_many(thin, "what it moves has no inertia about its axis, so accelerations cannot be computed")
+
+
+def _body_masses(mechanism: Mechanism) -> dict[str, float]:
+    """{link on a moving joint: its mass with that of the links fixed to it}."""
+    masses: dict[str, float] = {}
+    carriers: list[str] = []
+    for link in mechanism.links:
+        fixed = link.joint.nv == 0
+        carriers.append(link.name if not fixed else GROUND if link.parent < 0 else carriers[link.parent])
+        masses[carriers[-1]] = masses.get(carriers[-1], 0.0) + link.mass
+    masses.pop(GROUND, None)
+    return masses
+
+
+def _composites(mechanism: Mechanism):
+    """Of each link and all beyond it, at neutral joints: mass, mass times centre, inertia about the link's origin."""
+    sums = []
+    for link in mechanism.links:
+        moment = link.mass * link.com
+        sums.append([link.mass, moment, link.inertia + _spread(link.com, moment)])
+    for link, (mass, moment, inertia) in zip(reversed(mechanism.links), reversed(sums), strict=True):
+        if link.parent < 0 or (mass == 0 and not inertia.any()):
+            continue
+        R, p = link.rotation, link.position
+        turned = R @ moment
+        parent = sums[link.parent]
+        parent[0] += mass
+        parent[1] = parent[1] + turned + mass * p
+        parent[2] = (parent[2] + R @ inertia @ R.T + _spread(p, turned) + _spread(turned, p) + _spread(p, mass * p))
+    return sums
+
+
+def _spread(a, b):
+    """(a.b) 1 - b a^T, the part of an inertia that comes from a shift of origin (summed over a, b and b, a)."""
+    return a @ b * np.eye(3) - np.outer(b, a)
+
+
+def _origin(node: Node | None):
+    """Position and rotation of an <origin>: rpy turns about the fixed axes x, y, z in this order."""
+    if node is None:
+        return np.zeros(3), np.eye(3)
+    x, y, z = node.numbers("rpy", (3,), (0.0, 0.0, 0.0))
+    cx, sx, cy, sy, cz, sz = math.cos(x), math.sin(x), math.cos(y), math.sin(y), math.cos(z), math.sin(z)
+    rotation = np.array([[cz * cy, cz * sy * sx - sz * cx, cz * sy * cx + sz * sx],
+                         [sz * cy, sz * sy * sx + cz * cx, sz * sy * cx - cz * sx],
+                         [-sy, cy * sx, cy * cx]])
+    return np.array(node.numbers("xyz", (3,), (0.0, 0.0, 0.0))), rotation
+
+
+class _Meshes:
+    """Finds mesh files: nothing is opened, and nothing fetched from a network."""
+
+    def __init__(self, path: Path, search):
+        self.folder = os.path.dirname(os.path.abspath(path))
+        places = [search] if isinstance(search, (str, os.PathLike)) else list(search)
+        ros = os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep)
+        self.places = [os.path.abspath(os.fspath(place)) for place in [*places, *filter(None, ros)]]
+        self.packages: dict[str, list[str]] = {}
+        self.missing: list[tuple[str, str]] = []
+
+    def resolve(self, name: str, node: Node) -> str:
+        """The file's path, or the name as it stands if there is no such file."""
+        for candidate in self._candidates(name):
+            if os.path.isfile(candidate):
+                return os.path.normpath(candidate)
+        self.missing.append((node.label, name))
+        return name
+
+    def _candidates(self, name: str) -> Iterator[str]:
+        scheme, separator, rest = name.partition("://")
+        if not separator:
+            yield from (os.path.join(place, name) for place in (self.folder, *self.places))
+        elif scheme in ("package", "model"):
+            package, _, inner = rest.lstrip("/").partition("/")
+            yield from (os.path.join(folder, inner) for folder in self._package(package))
+        elif scheme == "file":
+            yield os.path.join(self.folder, rest)
+
+    def _package(self, package: str) -> list[str]:
+        """Folders the package may be in: around the file, going up, then the search path."""
+        if package not in self.packages:
+            around, folder = [], self.folder
+            while folder != os.path.dirname(folder):
+                around.append(folder)
+                folder = os.path.dirname(folder)
+            found = []
+            for place in (*around, *self.places) if package not in ("", ".", "..") else ():
+                found += [place] if os.path.basename(place) == package else []
+                inside = os.path.join(place, package)
+                found += [inside] if os.path.isdir(inside) else []
+            self.packages[package] = found
+        return self.packages[package]
+
+    def note_missing(self, findings: Findings) -> None:
+        if self.missing:
+            label, name = self.missing[0]
+            more = f" (and {len(self.missing) - 1} more)" if len(self.missing) > 1 else ""
+            findings.note(f"visual of {label}", f"mesh {clip(name, 120)!r}{more} not found; "
+                                                "name the folder of its package in search=...")
