@@ -49,6 +49,8 @@ NEARLY_MASSLESS = 1e-6
 """Share of the robot's mass below which a link is suspicious."""
 TINY_MASS = 1e-9
 """[kg] Mass below which every link is."""
+POINT_MASS = 1e-12
+"""[m^2] Inertia over mass below which a body is a point, and the sign of its moments rounding."""
 NO_INERTIA = 1e-14
 """[kg m^2] A joint that moves less than this about its axis moves nothing."""
 
@@ -271,10 +273,11 @@ class _Robot:
         xx, yy, zz = (moments.number(name) for name in ("ixx", "iyy", "izz"))
         xy, xz, yz = (moments.number(name, 0.0) for name in ("ixy", "ixz", "iyz"))
         inertia = turn @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turn.T
-        try:
-            check_inertia("", mass, com, inertia)
-        except InertiaError as error:
-            self.findings.note(node.label, str(error).removeprefix(": "))
+        if mass == 0 or np.abs(inertia).max() > POINT_MASS * mass:
+            try:
+                check_inertia("", mass, com, inertia)
+            except InertiaError as error:
+                self.findings.note(node.label, str(error).removeprefix(": "))
         return mass, com, inertia
 
     def _visuals(self, node: Node) -> list[Visual]:
