@@ -58,7 +58,7 @@ def _print(lines: str) -> None:
     try:
         lines.encode(encoding)
     except UnicodeEncodeError:
-        lines = lines.translate(str.maketrans({"│": "|", "├": "+", "└": "`", "─": "-", "·": "0", "∞": "inf"}))
+        lines = lines.translate(str.maketrans("│├└─·", "|+`-0")).replace("∞", "inf")
         lines = lines.encode(encoding, "replace").decode(encoding)
     print(lines)
 
