@@ -43,5 +43,5 @@ __all__ = [
     "LoadWarning", "Mechanism", "MissingExtra", "ModelError", "NamingError", "Planar", "Prismatic", "Revolute",
     "ShapeError", "Simulation", "SimulationError", "Spherical", "StateError", "Trajectory", "actuation",
     "dynamics", "forward_dynamics", "inverse_dynamics", "joint_forces", "kinematics", "load", "load_trajectory",
-    "mass_matrix", "poses",
+    "mass_matrix", "models", "poses",
 ]
