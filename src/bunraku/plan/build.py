@@ -220,11 +220,12 @@ def _mark_groups(body_i, body_f):
     be far from the origin."""
     n = body_i.shape[0] - 1
     offset = np.linalg.norm(body_f[:n, f.OFFSET:f.OFFSET + 3], axis=1)
-    centre = np.linalg.norm(body_f[:n, f.COM:f.COM + 3], axis=1)
-    mass = np.maximum(body_f[:n, f.MASS], 1e-300)
-    size = centre + np.sqrt(body_f[:n][:, [f.INERTIA, f.INERTIA + 3, f.INERTIA + 5]].max(axis=1, initial=0.0) / mass)
-    bounded = (size > 0) & (body_f[:n, f.MASS] > 0)
-    limit = (np.where(bounded, f.GROUP_REACH * size, np.inf) - centre).tolist()
+    com, mass = body_f[:n, f.COM:f.COM + 3], body_f[:n, f.MASS]
+    centre = np.linalg.norm(com, axis=1)
+    # how far from its joint's axis (z) the body's mass is: what the joint has to move
+    moment = body_f[:n, f.INERTIA + 5] + mass * (com[:, 0] ** 2 + com[:, 1] ** 2)
+    size = np.sqrt(np.maximum(moment, 0.0) / np.maximum(mass, 1e-300))
+    limit = (np.where((size > 0) & (mass > 0), f.GROUP_REACH * size, np.inf) - centre).tolist()
     turns = np.isin(body_i[:n, f.KIND], (f.SPHERICAL, f.FREE)).tolist()
     depth, reach, anchor = [0] * n, offset.tolist(), [1] * n
     for i, parent in enumerate(body_i[:n, f.PARENT].tolist()):

@@ -115,4 +115,5 @@ REC_LOOSE = 0    # LOOSE: 6, acceleration                            pass 2 -> 3
 # After the joint part of an ANCHOR: 3, position of its origin in the parent's group   pass 1 -> 2, 3
 
 GROUP_DEPTH = 12     # joints a group may be deep
-GROUP_REACH = 300.0  # a body farther from the group's origin than this many times its own size opens a group
+GROUP_REACH = 100.0  # a body farther from the group's origin than this many times its mass is from its joint's axis
+                     # opens a group
