@@ -1,6 +1,13 @@
-"""bunraku: dynamics of human figures, humanoids and large articulated mechanisms."""
+"""bunraku: dynamics of human figures, humanoids and large articulated mechanisms.
 
-from bunraku import models
+Importing this package costs next to nothing: each name below is loaded when it is first used.
+"""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
 from bunraku.errors import (
     BunrakuError,
     InertiaError,
@@ -13,29 +20,32 @@ from bunraku.errors import (
     SimulationError,
     StateError,
 )
-from bunraku.evaluate import (
-    dynamics,
-    forward_dynamics,
-    inverse_dynamics,
-    joint_forces,
-    kinematics,
-    mass_matrix,
-    poses,
-)
-from bunraku.io import load
-from bunraku.mechanism import (
-    Compound,
-    Cylindrical,
-    Fixed,
-    Free,
-    Helical,
-    Mechanism,
-    Planar,
-    Prismatic,
-    Revolute,
-    Spherical,
-)
-from bunraku.simulation import Simulation, Trajectory, actuation, load_trajectory
+
+if TYPE_CHECKING:
+    from bunraku import models
+    from bunraku.evaluate import (
+        dynamics,
+        forward_dynamics,
+        inverse_dynamics,
+        joint_forces,
+        kinematics,
+        mass_matrix,
+        poses,
+    )
+    from bunraku.io import load
+    from bunraku.mechanism import (
+        Compound,
+        Cylindrical,
+        Fixed,
+        Free,
+        Helical,
+        Mechanism,
+        Planar,
+        Prismatic,
+        Revolute,
+        Spherical,
+    )
+    from bunraku.simulation import Simulation, Trajectory, actuation, load_trajectory
 
 __version__ = "0.1.0"
 __all__ = [
@@ -45,3 +55,39 @@ __all__ = [
     "dynamics", "forward_dynamics", "inverse_dynamics", "joint_forces", "kinematics", "load", "load_trajectory",
     "mass_matrix", "models", "poses",
 ]
+
+_HOMES = {  # where each name lives; the same list as above, for the interpreter
+    "evaluate": ("dynamics", "forward_dynamics", "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix",
+                 "poses"),
+    "io": ("load",),
+    "mechanism": ("Compound", "Cylindrical", "Fixed", "Free", "Helical", "Mechanism", "Planar", "Prismatic", "Revolute",
+                  "Spherical"),
+    "simulation": ("Simulation", "Trajectory", "actuation", "load_trajectory"),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str):
+    if name == "models":
+        return import_module("bunraku.models")
+    if name not in _HOME:
+        raise AttributeError(f"module 'bunraku' has no attribute {name!r}")
+    value = getattr(import_module(f"bunraku.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """`bunraku.dynamics` is the function that people call. The folder of kernels has the same name: keep the import
+    system from putting it in the function's place."""
+
+    def __setattr__(self, name, value):
+        if not (name == "dynamics" and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
