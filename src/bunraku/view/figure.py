@@ -1,0 +1,183 @@
+"""A mechanism as flat outlines: every link a rounded shape that follows from where its joints are and what it weighs.
+
+Nothing has to be told about a mechanism. A link reaches from its own joint to the joints of its children, a last link
+through its centre of mass and as far again; its thickness is that of a body of water with the link's mass. A roundish
+last link (a head, a bob) is drawn as the ellipsoid that has its inertia.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial import ConvexHull, QhullError
+
+from bunraku.evaluate import Kinematics, kinematics
+from bunraku.mechanism import Free, Mechanism
+
+DENSITY = 850.0       # of what the bodies are thought to be made of [kg/m^3]: a little stout reads better
+ROUNDISH = 1.8        # longest over shortest half-axis up to which a last link is drawn as an ellipsoid
+LEFT, MIDDLE, RIGHT = 1, 0, -1
+_CIRCLE = np.exp(2j * np.pi * np.arange(40) / 40)
+CIRCLE = np.stack([_CIRCLE.real, _CIRCLE.imag], axis=1)
+
+
+class Camera:
+    """Parallel projection. `azimuth` turns the view about the vertical (0: the x axis runs to the right and y away
+    from the eye), `elevation` looks down from above; both in degrees."""
+
+    def __init__(self, azimuth: float = 24.0, elevation: float = 9.0):
+        a, e = np.radians(azimuth), np.radians(elevation)
+        self.right = np.array([np.cos(a), -np.sin(a), 0.0])
+        away = np.array([np.sin(a) * np.cos(e), np.cos(a) * np.cos(e), -np.sin(e)])
+        self.away = away
+        self.up = np.cross(self.right, away)
+
+    def project(self, points) -> np.ndarray:
+        """(..., 2): to the right and up in the picture."""
+        points = np.asarray(points, float)
+        return np.stack([points @ self.right, points @ self.up], axis=-1)
+
+    def depth(self, points) -> np.ndarray:
+        """Distance from the eye, up to a constant."""
+        return np.asarray(points, float) @ self.away
+
+
+class Shape(NamedTuple):
+    """One outline in the picture."""
+
+    outline: np.ndarray  # (n, 2)
+    depth: float         # larger is farther away
+    side: int            # LEFT, MIDDLE or RIGHT
+    edge: bool           # whether it is set off from what lies behind
+
+
+@dataclass
+class _Part:
+    """What is drawn of a link: the hull of balls, or an ellipsoid, in the link's frame."""
+
+    link: str
+    side: int
+    centres: np.ndarray               # (k, 3)
+    radii: np.ndarray                 # (k,)
+    axes: np.ndarray | None = None    # 3x3, columns are half-axes: an ellipsoid about the first centre
+    edge: bool = True
+
+
+class Figure:
+    """The shapes of one mechanism, for any of its states."""
+
+    def __init__(self, mechanism: Mechanism):
+        self.mechanism = mechanism
+        links = mechanism.links
+        children: list[list[int]] = [[] for _ in links]
+        for i, link in enumerate(links):
+            if link.parent >= 0:
+                children[link.parent].append(i)
+        ends = [self._ends(i, children[i]) for i in range(len(links))]
+        self.size = self._size(ends)
+        thin = 0.009 * self.size
+        thickness = [max(thin, _thickness(link.mass, end)) for link, end in zip(links, ends, strict=True)]
+        places = self._places(mechanism.neutral())
+        self.parts: list[_Part] = []
+        for i, link in enumerate(links):
+            rotation, position = places[link.name]
+            sideways = float((position + rotation @ link.com)[1])
+            side = MIDDLE if abs(sideways) < 0.015 * self.size else (LEFT if sideways > 0 else RIGHT)
+            self.parts += self._draw(i, side, ends[i], thickness, children[i])
+        self.anchors = [link.position for link in links if link.parent < 0 and not isinstance(link.joint, Free)]
+
+    @property
+    def anchored(self) -> bool:
+        """Whether something hangs from the ground."""
+        return bool(self.anchors)
+
+    def _ends(self, i: int, children: list[int]) -> np.ndarray:
+        link = self.mechanism.links[i]
+        ends = [self.mechanism.links[c].position for c in children]
+        if not ends and link.com.any():
+            ends = [2.0 * link.com]
+        return np.array(ends).reshape(-1, 3)
+
+    def _size(self, ends) -> float:
+        reach = max((float(np.linalg.norm(end, axis=1).max()) for end in ends if len(end)), default=0.0)
+        return max(reach * min(len(ends), 4), 1e-6)
+
+    def _draw(self, i: int, side: int, ends: np.ndarray, thickness: list[float], children: list[int]) -> list[_Part]:
+        link, own = self.mechanism.links[i], thickness[i]
+        if not children:
+            axes = _ellipsoid(link)
+            if axes is not None:
+                half = np.linalg.norm(axes, axis=0)
+                if half.max() < ROUNDISH * half.min():
+                    neck = _Part(link.name, side, np.array([np.zeros(3), link.com]), np.full(2, 0.42 * half.min()),
+                                 edge=False)
+                    ball = _Part(link.name, side, link.com[None], np.zeros(1), axes)
+                    return [neck, ball] if link.com.any() else [ball]
+        if not len(ends):
+            return []
+        if len(children) == 1 and np.linalg.norm(ends[0]) < 1e-9:
+            return []  # a step of a joint made of several
+        if len(children) <= 1:
+            tip = max(0.8 * own, min(own, thickness[children[0]])) if children else 0.85 * own
+            radii = np.array([1.1 * own, tip])
+        else:
+            radii = np.array([0.9 * own, *(min(own, 1.05 * thickness[c]) for c in children)])
+        return [_Part(link.name, side, np.concatenate([np.zeros((1, 3)), ends]), radii)]
+
+    def _places(self, q):
+        poses = observed(self.mechanism, q).poses
+        return {name: (rotation[0], position[0]) for name, (rotation, position) in poses.items()}
+
+    def shapes(self, q, camera: Camera) -> list[Shape]:
+        """Outlines at the state q, the farthest first."""
+        places = self._places(q)
+        shapes = []
+        for part in self.parts:
+            rotation, position = places[part.link]
+            centres = position + part.centres @ rotation.T
+            flat = camera.project(centres)
+            if part.axes is not None:
+                spread = camera.project((rotation @ part.axes).T)  # (3, 2): shadows of the half-axes
+                values, vectors = np.linalg.eigh(spread.T @ spread)
+                outline = flat[0] + (CIRCLE * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+            else:
+                outline = _hull((flat[:, None] + part.radii[:, None, None] * CIRCLE).reshape(-1, 2))
+            shapes.append(Shape(outline, float(camera.depth(centres).mean()), part.side, part.edge))
+        return sorted(shapes, key=lambda shape: -shape.depth)
+
+
+def observed(mechanism: Mechanism, q) -> Kinematics:
+    """Kinematics of one state, as a batch of one: energies of trajectories need the kernel of batches anyway, so that
+    nothing more has to be compiled for a picture."""
+    still = np.zeros((1, mechanism.nv))
+    return kinematics(mechanism, np.asarray(q, float)[None], still, still)
+
+
+def _thickness(mass: float, ends: np.ndarray) -> float:
+    """Radius of a rod of the link's length and mass; a body without length is a ball."""
+    volume = mass / DENSITY
+    length = float(np.linalg.norm(ends, axis=1).max()) if len(ends) else 0.0
+    ball = (0.75 * volume / np.pi) ** (1.0 / 3.0)
+    if length < 1e-9:
+        return ball
+    return min(ball, float(np.sqrt(volume / (np.pi * length))), 0.32 * length)
+
+
+def _ellipsoid(link) -> np.ndarray | None:
+    """Half-axes (as columns) of the homogeneous ellipsoid with the link's inertia."""
+    if link.mass <= 0 or not link.inertia.any():
+        return None
+    moments, axes = np.linalg.eigh(link.inertia)
+    squares = 2.5 / link.mass * (moments.sum() - 2.0 * moments)
+    if squares.min() <= 1e-9 * max(squares.max(), 0.0):
+        return None
+    return axes * np.sqrt(squares)
+
+
+def _hull(points: np.ndarray) -> np.ndarray:
+    try:
+        return points[ConvexHull(points).vertices]
+    except QhullError:  # everything on one line: too thin to see
+        return points

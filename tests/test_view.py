@@ -1,0 +1,73 @@
+"""Pictures: shapes follow from the mechanism, and a file comes out."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import bunraku as bk
+from bunraku.simulation import Segment, Trajectory
+from bunraku.view import Camera, Figure, filmstrip
+from bunraku.view.figure import LEFT, MIDDLE, RIGHT
+
+
+def pair():
+    """A trunk with an arm on each side."""
+    m = bk.Mechanism()
+    m.add_link("trunk", joint=bk.Free(), mass=20, com=(0, 0, 0.2), inertia=(1, 1, 0.5))
+    for side, y in (("left", 0.2), ("right", -0.2)):
+        m.add_link(f"{side} arm", "trunk", bk.Spherical(), position=(0, y, 0.4), mass=3, com=(0, 0, -0.2),
+                   inertia=(0.05, 0.05, 0.004))
+    return m
+
+
+def still(m, seconds=1.0):
+    q = np.tile(m.neutral(), (3, 1))
+    return Trajectory([Segment(m, np.linspace(0, seconds, 3), q, np.zeros((3, m.nv)))])
+
+
+def test_camera_axes_are_orthonormal():
+    camera = Camera(azimuth=33, elevation=12)
+    axes = np.array([camera.right, camera.up, camera.away])
+    np.testing.assert_allclose(axes @ axes.T, np.eye(3), atol=1e-12)
+    assert camera.up[2] > 0
+
+
+def test_camera_from_the_side():
+    camera = Camera(azimuth=0, elevation=0)
+    np.testing.assert_allclose(camera.project([1.0, 2.0, 3.0]), [1.0, 3.0], atol=1e-12)
+    assert camera.depth([0, 2.0, 0]) > camera.depth([0, 1.0, 0])
+
+
+def test_sides_and_depth():
+    m = pair()
+    shapes = Figure(m).shapes(m.neutral(), Camera(azimuth=0, elevation=0))
+    assert {shape.side for shape in shapes} == {LEFT, MIDDLE, RIGHT}
+    assert shapes[0].side == LEFT  # y runs away from the eye, and the farthest is drawn first
+    assert shapes[-1].side == RIGHT
+
+
+def test_outline_covers_joint_and_end():
+    m = bk.Mechanism()
+    m.add_link("rod", joint=bk.Revolute((0, 1, 0)), mass=1, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.001))
+    (shape,) = Figure(m).shapes(m.neutral(), Camera(0, 0))
+    low, high = shape.outline.min(axis=0), shape.outline.max(axis=0)
+    assert low[1] < -1.0 < 0.0 < high[1]
+    assert high[0] - low[0] < 0.2
+
+
+@pytest.mark.parametrize("mechanism", [pair(), bk.models.chain(4), bk.models.human(16)], ids=lambda m: m.name)
+def test_filmstrip_writes_a_picture(tmp_path, mechanism):
+    path = filmstrip(still(mechanism), tmp_path / "strip.png", frames=3, title="still")
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_too_few_frames(tmp_path):
+    with pytest.raises(bk.ShapeError, match="at least 2 frames"):
+        filmstrip(still(pair()), tmp_path / "strip.png", frames=1)
+
+
+def test_missing_matplotlib_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(bk.MissingExtra, match=r'pip install "bunraku\[plot\]"'):
+        filmstrip(still(pair()), tmp_path / "strip.png")
