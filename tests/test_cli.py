@@ -1,0 +1,110 @@
+"""The command line, run as people run it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import bunraku
+from bunraku import cli
+
+
+def bunraku_command(*arguments, cwd=None):
+    return subprocess.run([sys.executable, "-m", "bunraku", *map(str, arguments)], capture_output=True, text=True,
+                          cwd=cwd, timeout=900)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """The demo of the README, in an empty folder."""
+    folder = tmp_path_factory.mktemp("demo")
+    return folder, bunraku_command("demo", "--json", cwd=folder)
+
+
+def test_demo_writes_what_it_says(demo):
+    folder, answer = demo
+    assert answer.returncode == 0, answer.stderr
+    files = [folder / name for name in json.loads(answer.stdout)["files"]]
+    assert sorted(path.suffix for path in files) == [".npz", ".png"]
+    assert all(path.stat().st_size > 10_000 for path in files)
+    assert files[1].read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_keeps_the_laws_of_mechanics(demo):
+    report = json.loads(demo[1].stdout)
+    assert report["dof"] == 34
+    assert report["angular_momentum_drift"] < 1e-6
+    assert report["linear_momentum_drift"] < 1e-6
+    assert report["energy_error"] < 1e-6
+    assert report["spin_tucked"] > 3 * report["spin_open"]
+    assert abs(report["turns"] - 1.0) < 0.1
+
+
+def test_demo_trajectory_can_be_read_back(demo):
+    folder, answer = demo
+    report = json.loads(answer.stdout)
+    trajectory = bunraku.load_trajectory(folder / report["files"][0])
+    assert len(trajectory.t) == report["steps"] + 1
+    assert trajectory.t[-1] == pytest.approx(report["seconds"])
+
+
+@pytest.mark.parametrize("dof", [16, 48])
+def test_demo_in_prose_with_other_figures(tmp_path, capsys, dof):
+    assert cli.main(["demo", "--dof", str(dof), "--seconds", "0.1", "--no-picture", "--out", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert "degrees of freedom" in told
+    assert "angular" in told
+    assert [path.name for path in tmp_path.iterdir()] == ["somersault.npz"]
+
+
+def test_help_needs_no_compiler():
+    code = ("import sys; from bunraku.cli import parser; parser().format_help(); "
+            "print([name for name in ('numba', 'numpy', 'matplotlib') if name in sys.modules])")
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
+
+
+def test_every_verb_has_help_with_an_example(capsys):
+    assert "demo" in cli.verbs()
+    for verb in cli.verbs():
+        with pytest.raises(SystemExit) as stop:
+            cli.main([verb, "--help"])
+        assert stop.value.code == 0
+        assert f"example: bunraku {verb}" in capsys.readouterr().out
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out.strip() == f"bunraku {bunraku.__version__}"
+
+
+@pytest.mark.parametrize("arguments", [[], ["dance"], ["demo", "waltz"], ["demo", "--seconds", "-1"],
+                                       ["demo", "--dof", "7"]])
+def test_wrong_usage_exits_with_2(arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(arguments)
+    assert stop.value.code == 2
+    assert "usage" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("error", "code", "told"), [
+    (bunraku.ModelError("link 'arm' has no mass"), 1, "bunraku: link 'arm' has no mass"),
+    (FileExistsError(17, "File exists", "here"), 1, "bunraku: File exists: here"),
+    (KeyboardInterrupt(), 130, "bunraku: interrupted"),
+])
+def test_errors_are_one_clean_line(monkeypatch, capsys, error, code, told):
+    def fail(args):
+        raise error
+
+    monkeypatch.setattr("bunraku.cli.demo.run", fail)
+    assert cli.main(["demo"]) == code
+    assert capsys.readouterr().err == f"{told}\n"
+
+
+def test_output_folder_that_cannot_be_made(tmp_path, capsys):
+    (tmp_path / "taken").write_text("a file")
+    assert cli.main(["demo", "--out", str(tmp_path / "taken")]) == 1
+    assert "taken" in capsys.readouterr().err
