@@ -56,7 +56,13 @@ def test_outline_covers_joint_and_end():
     assert high[0] - low[0] < 0.2
 
 
-@pytest.mark.parametrize("mechanism", [pair(), bk.models.chain(4), bk.models.human(16)], ids=lambda m: m.name)
+def point():
+    m = bk.Mechanism(name="point")
+    m.add_link("bead", joint=bk.Prismatic((0, 0, 1)), mass=1)
+    return m
+
+
+@pytest.mark.parametrize("mechanism", [pair(), point(), bk.models.chain(4), bk.models.human(16)], ids=lambda m: m.name)
 def test_filmstrip_writes_a_picture(tmp_path, mechanism):
     path = filmstrip(still(mechanism), tmp_path / "strip.png", frames=3, title="still")
     assert path.read_bytes().startswith(b"\x89PNG")
@@ -65,6 +71,11 @@ def test_filmstrip_writes_a_picture(tmp_path, mechanism):
 def test_too_few_frames(tmp_path):
     with pytest.raises(bk.ShapeError, match="at least 2 frames"):
         filmstrip(still(pair()), tmp_path / "strip.png", frames=1)
+
+
+def test_no_duration(tmp_path):
+    with pytest.raises(bk.ShapeError, match="no duration"):
+        filmstrip(still(pair(), seconds=0.0), tmp_path / "strip.png")
 
 
 def test_missing_matplotlib_says_what_to_install(tmp_path, monkeypatch):

@@ -115,8 +115,8 @@ class Figure:
                                  edge=False)
                     ball = _Part(link.name, side, link.com[None], np.zeros(1), axes)
                     return [neck, ball] if link.com.any() else [ball]
-        if not len(ends):
-            return []
+        if not len(ends):  # a point: a ball of its mass
+            return [_Part(link.name, side, np.zeros((1, 3)), np.array([own]))] if link.mass > 0 else []
         if len(children) == 1 and np.linalg.norm(ends[0]) < 1e-9:
             return []  # a step of a joint made of several
         if len(children) <= 1:

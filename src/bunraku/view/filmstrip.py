@@ -63,6 +63,8 @@ class _Strip:
     def __init__(self, trajectory, frames: int, camera: Camera):
         self.camera, self.trajectory = camera, trajectory
         first, last = float(trajectory.segments[0].t[0]), float(trajectory.segments[-1].t[-1])
+        if not last > first:
+            raise ShapeError("this trajectory has no duration: there is nothing to draw")
         self.times = np.linspace(first, last, frames)
         self.figures: dict[int, Figure] = {}
         self.frames = []

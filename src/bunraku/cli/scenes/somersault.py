@@ -16,14 +16,14 @@ from bunraku.mechanism import Link
 # Turn of each joint in a pose, as a rotation vector [rad]: x forward, y left, z up; +y bends forward. Joints that
 # are not named stay straight; left and right do the same.
 STRETCHED = {"shoulder": (0, -3.0, 0)}
-TUCKED = {"waist": (0, 0.7, 0), "neck": (0, 0.5, 0), "shoulder": (0, -0.75, 0), "elbow": (0, -0.6, 0),
+TUCKED = {"waist": (0, 0.7, 0), "neck": (0, 0.5, 0), "shoulder": (0, -0.1, 0), "elbow": (0, -1.4, 0),
           "hip": (0, -2.15, 0), "knee": (0, 2.5, 0), "ankle": (0, 0.5, 0)}
 LANDING = {"shoulder": (0, -1.6, 0), "waist": (0, 0.15, 0), "hip": (0, -0.4, 0), "knee": (0, 0.5, 0),
            "ankle": (0, -0.15, 0)}
 SCHEDULE = ((0.06, STRETCHED), (0.30, TUCKED), (0.58, TUCKED), (0.88, LANDING))  # poses and when they are reached [s]
 
 SPEED = (0.8, 0.0, 4.6)  # of the pelvis at take-off, forward and up [m/s]
-SPIN = {16: 3.38, 34: 2.8, 48: 2.83}  # forward [rad/s], for each figure so that the feet come down first
+SPIN = {16: 3.2, 34: 2.68, 48: 2.72}  # forward [rad/s], for each figure so that the feet come down first
 MUSCLE = 32.0            # stiffness of the muscles, as the frequency at which a limb would swing by them [rad/s]
 STRONGEST = 0.7          # muscles are made to move no more inertia than this [kg m^2]
 SLACK = 0.15             # a ball's muscles feel at least this share of its largest inertia about every axis
