@@ -104,6 +104,13 @@ def test_errors_are_one_clean_line(monkeypatch, capsys, error, code, told):
     assert capsys.readouterr().err == f"{told}\n"
 
 
+def test_demo_without_matplotlib_says_what_to_install(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert cli.main(["demo", "--out", str(tmp_path / "new")]) == 1
+    assert 'pip install "bunraku[plot]"' in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
 def test_output_folder_that_cannot_be_made(tmp_path, capsys):
     (tmp_path / "taken").write_text("a file")
     assert cli.main(["demo", "--out", str(tmp_path / "taken")]) == 1

@@ -41,14 +41,15 @@ def _seconds(text: str) -> float:
 
 def run(args) -> int:
     from bunraku.cli.scenes.somersault import Somersault
+    from bunraku.view.filmstrip import drawing, filmstrip
 
+    if not args.no_picture:
+        drawing()  # complain before the work, not after it
     args.out.mkdir(parents=True, exist_ok=True)
     scene = Somersault(args.dof)
     trajectory, report = scene.run(args.seconds or scene.seconds)
     written = [trajectory.save(args.out / f"{args.name}.npz")]
     if not args.no_picture:
-        from bunraku.view import filmstrip
-
         written.append(filmstrip(trajectory, args.out / f"{args.name}.png", title=scene.title,
                                  subtitle=scene.subtitle(report)))
     report["files"] = [str(path) for path in written]

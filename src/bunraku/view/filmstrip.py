@@ -23,14 +23,20 @@ KINETIC, POTENTIAL, TOTAL = "#d1603d", "#2f7f86", INK
 WIDTH, MARGIN, DPI = 11.0, 0.66, 160  # inches, inches, dots per inch
 
 
-def filmstrip(trajectory: Trajectory, path: str | Path, *, frames: int = 9, title: str | None = None,
-              subtitle: str | None = None, camera: Camera | None = None) -> Path:
-    """Draw a trajectory to a picture file (its ending says which kind) and return the path."""
+def drawing() -> tuple[type, type]:
+    """Matplotlib's figure and its canvas without a screen; a MissingExtra if it is not installed."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure as Page
     except ImportError as error:
         raise MissingExtra('pictures need matplotlib: pip install "bunraku[plot]"') from error
+    return Page, FigureCanvasAgg
+
+
+def filmstrip(trajectory: Trajectory, path: str | Path, *, frames: int = 9, title: str | None = None,
+              subtitle: str | None = None, camera: Camera | None = None) -> Path:
+    """Draw a trajectory to a picture file (its ending says which kind) and return the path."""
+    Page, FigureCanvasAgg = drawing()
     if frames < 2:
         raise ShapeError(f"a filmstrip needs at least 2 frames, not {frames}")
     camera = Camera() if camera is None else camera
