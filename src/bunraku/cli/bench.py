@@ -9,13 +9,15 @@ import sys
 def add_parser(subparsers):
     """Add the verb `bench` to the command line."""
     verb = subparsers.add_parser("bench", help="measure speed beside other libraries",
-                                 description="Measure bunraku beside other libraries on this machine.")
+                                 description="Measure bunraku beside other libraries on this machine.",
+                                 epilog="example: bunraku bench dynamics --quick")
     names = verb.add_subparsers(dest="name", metavar="NAME", required=True)
     dynamics = names.add_parser(
         "dynamics", help="forward and inverse dynamics and mass matrix beside Pinocchio and MuJoCo",
         description="Forward and inverse dynamics and mass matrix of a humanoid and a human figure beside Pinocchio "
                     "and MuJoCo in one run, the share of the processor's peak, and the cost of long chains. "
-                    "Needs: pip install 'bunraku[bench]'. About a minute after the first run.")
+                    "Needs: pip install 'bunraku[bench]'. About a minute after the first run.",
+        epilog="example: bunraku bench dynamics --json > bench.json")
     dynamics.add_argument("--quick", action="store_true", help="shorter and less exact, chains up to 10000 links")
     dynamics.add_argument("--json", action="store_true", help="print all numbers as JSON")
     dynamics.set_defaults(run=run)
