@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numba
@@ -31,7 +32,8 @@ from bunraku.dynamics.aba import aba
 from bunraku.errors import BunrakuError
 from bunraku.jit import OPTIONS, cache_directory
 
-MODELS = {"humanoid": lambda: bk.models.humanoid(), "human": lambda: bk.models.human(48)}
+MODELS: dict[str, Callable[[], bk.Mechanism]] = {"humanoid": lambda: bk.models.humanoid(),
+                                                "human": lambda: bk.models.human(48)}
 BATCH = 4096
 IN_TURN = 64          # states that single calls go through
 WORLD = "pin.aba, WORLD"
@@ -137,7 +139,7 @@ def _row(c: Contestant, contestants, flops, peak) -> dict:
         row["gflops"] = flops / c.best / 1e9
         row["share_of_peak"] = flops / c.best / peak
     if c.target is not None:
-        row["target"], row["met"] = c.target, row["speedup"] >= c.target
+        row["target"], row["met"] = c.target, speedup(by_label[c.against], c)[0] >= c.target
     return row
 
 
@@ -163,26 +165,26 @@ def _forward(m, pinocchio, mujoco, states):
     mj_forward, mj_model, mj_data = mujoco.mujoco.mj_forward, mujoco.model, mujoco.data
     plan, loop = m.plan(), compiled_loop()
     a, work, nothing = np.empty((IN_TURN, m.nv)), np.empty(plan.work_size), np.empty(0)
-    against = {"against": "pin.aba"}
+    against = "pin.aba"
     contestants = [
         Contestant("pin.aba", _each(functools.partial(pin.aba, model, data), *theirs), IN_TURN),
         Contestant(WORLD, _each(functools.partial(pin.aba, model, data), *theirs, [pin.Convention.WORLD] * IN_TURN),
-                   IN_TURN, **against),
+                   IN_TURN, against=against),
         Contestant("pin.abaInParallel, one thread", lambda: pin.abaInParallel(1, pool, *columns, out), BATCH,
-                   **against),
-        Contestant("mujoco.mj_forward", lambda: mj_forward(mj_model, mj_data), 1, **against),
+                   against=against),
+        Contestant("mujoco.mj_forward", lambda: mj_forward(mj_model, mj_data), 1, against=against),
         Contestant("bunraku, one call from Python", _each(functools.partial(bk.forward_dynamics, m), *few), IN_TURN,
-                   target=TARGETS["python"], **against),
+                   target=TARGETS["python"], against=against),
         Contestant("bunraku, inside compiled code",
                    lambda: loop(plan.body_i, plan.body_f, plan.dof_f, *few, nothing, a, work), IN_TURN,
-                   target=TARGETS["compiled"], **against),
+                   target=TARGETS["compiled"], against=against),
         Contestant(f"bunraku, batch of {BATCH}, one core", lambda: bk.forward_dynamics(m, q, v, tau, workers=1), BATCH,
-                   target=TARGETS["batch"], **against),
+                   target=TARGETS["batch"], against=against),
     ]
     cores = machine.available()
     if cores > 1:
         contestants.append(Contestant(f"bunraku, batch of {BATCH}, {cores} cores",
-                                      lambda: bk.forward_dynamics(m, q, v, tau), BATCH, **against))
+                                      lambda: bk.forward_dynamics(m, q, v, tau), BATCH, against=against))
     return contestants
 
 
@@ -191,13 +193,13 @@ def _inverse(m, pinocchio, states):
     few = [x[:IN_TURN].copy() for x in states]
     theirs = (pinocchio.q(few[0]), pinocchio.v(few[1]), pinocchio.v(few[2]))
     rnea = functools.partial(pinocchio.pin.rnea, pinocchio.model, pinocchio.data)
-    against = {"against": "pin.rnea"}
+    against = "pin.rnea"
     return [
         Contestant("pin.rnea", _each(rnea, *theirs), IN_TURN),
         Contestant("bunraku, one call from Python", _each(functools.partial(bk.inverse_dynamics, m), *few), IN_TURN,
-                   **against),
+                   against=against),
         Contestant(f"bunraku, batch of {BATCH}, one core", lambda: bk.inverse_dynamics(m, q, v, a, workers=1), BATCH,
-                   **against),
+                   against=against),
     ]
 
 
@@ -205,12 +207,13 @@ def _matrix(m, pinocchio, states):
     q = states[0]
     few = q[:IN_TURN].copy()
     crba = functools.partial(pinocchio.pin.crba, pinocchio.model, pinocchio.data)
-    against = {"against": "pin.crba"}
+    against = "pin.crba"
     return [
         Contestant("pin.crba", _each(crba, pinocchio.q(few)), IN_TURN),
         Contestant("bunraku, one call from Python", _each(functools.partial(bk.mass_matrix, m), few), IN_TURN,
-                   **against),
-        Contestant(f"bunraku, batch of {BATCH}, one core", lambda: bk.mass_matrix(m, q, workers=1), BATCH, **against),
+                   against=against),
+        Contestant(f"bunraku, batch of {BATCH}, one core", lambda: bk.mass_matrix(m, q, workers=1), BATCH,
+                   against=against),
     ]
 
 

@@ -67,7 +67,7 @@ class Counting:
     def __eq__(self, other):
         return self.value == _plain(other)
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     def sqrt(self):  # NumPy's functions call these on objects
         return self._do(math.sqrt(self.value))
@@ -98,7 +98,7 @@ def _count(m) -> int:
 
     def counting(array):
         out = np.empty(array.shape, object)
-        out.flat = [Counting(float(x)) for x in array.flat]
+        out.flat[:] = [Counting(float(x)) for x in array.flat]
         return out
 
     plan, rng = m.plan(), np.random.default_rng(0)

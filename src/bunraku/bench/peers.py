@@ -112,7 +112,8 @@ class MuJoCo:
                                    off.mjDSBL_LIMIT, off.mjDSBL_CONTACT, off.mjDSBL_SPRING, off.mjDSBL_DAMPER,
                                    off.mjDSBL_ACTUATION, off.mjDSBL_SENSOR, off.mjDSBL_WARMSTART)))
         bodies = {-1: spec.worldbody}
-        self.order_q, self.order_v = [], []
+        self.order_q: list[int] = []
+        self.order_v: list[int] = []
         self.free: list[tuple[int, int, np.ndarray, np.ndarray]] = []  # first q, first v (theirs), place of the joint
         for i, link in _depth_first(m):
             body = bodies[i] = bodies[link.parent].add_body(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bunraku.errors import ModelError
-from bunraku.mechanism import Free, Mechanism, Revolute, Spherical
+from bunraku.mechanism import Free, Joint, Mechanism, Revolute, Spherical
 from bunraku.models.solids import box
 
 JOINTS = ("revolute", "spherical")
@@ -31,6 +31,7 @@ def chain(n: int, joint: str = "revolute", *, base: str = "fixed", axes: Sequenc
         raise ModelError(f"chain: base {base!r} is not one of {', '.join(BASES)}")
     if not (length > 0 and width > 0 and mass > 0):
         raise ModelError(f"chain: length, width and mass must be positive, not {length}, {width}, {mass}")
+    joints: list[Joint]
     if joint == "spherical":
         joints = [Spherical(damping=damping)]
     else:
