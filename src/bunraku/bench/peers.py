@@ -13,6 +13,7 @@ import numpy as np
 
 from bunraku.errors import MissingExtra, ModelError
 from bunraku.mechanism import Fixed, Free, Mechanism, Revolute, Spherical
+from bunraku.plan import fields as f
 from bunraku.plan.elements import rotation_from_z
 
 
@@ -37,7 +38,8 @@ def _depth_first(m: Mechanism):
 
 
 def _refuse_unknown(m: Mechanism):
-    if m.springs or m.plan().dof_f[:, :3].any() or m.plan().dof_f[:, 6:].any():
+    acting = [f.ARMATURE, f.DAMPING, f.STIFFNESS, f.LIMIT_STIFFNESS, f.LIMIT_DAMPING]
+    if m.springs or m.plan().dof_f[acting].any():
         raise ModelError("peers are built without springs, dampers, acting limits and armature")
     for link in m.links:
         known = (Revolute, Spherical, Free, Fixed)
