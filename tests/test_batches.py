@@ -79,6 +79,17 @@ def test_a_wheel_that_has_turned_far_is_where_it_would_be_alone(angle):
     assert np.isclose(bk.forward_dynamics(m, q[0], v[0])[0], -9.81 * np.sin(angle), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("angle", [1e17, 1e19, 1e300])
+def test_an_angle_beyond_reason_is_right_or_refused(angle):
+    m = bk.Mechanism()
+    m.add_link("wheel", joint=bk.Revolute((0, 1, 0)), mass=1.0, com=(0, 0, -1))
+    try:
+        a = bk.forward_dynamics(m, np.full((9, 1), angle), np.zeros((9, 1)))
+    except bk.StateError:
+        return
+    assert np.allclose(a, -9.81 * np.sin(angle), rtol=0, atol=1e-9)
+
+
 def test_threads_that_call_at_once_do_not_disturb_each_other():
     trees = [random_tree(seed, links=6, passive=True, springs=seed % 2 == 0) for seed in range(4)]
     cases = [(tree, *tree.states(np.random.default_rng(k), 33)) for k, tree in enumerate(trees)]

@@ -17,7 +17,8 @@ def pinocchio_model(pin, tree):
     model = pin.Model()
     model.gravity = pin.Motion(tree.m.gravity, np.zeros(3))
     carrier = {-1: (0, pin.SE3.Identity())}
-    for k, part in enumerate(tree.parts):
+    for k in depth_first(tree):  # the order that its crba relies on
+        part = tree.parts[k]
         parent, placed = carrier[part.parent]
         placed = placed * pin.SE3(part.rotation, part.position)
         shift = pin.SE3.Identity()
@@ -29,6 +30,13 @@ def pinocchio_model(pin, tree):
         carrier[k] = parent, placed
         model.appendBodyToJoint(parent, pin.Inertia(part.mass, part.com, part.inertia), placed)
     return model
+
+
+def depth_first(tree, parent=-1):
+    for k, part in enumerate(tree.parts):
+        if part.parent == parent:
+            yield k
+            yield from depth_first(tree, k)
 
 
 def pinocchio_joint(pin, part):
@@ -43,7 +51,7 @@ def pinocchio_joint(pin, part):
 
 
 def pinocchio_orders(model, tree):
-    """Where each of our coordinates and velocities is in Pinocchio's vectors (which are depth first)."""
+    """Where each of our coordinates and velocities is in Pinocchio's vectors."""
     q, v = [], []
     for k, part in enumerate(tree.parts):
         if part.kind == "fixed":

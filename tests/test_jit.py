@@ -1,0 +1,175 @@
+"""Compilation: the same answers without it, nothing stale from the cache, nothing compiled twice, and quickly there."""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bunraku
+import bunraku as bk
+from bunraku import jit
+from oracle import close
+from structures import KINDS, random_tree
+
+PACKAGE = Path(bunraku.__file__).parent
+TESTS = Path(__file__).parent
+
+
+def run(code, source=PACKAGE.parent, **environment):
+    """Run Python code in a process of its own; returns (stdout, stderr)."""
+    path = os.pathsep.join([str(source), str(TESTS)])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, "PYTHONPATH": path, **environment})
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+SEEDS = (3, 14, 15)
+
+
+def answers():
+    """A digest of evaluations of small trees, one state and a batch; run here compiled, and elsewhere without."""
+    out = []
+    for seed in SEEDS:
+        tree = random_tree(seed, links=7, passive=True, springs=True)
+        rng = np.random.default_rng(seed)
+        q, v, tau = tree.states(rng, 9)
+        push = tree.external(rng)
+        for k in (0, ...):
+            out += [bk.forward_dynamics(tree.m, q[k], v[k], tau[k]),
+                    bk.forward_dynamics(tree.m, q[k], v[k], tau[k], external=push),
+                    bk.inverse_dynamics(tree.m, q[k], v[k], tau[k], external=push), bk.mass_matrix(tree.m, q[k]),
+                    bk.kinematics(tree.m, q[k], v[k]).momentum, *tree.m.energy(q[k], v[k]),
+                    tree.m.difference(q[k], tree.m.integrate(q[k], v[k]))]
+        out += [bk.kinematics(tree.m, q[0]).jacobian("link6"),
+                bk.forward_dynamics(tree.m, q[:2], v[:2], tau[:2], method="unit_vector"), *bk.joint_forces(
+                    tree.m, q[0], v[0], tau[0]).values()]
+    return np.concatenate([np.ravel(x) for x in out])
+
+
+def test_without_compilation_the_answers_are_the_same():
+    assert {part.kind for seed in SEEDS for part in random_tree(seed, links=7).parts} == set(KINDS)
+    shown, _ = run("import test_jit\nprint(test_jit.jit.JIT_OFF, *test_jit.answers().tolist())", NUMBA_DISABLE_JIT="1")
+    off, *numbers = shown.split()
+    assert off == "True"
+    close(np.array(numbers, float), answers())
+
+
+MOVE = """
+import numpy as np, bunraku as bk
+m = bk.Mechanism()
+m.add_link("ball", joint=bk.Spherical(), mass=1.0, inertia=(1, 1, 1))
+print(*m.integrate(m.neutral(), np.array([0.0, 0.0, 1.0])))
+"""
+
+
+@pytest.fixture(scope="module")
+def edited(tmp_path_factory):
+    """What a cheap kernel says and announces: on first use, on second use, after an edit in a helper, and quietly."""
+    root = tmp_path_factory.mktemp("package")
+    cache = {"NUMBA_CACHE_DIR": str(root / "cache"), "BUNRAKU_QUIET": ""}
+    shutil.copytree(PACKAGE, root / "bunraku", ignore=shutil.ignore_patterns("__pycache__"))
+    results = {"first": run(MOVE, root, **cache), "second": run(MOVE, root, **cache)}
+    helper = root / "bunraku" / "dynamics" / "states.py"
+    text = helper.read_text()
+    assert "half = 0.5 * angle" in text
+    helper.write_text(text.replace("half = 0.5 * angle", "half = 0.25 * angle"))
+    results["edited"] = run(MOVE, root, **{**cache, "BUNRAKU_QUIET": "1"})
+    return results
+
+
+def test_an_edit_in_a_helper_file_is_noticed(edited):
+    first, second, changed = (np.array(edited[key][0].split(), float) for key in ("first", "second", "edited"))
+    assert np.allclose(first, [np.cos(0.5), 0, 0, np.sin(0.5)])
+    assert np.array_equal(first, second)
+    assert np.isclose(changed[3] / changed[0], np.tan(0.25))
+
+
+def test_the_first_use_is_announced_and_only_that(edited):
+    assert "compiling moves along joints" in edited["first"][1]
+    assert edited["second"][1] == ""
+
+
+def test_the_announcement_can_be_silenced(edited):
+    assert edited["edited"][1] == ""
+
+
+def test_kernels_are_only_in_folders_the_cache_watches():
+    names = {"inline", "inner", "allocating", "entry", "njit"}
+    found = set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            for decorator in getattr(node, "decorator_list", []):
+                function = decorator.func if isinstance(decorator, ast.Call) else decorator
+                if getattr(function, "id", getattr(function, "attr", "")) in names:
+                    found.add(path.relative_to(PACKAGE).parts[0])
+    assert found
+    assert found <= set(jit.KERNEL_FOLDERS)
+
+
+def test_kernels_import_nothing_the_cache_does_not_watch():
+    """A helper outside those folders could change without the cache noticing."""
+    watched = {f"bunraku.{folder}" for folder in jit.KERNEL_FOLDERS} | {"bunraku.jit", "bunraku.errors"}
+    for folder in jit.KERNEL_FOLDERS:
+        for path in (PACKAGE / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("bunraku."):
+                    assert ".".join(node.module.split(".")[:2]) in watched, f"{path}: {node.module}"
+
+
+def test_kernels_of_another_lane_width_are_kept_apart():
+    code = "from bunraku.jit import cache_directory; print(cache_directory())"
+    assert run(code, BUNRAKU_LANE_WIDTH="2")[0] != run(code, BUNRAKU_LANE_WIDTH="4")[0]
+
+
+def test_another_mechanism_compiles_nothing():
+    from bunraku.run import forward, inverse, matrix
+
+    entries = (forward.forward_plain, forward.forward_one, forward.forward_batch, inverse.inverse_one,
+               matrix.matrix_one)
+    for entry in entries:
+        entry.load()
+    before = [(entry.call, list(entry.call.signatures)) for entry in entries]
+    for seed in range(20):
+        tree = random_tree(seed, passive=seed % 2 == 0, springs=seed % 3 == 0)
+        q, v, tau = tree.states(np.random.default_rng(seed), 2)
+        bk.forward_dynamics(tree.m, q, v, tau)
+        bk.forward_dynamics(tree.m, q[0], v[0], tau[0])
+        bk.forward_dynamics(tree.m, q[0].astype(np.float32), v[0].tolist(), tau[0], external={"link0": np.ones(6)})
+        bk.mass_matrix(tree.m, q[0])
+    assert [(entry.call, list(entry.call.signatures)) for entry in entries] == before
+    assert all(len(signatures) == 1 for _, signatures in before)
+
+
+def best_of_three(code):
+    return min(float(run(code)[0]) for _ in range(3))
+
+
+def test_importing_takes_little_more_than_importing_numba():
+    clock = "import time\nstart = time.perf_counter()\n{}\nprint(time.perf_counter() - start)"
+    ours = best_of_three("import numba\n" + clock.format("import bunraku"))
+    assert ours < 0.2
+
+
+def test_the_first_answer_comes_within_a_second_of_asking():
+    bk.forward_dynamics(*example())  # so that it is on disk
+    code = ("import time, test_jit\nargs = test_jit.example()\nstart = time.perf_counter()\n"
+            "test_jit.bk.forward_dynamics(*args)\nprint(time.perf_counter() - start)")
+    assert best_of_three(code) < 1.0
+
+
+def example():
+    tree = random_tree(1)
+    return tree.m, *tree.state(np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("width", ["3", "many"])
+def test_a_lane_width_that_cannot_be_is_refused(width):
+    done = subprocess.run([sys.executable, "-c", "import bunraku"], capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(PACKAGE.parent), "BUNRAKU_LANE_WIDTH": width})
+    assert "BUNRAKU_LANE_WIDTH" in done.stderr
