@@ -13,6 +13,8 @@ from bunraku.mechanism import Compound, Fixed, Helical, Mechanism, Prismatic
 from bunraku.mechanism.joints import PASSIVE
 
 EPILOG = """\
+example: bunraku info robot.urdf --moving
+
 columns:
   type     and axis of the joint; links on fixed joints merge with their parents and cost nothing
   v        the places of the joint's degrees of freedom in v, a and tau
