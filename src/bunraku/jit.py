@@ -55,7 +55,8 @@ def package_hash() -> str:
     for path in sorted([Path(__file__), *(p for name in KERNEL_FOLDERS for p in (here / name).rglob("*.py"))]):
         digest.update(str(path.relative_to(here)).encode())
         digest.update(path.read_bytes())
-    digest.update(f"{numba.__version__} {llvm.get_host_cpu_name()} {sys.version_info[:2]}".encode())
+    width = os.environ.get("BUNRAKU_LANE_WIDTH", "")
+    digest.update(f"{numba.__version__} {llvm.get_host_cpu_name()} {sys.version_info[:2]} {width}".encode())
     return digest.hexdigest()
 
 

@@ -249,7 +249,9 @@ def deliver(i, body_i, tau, acceleration, work):
     alpha, a = load3(work, above), load3(work, above + 3)
     residue = constant(tau, 0.0)
     if is_anchor(body_i, i):
-        a = add(a, cross(alpha, load3(work, record + REC_JOINT + joint_part_size(elimination, dof))))
+        r = load3(work, record + REC_JOINT + joint_part_size(elimination, dof))
+        residue = not_finite(r)
+        a = add(a, cross(alpha, r))
     if elimination == COLUMNS:  # qdd = (u - U^T a) / D
         for last in range(dof):
             d = dof - 1 - last
@@ -257,7 +259,7 @@ def deliver(i, body_i, tau, acceleration, work):
             bias = dot(load3(work, o), alpha) + dot(load3(work, o + 3), a)
             qdd = (load(work, o + 7) - bias) * load(work, o + 6)
             store(acceleration, j + d, qdd)
-            residue = residue + (qdd - qdd)
+            residue = residue + 0.0 * qdd
             o = record + REC_JOINT + 6 * d
             alpha = add(alpha, scale(load3(work, o), qdd))
             a = add(a, scale(load3(work, o + 3), qdd))
@@ -265,7 +267,7 @@ def deliver(i, body_i, tau, acceleration, work):
         turned = sub(load3(work, record + REC_BALL_K), matvec(load9(work, record + REC_BALL_G), a))
         turn = matTvec(load9(work, record + REC_JOINT), sub(turned, alpha))
         store3(acceleration, j, turn)
-        residue = not_finite(turn)
+        residue = residue + not_finite(turn)
         alpha = turned
     elif elimination == LOOSE:
         R = load9(work, record + REC_JOINT)
@@ -273,13 +275,13 @@ def deliver(i, body_i, tau, acceleration, work):
         slide, turn = matTvec(R, sub(own_v, a)), matTvec(R, sub(own_w, alpha))
         store3(acceleration, j, slide)
         store3(acceleration, j + 3, turn)
-        residue = not_finite(slide) + not_finite(turn)
+        residue = residue + (not_finite(slide) + not_finite(turn))
         alpha, a = own_w, own_v
     else:
         for d in range(dof):
             qdd = load(tau, j + d)
             store(acceleration, j + d, qdd)
-            residue = residue + (qdd - qdd)
+            residue = residue + 0.0 * qdd
     store3(work, to, alpha)
     store3(work, to + 3, a)
     return residue
@@ -287,8 +289,8 @@ def deliver(i, body_i, tau, acceleration, work):
 
 @inline
 def not_finite(x):
-    """Zero for a finite vector, else NaN."""
-    return (x[0] - x[0]) + (x[1] - x[1]) + (x[2] - x[2])
+    """Zero for a finite vector, else NaN (x - x would be folded to zero)."""
+    return 0.0 * x[0] + 0.0 * x[1] + 0.0 * x[2]
 
 
 @inline
@@ -406,6 +408,7 @@ def eliminate_loose(A, B, C, p_w, p_v, tau, j, work, record):
     e0, e1, e2 = solve3(F, b0), solve3(F, b1), solve3(F, b2)
     G, margin_turn = factor3((A[0] - dot(b0, e0), A[1] - dot(b0, e1), A[2] - dot(b0, e2),
                               A[3] - dot(b1, e1), A[4] - dot(b1, e2), A[5] - dot(b2, e2)))
+    margin_turn = margin_turn - 1e-14 * (A[0] + A[3] + A[5])  # the digits that the subtraction lost
     alpha = solve3(G, (n[0] - dot(e0, f), n[1] - dot(e1, f), n[2] - dot(e2, f)))
     a = solve3(F, sub(f, matTvec(B, alpha)))
     store3(work, record + REC_LOOSE, alpha)

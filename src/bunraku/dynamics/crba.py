@@ -50,6 +50,7 @@ def crba(body_i, body_f, dof_f, q, matrix, work):
     """
     n, nv = body_i.shape[0] - 1, dof_f.shape[1]
     columns = RECORD * n
+    residue = constant(q, 0.0)
     clear(matrix)
     for i in range(n):  # Pass 1: places, inertias, joint axes
         parent, o = body_i[i, PARENT], RECORD * i
@@ -59,6 +60,7 @@ def crba(body_i, body_f, dof_f, q, matrix, work):
         R, x = place(body_i[i, KIND], body_i, body_f, i, q, R, x)
         if is_anchor(body_i, i):
             store3(work, o + 22, x)
+            residue = residue + 0.0 * (x[0] + x[1] + x[2])
             x = zero3(q)
         I, h = zero6(q), zero3(q)
         if body_i[i, MASSIVE] != 0:
@@ -72,7 +74,6 @@ def crba(body_i, body_f, dof_f, q, matrix, work):
             s_w, s_v = joint_column(body_i[i, KIND], body_f[i, RATE_ANGULAR], body_f[i, RATE_LINEAR], d, R, x)
             store3(work, columns + COLUMN * (body_i[i, V_INDEX] + d), s_w)
             store3(work, columns + COLUMN * (body_i[i, V_INDEX] + d) + 3, s_v)
-    residue = constant(q, 0.0)
     for back in range(n):  # Pass 2: composite inertias towards the root, and each joint's column of M
         i = n - 1 - back
         parent, o = body_i[i, PARENT], RECORD * i
@@ -96,7 +97,7 @@ def crba(body_i, body_f, dof_f, q, matrix, work):
                 at = body_i[at, PARENT]
             diagonal = load(matrix, j * nv + j) + dof_f[ARMATURE, j]
             store(matrix, j * nv + j, diagonal)
-            residue = residue + (diagonal - diagonal)
+            residue = residue + 0.0 * diagonal
         if parent >= 0:
             if is_anchor(body_i, i):
                 r = load3(work, o + 22)

@@ -76,11 +76,12 @@ def passive_torque(body_i, dof_f, q, v, tau, out):
         elif kind == SPHERICAL:
             phi, angle = rotation_vector(load(q, k), load(q, k + 1), load(q, k + 2), load(q, k + 3))
             over = maximum(angle - dof_f[UPPER, j], 0.0)
-            pull = dof_f[STIFFNESS, j] + dof_f[LIMIT_STIFFNESS, j] * over / maximum(angle, 1e-30)
+            acting = dof_f[LIMIT_STIFFNESS, j] * over
+            pull = dof_f[STIFFNESS, j] + acting / maximum(angle, 1e-30)
             for d in range(3):
                 rate = load(v, j + d)
                 torque = load(tau, j + d) - pull * phi[d] - dof_f[DAMPING, j + d] * rate
-                torque = torque - where_positive(over, dof_f[LIMIT_DAMPING, j] * rate, constant_like(rate, 0.0))
+                torque = torque - where_positive(acting, dof_f[LIMIT_DAMPING, j] * rate, constant_like(rate, 0.0))
                 store(out, j + d, torque)
         else:
             for d in range(body_i[i, DOF]):

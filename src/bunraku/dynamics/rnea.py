@@ -83,6 +83,7 @@ def rnea(body_i, body_f, dof_f, q, v, acceleration, wrench, tau, joint_wrench, w
             moment = sub(moment, add(load3(wrench, 6 * i + 3), cross(x, f)))
         store3(work, o + 24, moment)
         store3(work, o + 27, force)
+    residue = constant(q, 0.0)
     for back in range(n):  # Pass 2, tips to root: forces summed and projected on the joint axes
         i = n - 1 - back
         parent, o = body_i[i, PARENT], RECORD * i
@@ -92,14 +93,15 @@ def rnea(body_i, body_f, dof_f, q, v, acceleration, wrench, tau, joint_wrench, w
         if joint_wrench.shape[0] > 0:
             store3(joint_wrench, 6 * i, matTvec(R, force))
             store3(joint_wrench, 6 * i + 3, matTvec(R, sub(moment, cross(x, force))))
+        if is_anchor(body_i, i):
+            r = load3(work, o + 30)
+            moment = add(moment, cross(r, force))
+            residue = residue + 0.0 * (r[0] + r[1] + r[2] + moment[0] + moment[1] + moment[2])
         if parent >= 0:
-            if is_anchor(body_i, i):
-                moment = add(moment, cross(load3(work, o + 30), force))
             accumulate3(work, RECORD * parent + 24, moment)
             accumulate3(work, RECORD * parent + 27, force)
-    residue = constant(q, 0.0)
     for j in range(dof_f.shape[1]):
         t = load(tau, j) + dof_f[ARMATURE, j] * load(acceleration, j)
         store(tau, j, t)
-        residue = residue + (t - t)
+        residue = residue + 0.0 * t
     return residue

@@ -15,9 +15,11 @@ from bunraku.jit import allocating
 def cholesky_solve(M, b):
     """Solve M x = b in place of b, M symmetric positive definite (its lower triangle is overwritten); false if not."""
     n = b.shape[0]
+    floor = 0.0
+    for j in range(n):
+        floor = max(floor, 1e-14 * M[j, j])
     for j in range(n):
         pivot = M[j, j]
-        floor = 1e-14 * pivot
         for k in range(j):
             pivot -= M[j, k] * M[j, k]
         if not pivot > floor:
@@ -59,4 +61,5 @@ def unit_vector(body_i, body_f, dof_f, q, v, tau, wrench, acceleration):
             M[i, j] = column[i] - bias[i]
     for i in range(nv):
         acceleration[i] = tau[i] - bias[i]
+        residue += 0.0 * acceleration[i]
     return residue == 0.0 and cholesky_solve(M, acceleration)

@@ -14,6 +14,7 @@ from bunraku.mechanism import Mechanism
 from bunraku.plan import fields as f
 from bunraku.run import forward, inverse, reference
 from bunraku.run.forward import forward_plain
+from bunraku.run.states import as_array, as_floats
 
 METHODS = ("auto", "aba", "unit_vector")
 
@@ -124,7 +125,7 @@ def _external(mechanism, external):
         link = mechanism._find_link(name, "external")
         if link < 0:
             raise NamingError("external: a force on the ground has no effect; name a link")
-        array = np.asarray(wrench, float)
+        array = as_array(f"external: the wrench on {name!r}", wrench)
         if array.ndim not in (1, 2) or array.shape[-1] != 6:
             raise ShapeError(f"external: the wrench on {name!r} has shape {array.shape}; it must be (6,) or (B, 6)")
         values[link] = array
@@ -142,13 +143,13 @@ def _prescribe(mechanism, plan, passive, tau, prescribed):
     """A plan with the named joints driven by acceleration, and tau with the accelerations in their places."""
     if not isinstance(prescribed, Mapping):
         raise ShapeError("prescribed must be a dictionary {joint: acceleration}")
-    tau = np.array(plan.zero_tau if tau is None else tau, float)
+    tau = plan.zero_tau.copy() if tau is None else as_floats("tau", tau, plan.nv).copy()
     links = set()
     for name, value in prescribed.items():
         where = mechanism.v_slice(name)
         width = where.stop - where.start
         links.add(mechanism._find_joint(name))
-        array = np.asarray(value, float)
+        array = as_array(f"prescribed: the acceleration of {name!r}", value)
         if array.ndim == 0 and width == 1:
             array = array[None]
         if array.ndim == 1 and width == 1 and array.shape[0] != 1:
@@ -158,6 +159,8 @@ def _prescribe(mechanism, plan, passive, tau, prescribed):
                              f"it must be ({width},) or (B, {width})")
         if array.ndim == 2 and tau.ndim == 1:
             tau = np.tile(tau, (array.shape[0], 1))
+        if array.ndim == 2 and array.shape[0] not in (1, tau.shape[0]):
+            raise ShapeError(f"prescribed: {name!r} holds {array.shape[0]} states where the others hold {tau.shape[0]}")
         tau[..., where] = array
     key = ("locked", passive, frozenset(links))
     if key not in mechanism._variants:

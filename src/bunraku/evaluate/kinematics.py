@@ -18,7 +18,7 @@ class Kinematics:
 
     def __init__(self, mechanism: Mechanism, q, v=None, a=None):
         self.mechanism = mechanism
-        self._q = q
+        self._q = np.array(q, float)
         self._links, self._sums = observation(mechanism, q, v, a)
         self._index = {name: k for k, name in enumerate(mechanism.link_names)}
 

@@ -63,7 +63,7 @@ class Joint:
                                  f"but is {values[name].tolist()}")
         if not np.all(np.isfinite(values["rest"])):
             raise ModelError(f"{type(self).__name__}: rest must be finite")
-        if np.any(np.isnan(values["lower"])) or np.any(values["lower"] > values["upper"]):
+        if not np.all(values["lower"] <= values["upper"]):
             raise ModelError(f"{type(self).__name__}: lower limit {values['lower'].tolist()} lies above upper limit "
                              f"{values['upper'].tolist()}")
 

@@ -30,7 +30,8 @@ FIXED_ELEMENT = Element(FIXED, np.array([0.0, 0.0, 1.0]), ORIGIN, 0.0, 0.0, 0, 0
 def rotation_from_z(axis: Sequence[float] | np.ndarray) -> np.ndarray:
     """The shortest rotation that takes z to the unit vector `axis`."""
     x, y, z = (float(v) for v in axis)
-    if z < -0.9:  # nearly opposite: half a turn about x first, then the short way from -z
-        return rotation_from_z([-x, -y, -z]) * [1.0, -1.0, -1.0]
-    k = 1.0 / (1.0 + z)
+    side = x * x + y * y
+    if z < 0.0 and side == 0.0:  # opposite: every half turn is as short; take the one about x
+        return np.diag([1.0, -1.0, -1.0])
+    k = (1.0 - z) / side if z < 0.0 else 1.0 / (1.0 + z)  # the same, without cancellation
     return np.array([[1.0 - k * x * x, -k * x * y, x], [-k * x * y, 1.0 - k * y * y, y], [-x, -y, z]])

@@ -8,9 +8,8 @@ from numba import types
 from bunraku.dynamics.aba import aba
 from bunraku.dynamics.forward import accelerate, scratch_sizes
 from bunraku.dynamics.passive import passive_torque
-from bunraku.errors import ShapeError
 from bunraku.jit import entry
-from bunraku.plan.fields import HEAD_NQ, HEAD_PASSIVE, HEAD_WORK
+from bunraku.plan.fields import DOF, ELIMINATION, HEAD_NQ, HEAD_PASSIVE, HEAD_WORK, LOCKED, V_INDEX
 from bunraku.run.pool import spread
 from bunraku.run.signatures import (
     FAILED,
@@ -103,7 +102,7 @@ def forward_dynamics(mechanism, plan, q, v, tau, external, workers):
         answer = forward_one.call(plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i,
                                   plan.spring_f, q, v, tau, plan.nothing if external is None else arrays[3], a)
         if answer != FINE:
-            refuse(mechanism, q, _named(v, tau, arrays))
+            refuse(mechanism, q, _named(plan, v, tau, arrays))
         return a
     a, bad = np.empty((batch, plan.nv)), np.zeros(batch, np.uint8)
     pushed = np.zeros((0, 6 * plan.links)) if external is None else arrays[3]
@@ -116,12 +115,13 @@ def forward_dynamics(mechanism, plan, q, v, tau, external, workers):
     forward_batch.load()
     spread(work, batch, WIDTH, workers, SMALLEST_SHARE)
     if bad.any():
-        refuse(mechanism, q, _named(v, tau, arrays), bad, a)
+        refuse(mechanism, q, _named(plan, v, tau, arrays), bad, a)
     return a
 
 
-def _named(v, tau, arrays):
-    inputs = {"v": v, "tau": tau}
-    if len(arrays) > 3 and not np.isfinite(arrays[3]).all():
-        raise ShapeError("external holds NaN or infinity")
-    return inputs
+def _named(plan, v, tau, arrays):
+    locked = np.zeros(plan.nv, bool)
+    for row in plan.body_i[:-1][plan.body_i[:-1, ELIMINATION] == LOCKED]:
+        locked[row[V_INDEX]:row[V_INDEX] + row[DOF]] = True
+    return {"v": v, "tau": np.where(locked, 0.0, tau), "prescribed": np.where(locked, tau, 0.0),
+            **({"external": arrays[3]} if len(arrays) > 3 else {})}

@@ -95,7 +95,7 @@ def inverse_dynamics(mechanism, plan, q, v, a, external, workers, wrenches=False
         pieces.append(("external", external, 6 * plan.links))
     batch, arrays = aligned(*pieces)
     q, v, a = arrays[:3]
-    inputs = {"v": v, "a": a}
+    inputs = {"v": v, "a": a, **({"external": arrays[3]} if external is not None else {})}
     constants = (plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f)
     if batch is None:
         tau, passed = np.empty(plan.nv), np.empty(6 * plan.bodies if wrenches else 0)

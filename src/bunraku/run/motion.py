@@ -63,14 +63,14 @@ def observation(mechanism, q, v=None, a=None, workers=None):
     if batch is None:
         links, sums = np.empty(STATE * plan.links), np.empty(TOTALS)
         observe_one.call(*constants, *arrays, links, sums, np.empty(STATE * plan.bodies))
-        if not np.isfinite(sums).all():
+        if not np.isfinite(sums).all() or not np.isfinite(links).all():
             refuse(mechanism, arrays[0], {"v": arrays[1], "a": arrays[2]})
         return links.reshape(plan.links, STATE), sums
     links, sums = np.empty((batch, STATE * plan.links)), np.empty((batch, TOTALS))
     observe_batch.load()
     spread(lambda start, stop: observe_batch.call(*constants, *arrays, links, sums, start, stop), batch, WIDTH,
            workers, SMALLEST_SHARE)
-    finite = np.isfinite(sums).all(axis=1)
+    finite = np.isfinite(sums).all(axis=1) & np.isfinite(links).all(axis=1)
     links = links.reshape(batch, plan.links, STATE)
     if not finite.all():
         refuse(mechanism, arrays[0], {"v": arrays[1], "a": arrays[2]}, ~finite, links)

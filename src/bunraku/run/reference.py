@@ -47,7 +47,8 @@ def forward_dynamics(mechanism, plan, q, v, tau, external, workers):
         plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, q, v, tau,
         pushed, a, bad, start, stop), len(v), 1, workers, 16)
     if bad.any():
+        inputs = {"v": v, "tau": tau, **({} if external is None else {"external": pushed})}
         if single:
-            refuse(mechanism, q[0], {"v": v[0], "tau": tau[0]})
-        refuse(mechanism, q, {"v": v, "tau": tau}, bad, a)
+            refuse(mechanism, q[0], {name: x[0] for name, x in inputs.items()})
+        refuse(mechanism, q, inputs, bad, a)
     return a[0] if single else a

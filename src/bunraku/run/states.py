@@ -14,14 +14,22 @@ from bunraku.plan import fields as f
 from bunraku.run.signatures import integers, table
 
 
-def as_floats(what: str, value, width: int, batch: int | None = None) -> np.ndarray:
-    """`value` as a C-contiguous float array of shape (width,) or (B, width)."""
+def as_array(what: str, value) -> np.ndarray:
+    """`value` as a C-contiguous float array of any shape."""
     try:
-        array = np.ascontiguousarray(value, float)
+        array = np.asarray(value)
+        if array.dtype.kind not in "biuf":
+            raise TypeError
+        return np.asarray(array, float, order="C")
     except (TypeError, ValueError):
         raise ShapeError(f"{what} must be an array of numbers, not {type(value).__name__}") from None
-    if array.ndim not in (1, 2) or array.shape[-1] != width or (value is not array and np.ndim(value) == 0):
-        raise ShapeError(f"{what} has shape {np.shape(value)}; it must be ({width},), or (B, {width}) for a batch")
+
+
+def as_floats(what: str, value, width: int, batch: int | None = None) -> np.ndarray:
+    """`value` as a C-contiguous float array of shape (width,) or (B, width)."""
+    array = as_array(what, value)
+    if array.ndim not in (1, 2) or array.shape[-1] != width:
+        raise ShapeError(f"{what} has shape {array.shape}; it must be ({width},), or (B, {width}) for a batch")
     if array.ndim == 2 and batch is not None and array.shape[0] != batch:
         raise ShapeError(f"{what} holds {array.shape[0]} states where the others hold {batch}")
     return array if array.flags.writeable else array.copy()
@@ -51,19 +59,25 @@ def explain(mechanism, q, inputs: dict[str, np.ndarray]) -> str:
         return f"q[{bad[0]}] of joint {links[plan.coordinate_link[bad[0]]].joint_name!r} is {q[bad[0]]}"
     for name, values in inputs.items():
         bad = np.flatnonzero(~np.isfinite(values))
+        if bad.size and name == "external":
+            return f"the external force on link {links[bad[0] // 6].name!r} holds {values[bad[0]]}"
         if bad.size:
             return f"{name}[{bad[0]}] of joint {links[plan.dof_link[bad[0]]].joint_name!r} is {values[bad[0]]}"
     for row, link in zip(plan.body_i[:-1], plan.body_link, strict=True):
         if row[f.KIND] in (f.SPHERICAL, f.FREE):
             k = row[f.Q_INDEX] + (3 if row[f.KIND] == f.FREE else 0)
-            if not np.any(q[k:k + 4]):
+            if not np.sum(q[k:k + 4] ** 2) > 0.0:
                 return (f"the quaternion of joint {links[link].joint_name!r} (q[{k}:{k + 4}]) is zero; "
                         "use (1, 0, 0, 0) for no turn")
     if plan.nv <= 2000:
-        from bunraku.run.matrix import mass_matrix
+        from bunraku.run.matrix import matrix_one
 
-        matrix = mass_matrix(mechanism, q)
-        scale = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+        matrix = np.empty(plan.nv**2)
+        matrix_one.call(plan.body_i, plan.body_f, plan.dof_f, q, matrix)
+        matrix = matrix.reshape(plan.nv, plan.nv)
+        if not np.isfinite(matrix).all():
+            return "the numbers overflow; check for huge values"
+        scale = np.sqrt(np.maximum(np.diag(matrix), 1e-6 * np.diag(matrix).max() + 1e-300))
         values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
         if values[0] < 1e-10:
             joint = links[plan.dof_link[np.argmax(np.abs(vectors[:, 0]) / scale)]]
@@ -81,6 +95,13 @@ def refuse(mechanism, q, inputs, bad=None, result=None):
     more = f" (and {len(states) - 5} more)" if len(states) > 5 else ""
     raise StateError(f"{len(states)} of {len(bad)} states have no finite answer; the others are in `.result`\n  "
                      + "\n  ".join(reasons) + more, states=states.tolist(), result=result)
+
+
+def _sound(plan, q):
+    """Every number finite, every quaternion of some length."""
+    turns = [(row[f.Q_INDEX] + (3 if row[f.KIND] == f.FREE else 0)) for row in plan.body_i[:-1]
+             if row[f.KIND] in (f.SPHERICAL, f.FREE)]
+    return np.isfinite(q).all() and all(np.sum(q[k:k + 4] ** 2) > 0.0 for k in turns)
 
 
 # -- moves --------------------------------------------------------------------------------------------------------
@@ -105,9 +126,11 @@ def _pairwise(mechanism, kernel, first, second, width_out):
     out = np.empty((a.shape[0], width_out))
     kernel.call(plan.body_i, a, b, out)
     if not math.isfinite(out.sum()) and not np.isfinite(out).all():
-        state = int(np.flatnonzero(~np.isfinite(out).all(axis=1))[0])
-        where = f"state {state}: " if batch is not None else ""
-        raise StateError(f"{where}{first[0]} or {second[0]} holds NaN, infinity or a zero quaternion")
+        inputs = {second[0]: b} if second[2] == plan.nv else {}
+        for q in (a,) if inputs else (b, a):  # a difference has two states that can be at fault
+            if batch is None and (inputs or not _sound(plan, q[0])):
+                refuse(mechanism, q[0], {name: x[0] for name, x in inputs.items()})
+        refuse(mechanism, a, inputs, ~np.isfinite(out).all(axis=1), out)
     return out if batch is not None else out[0]
 
 

@@ -307,9 +307,11 @@ def lane_sincos(typingctx, x):
     result = types.UniTuple(lane, 2)
 
     def generate(context, builder, sig, args):
-        pair = _sincos(builder, args[0], constant, _vector_intrinsic(builder, "rint"),
+        near = builder.fcmp_ordered("<", builder.fmul(args[0], args[0]), constant(1e24))  # beyond: not a number
+        x = builder.select(near, args[0], constant(0.0))
+        pair = _sincos(builder, x, constant, _vector_intrinsic(builder, "rint"),
                        lambda value: ir.Constant(BITS, [value] * WIDTH))
-        return context.make_tuple(builder, result, pair)
+        return context.make_tuple(builder, result, [builder.select(near, y, constant(math.nan)) for y in pair])
     return result(lane), generate
 
 
