@@ -61,13 +61,15 @@ def test_an_empty_batch_gives_an_empty_answer(tree):
     assert tree.m.integrate(q, v).shape == (0, tree.m.nq)
 
 
-def test_what_is_given_once_holds_for_the_whole_batch(tree):
-    q, v, tau = tree.states(np.random.default_rng(1), 5)
-    repeated = bk.forward_dynamics(tree.m, q, np.tile(v[0], (5, 1)), np.tile(tau[0], (5, 1)))
+@pytest.mark.parametrize("count", [1, 5])
+def test_what_is_given_once_holds_for_the_whole_batch(tree, count):
+    q, v, tau = tree.states(np.random.default_rng(1), count)
+    repeated = bk.forward_dynamics(tree.m, q, np.tile(v[0], (count, 1)), np.tile(tau[0], (count, 1)))
     assert np.array_equal(bk.forward_dynamics(tree.m, q, v[0], tau[0]), repeated)
-    push = {"link0": np.arange(30.0).reshape(5, 6)}
-    close(bk.forward_dynamics(tree.m, q[0], v[0], external=push)[3],
-          bk.forward_dynamics(tree.m, q[0], v[0], external={"link0": push["link0"][3]}), 1e-12)
+    assert np.array_equal(bk.forward_dynamics(tree.m, q, v), bk.forward_dynamics(tree.m, q, v, 0 * tau))
+    push = {"link0": np.arange(6.0 * count).reshape(count, 6)}
+    close(bk.forward_dynamics(tree.m, q[0], v[0], external=push)[-1],
+          bk.forward_dynamics(tree.m, q[0], v[0], external={"link0": push["link0"][-1]}), 1e-12)
 
 
 @pytest.mark.parametrize("angle", [1e5 - 1.0, 1e5 + 1.0, 3e6, 1e9])
