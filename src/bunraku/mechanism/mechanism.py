@@ -169,7 +169,7 @@ class Mechanism:
 
     @property
     def mass(self) -> float:
-        """Total mass of all links."""
+        """Total mass of all links, those fixed to the ground included."""
         return float(sum(link.mass for link in self.links))
 
     def link(self, name: str) -> Link:
@@ -209,7 +209,9 @@ class Mechanism:
         return difference(self, q0, q1)
 
     def energy(self, q, v):
-        """(kinetic, potential): gravity (zero at the world's origin), joint springs, limits and point springs."""
+        """(kinetic, potential). Kinetic: links and rotors (armature), half v' M v. Potential: gravity (zero at the
+        world's origin), joint springs, limits and point springs.
+        """
         from bunraku.run.motion import energy
 
         return energy(self, q, v)

@@ -8,6 +8,7 @@ from numba import types
 from bunraku.dynamics.kinematics import STATE, TOTALS, jacobian, link_states, survey, totals
 from bunraku.dynamics.passive import body_wrenches, passive_energy
 from bunraku.jit import entry, inline
+from bunraku.plan.fields import ARMATURE
 from bunraku.run.pool import spread
 from bunraku.run.signatures import LINKS, PLAN, SPRINGS, floats, int64, lane_array, table
 from bunraku.run.states import aligned, refuse
@@ -20,10 +21,15 @@ SMALLEST_SHARE = 512
 
 @inline
 def observe(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, a, links, sums, states, wrench):
-    """States of all links, and sums over the mechanism with the potential energy of everything in place 10."""
+    """States of all links, and sums over the mechanism, with the energy of rotors, springs and limits added."""
     survey(body_i, body_f, q, v, a, states)
     link_states(link_i, link_f, states, links)
     totals(body_i, body_f, states, sums)
+    spin = load(sums, 9)
+    for j in range(dof_f.shape[1]):
+        rate = load(v, j)
+        spin = spin + 0.5 * dof_f[ARMATURE, j] * rate * rate
+    store(sums, 9, spin)
     stored = passive_energy(body_i, dof_f, q)
     if spring_i.shape[0] > 0:
         stored = stored + body_wrenches(link_i, link_f, spring_i, spring_f, states, wrench[:0], wrench)
