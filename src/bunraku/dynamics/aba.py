@@ -15,6 +15,7 @@ passes 2 and 3 are relative to those at zero joint acceleration.
 from bunraku.dynamics.tree import (
     ground_acceleration,
     is_anchor,
+    joint_axes,
     joint_column,
     joint_motion,
     needed_force,
@@ -32,6 +33,7 @@ from bunraku.plan.fields import (
     ANCHOR,
     ARMATURE,
     BALL,
+    COLUMN,
     COLUMNS,
     DOF,
     ELIMINATION,
@@ -170,15 +172,21 @@ def descend(kind, elimination, dof, anchor, massive, i, body_i, body_f, q, v, ta
     above, to, record = body_i[i, FROM], body_i[i, TO], body_i[i, RECORD]
     w, lin = load3(work, above + 12), load3(work, above + 15)
     alpha, a = load3(work, above + 18), load3(work, above + 21)
-    R, x = place(kind, body_i, body_f, i, q, load9(work, above), load3(work, above + 9))
+    T = load_joint_axes(body_i, body_f, i, work, above)
+    R, x = place(kind, body_i, body_f, i, q, T, load3(work, above + 9))
     if anchor != 0:
         store3(work, record + REC_JOINT + joint_part_size(elimination, dof), x)
         lin, a = add(lin, cross(w, x)), add(a, cross(alpha, x))
         x = zero3(q)
-    w_joint, v_joint = joint_motion(kind, body_i, body_f, i, v, R, x)
-    w, lin = add(w, w_joint), add(lin, v_joint)
-    c_w, c_v = velocity_product(w, lin, w_joint, v_joint)
-    alpha, a = add(alpha, c_w), add(a, c_v)
+    if elimination == BALL:  # an anchor: the joint is at the origin, where its turning moves nothing
+        w_joint = matvec(R, load3(v, body_i[i, V_INDEX]))
+        w = add(w, w_joint)
+        alpha, a = add(alpha, cross(w, w_joint)), add(a, cross(lin, w_joint))
+    else:
+        w_joint, v_joint = joint_motion(kind, body_i, body_f, i, v, R, x)
+        w, lin = add(w, w_joint), add(lin, v_joint)
+        c_w, c_v = velocity_product(w, lin, w_joint, v_joint)
+        alpha, a = add(alpha, c_w), add(a, c_v)
     if elimination == COLUMNS:
         for d in range(dof):
             s_w, s_v = joint_column(kind, body_f[i, RATE_ANGULAR], body_f[i, RATE_LINEAR], d, R, x)
@@ -207,6 +215,19 @@ def descend(kind, elimination, dof, anchor, massive, i, body_i, body_f, q, v, ta
         store9(work, record + REC_INERTIA, zero9(q))
         store(work, record + REC_MASS, constant(q, 0.0))
         store6(work, record + REC_FORCE, zero6(q))
+
+
+@inline
+def load_joint_axes(body_i, body_f, i, work, slot):
+    """Rotation of body i's joint frame from its parent's in a slot: columns in another order, or a product."""
+    first = body_i[i, COLUMN]
+    if first < 0:
+        return joint_axes(body_f, i, load9(work, slot))
+    x = slot + first
+    y = x + (1 if first < 2 else -2)
+    z = x + (2 if first < 1 else -1)
+    return (load(work, x), load(work, y), load(work, z), load(work, x + 3), load(work, y + 3), load(work, z + 3),
+            load(work, x + 6), load(work, y + 6), load(work, z + 6))
 
 
 @inline

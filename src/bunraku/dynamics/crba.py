@@ -7,7 +7,7 @@ Record of a body (RECORD scalars): inertia 6, mass times centre 3, mass 1, rotat
 group in the parent's 3.
 """
 
-from bunraku.dynamics.tree import is_anchor, joint_column, place, unit9, weigh, zero3, zero6
+from bunraku.dynamics.tree import is_anchor, joint_axes, joint_column, place, unit9, weigh, zero3, zero6
 from bunraku.jit import inner
 from bunraku.plan.fields import (
     ARMATURE,
@@ -57,7 +57,7 @@ def crba(body_i, body_f, dof_f, q, matrix, work):
         R, x = unit9(q), zero3(q)
         if parent >= 0:
             R, x = load9(work, RECORD * parent + 10), load3(work, RECORD * parent + 19)
-        R, x = place(body_i[i, KIND], body_i, body_f, i, q, R, x)
+        R, x = place(body_i[i, KIND], body_i, body_f, i, q, joint_axes(body_f, i, R), x)
         if is_anchor(body_i, i):
             store3(work, o + 22, x)
             residue = residue + 0.0 * (x[0] + x[1] + x[2])

@@ -6,6 +6,7 @@ acceleration 3, spatial acceleration 3 (linear part at the origin; add w x v for
 """
 
 from bunraku.dynamics.tree import (
+    joint_axes,
     joint_column,
     joint_motion,
     place,
@@ -65,7 +66,7 @@ def survey(body_i, body_f, q, v, acceleration, states):
             R_p, x_p = load9(states, o), load3(states, o + 9)
             w, lin = load3(states, o + 12), load3(states, o + 15)
             alpha, a = load3(states, o + 18), load3(states, o + 21)
-        R, x = place(body_i[i, KIND], body_i, body_f, i, q, R_p, x_p)
+        R, x = place(body_i[i, KIND], body_i, body_f, i, q, joint_axes(body_f, i, R_p), x_p)
         r, at_origin = sub(x, x_p), zero3(q)
         w_joint, v_joint = joint_motion(body_i[i, KIND], body_i, body_f, i, v, R, at_origin)
         lin, a = add(lin, cross(w, r)), add(a, cross(alpha, r))

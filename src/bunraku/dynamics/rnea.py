@@ -8,6 +8,7 @@ Record of a body (RECORD scalars): rotation 9, position 3, force 6 (moment about
 from bunraku.dynamics.tree import (
     ground_acceleration,
     is_anchor,
+    joint_axes,
     joint_force,
     joint_motion,
     needed_force,
@@ -56,7 +57,7 @@ def rnea(body_i, body_f, dof_f, q, v, acceleration, wrench, tau, joint_wrench, w
             p = RECORD * parent
             R, x, w, lin = load9(work, p), load3(work, p + 9), load3(work, p + 12), load3(work, p + 15)
             alpha, a = load3(work, p + 18), load3(work, p + 21)
-        R, x = place(body_i[i, KIND], body_i, body_f, i, q, R, x)
+        R, x = place(body_i[i, KIND], body_i, body_f, i, q, joint_axes(body_f, i, R), x)
         if is_anchor(body_i, i):
             store3(work, o + 30, x)
             lin, a = add(lin, cross(w, x)), add(a, cross(alpha, x))

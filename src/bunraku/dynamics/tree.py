@@ -91,11 +91,16 @@ def ground_acceleration(body_f, kind):
 
 
 @inline
-def place(kind, body_i, body_f, i, q, R_parent, x_parent):
-    """Rotation and position of body i, whose joint is of this kind, in world axes, in its parent's group."""
+def joint_axes(body_f, i, R_parent):
+    """Rotation of the joint frame of body i in world axes."""
+    return matmul(R_parent, row9(body_f, i, ROTATION))
+
+
+@inline
+def place(kind, body_i, body_f, i, q, T, x_parent):
+    """Rotation and position of body i in world axes, in its parent's group; its joint has this kind and axes T."""
     k = body_i[i, Q_INDEX]
-    T = matmul(R_parent, row9(body_f, i, ROTATION))
-    x = add(x_parent, matvec(R_parent, row3(body_f, i, OFFSET)))
+    x = add(x_parent, matvec(T, row3(body_f, i, OFFSET)))
     R = T
     if kind == REVOLUTE:
         s, c = sincos(load(q, k))

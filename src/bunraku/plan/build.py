@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bunraku.plan import fields as f
-from bunraku.plan.elements import FIXED_ELEMENT, rotation_from_z
+from bunraku.plan.elements import FIXED_ELEMENT, RENAMED, body_rotation
 
 
 @dataclass(eq=False)
@@ -135,11 +135,13 @@ class _Bodies:
 
     def add(self, parent, R, p, element, nq, nv, link):
         """A body on joint frame (R, p) of the parent body; returns it with the joint's child frame in its frame."""
-        turn = rotation_from_z(element.axis)
+        turn = body_rotation(element.axis)
+        rotation = R @ turn
+        column = next((k for k, renamed in enumerate(RENAMED) if np.array_equal(rotation, renamed)), -1)
         self.parent.append(parent)
         self.link.append(link)
-        self.integers.append((element.kind, nq, nv, element.nv))
-        self.floats.append((*(R @ turn).ravel(), *(p + R @ element.point), element.angular, element.linear))
+        self.integers.append((element.kind, nq, nv, element.nv, column))
+        self.floats.append((*rotation.ravel(), *((p + R @ element.point) @ rotation), element.angular, element.linear))
         self.mass.append(0.0)
         self.com.append(np.zeros(3))
         self.inertia.append(np.zeros((3, 3)))
@@ -165,7 +167,7 @@ class _Bodies:
         if n == 0:
             return body_i, body_f
         body_i[:n, f.PARENT] = rank[np.array(self.parent, int)][order]
-        body_i[:n, [f.KIND, f.Q_INDEX, f.V_INDEX, f.DOF]] = np.array(self.integers, np.int32)[order]
+        body_i[:n, [f.KIND, f.Q_INDEX, f.V_INDEX, f.DOF, f.COLUMN]] = np.array(self.integers, np.int32)[order]
         floats = np.array(self.floats)[order]
         body_f[:n, f.ROTATION:f.ROTATION + 12] = floats[:, :12]
         body_f[:n, f.RATE_ANGULAR] = floats[:, 12]

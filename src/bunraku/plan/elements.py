@@ -35,3 +35,15 @@ def rotation_from_z(axis: Sequence[float] | np.ndarray) -> np.ndarray:
         return np.diag([1.0, -1.0, -1.0])
     k = (1.0 - z) / side if z < 0.0 else 1.0 / (1.0 + z)  # the same, without cancellation
     return np.array([[1.0 - k * x * x, -k * x * y, x], [-k * x * y, 1.0 - k * y * y, y], [-x, -y, z]])
+
+
+RENAMED = (np.eye(3), np.eye(3)[[2, 0, 1]], np.eye(3)[[1, 2, 0]])
+"""Rotations that rename axes in turn; column 0 of RENAMED[k] is axis k."""
+
+
+def body_rotation(axis: np.ndarray) -> np.ndarray:
+    """A rotation that takes z to the unit vector `axis`: one that only renames axes if there is one."""
+    for rotation in RENAMED:
+        if np.array_equal(rotation[:, 2], axis):
+            return rotation
+    return rotation_from_z(axis)

@@ -43,7 +43,8 @@ SHARES = 12      # 1: siblings leave theirs in the same slot, so it adds instead
 PLAIN = 13       # cases worth code of their own: PLAIN_HINGE a massive body on a torque-driven revolute joint inside a
                  # group, PLAIN_BALL one on a spherical joint
 RUNS = 14        # 1: PLAIN_HINGE, as is its parent, which is the body before it and has no other child
-BODY_I = 15
+COLUMN = 15      # if ROTATION only renames axes in turn: the parent's axis that becomes x (0, 1, 2); else -1
+BODY_I = 16
 PLAIN_HINGE, PLAIN_BALL = 1, 2
 
 # header row (body_i[bodies, ...])
@@ -55,7 +56,7 @@ HEAD_NQ = 4          # number of coordinates
 
 # -- body_f (bodies + 1, BODY_F) float64: one row per body; the last row is the ground -----------------------------
 ROTATION = 0     # 9, rotation of the joint frame in the parent's body frame
-OFFSET = 9       # 3, origin of the joint frame in the parent's body frame [m]
+OFFSET = 9       # 3, origin of the joint frame from that of the parent's body frame, in joint axes [m]
 INERTIA = 12     # 6, about the centre of mass, body axes [kg m^2]
 COM = 18         # 3, centre of mass in the body frame [m]
 MASS = 21        # 1, [kg]

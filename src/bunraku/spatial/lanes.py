@@ -151,21 +151,6 @@ def float_store(typingctx, array, i, value):
 
 
 @intrinsic
-def float_prefetch(typingctx, array, i):
-    """Ask for the cache line of element i of the flattened array; harmless beyond its end."""
-    def generate(context, builder, sig, args):
-        data = context.make_array(sig.args[0])(context, builder, args[0]).data
-        i8, name = ir.IntType(8), "llvm.prefetch.p0i8"
-        kind = ir.FunctionType(ir.VoidType(), [i8.as_pointer(), INT32, INT32, INT32])
-        known = builder.module.globals.get(name)
-        function = known or ir.Function(builder.module, kind, name)
-        where = builder.bitcast(builder.gep(data, [args[1]]), i8.as_pointer())
-        builder.call(function, [where, *(ir.Constant(INT32, k) for k in (0, 2, 1))])
-        return context.get_dummy_value()
-    return types.void(array, types.intp), generate
-
-
-@intrinsic
 def lane_splat(typingctx, value):
     """A lane with the float in every place."""
     return lane(types.float64), lambda context, builder, sig, args: splat(builder, args[0])

@@ -15,7 +15,6 @@ from bunraku.spatial.lanes import (
     WIDTH,
     Lane,
     float_load,
-    float_prefetch,
     float_sincos,
     float_store,
     lane_get,
@@ -182,23 +181,6 @@ def _transpose_block_compiled(source, row, column, target, target_row, target_co
         target, target_row * target.shape[1] + target_column, target.shape[1])
 
 
-def _prefetch(states, i):
-    pass
-
-
-@overload(_prefetch, **ALWAYS)
-def _prefetch_compiled(states, i):
-    return lambda states, i: float_prefetch(states, i)
-
-
-@inline
-def prefetch(states, first):
-    """Ask for the memory of the W states from `first` on, to be there when `gather` comes."""
-    n = states.shape[1]
-    for k in range(first * n, (first + WIDTH) * n, 8):
-        _prefetch(states, k)
-
-
 @inline
 def clear(array):
     """Zero in every place of an array of scalars."""
@@ -215,6 +197,9 @@ def gather(states, first, lanes):
         while column + WIDTH <= n:
             _transpose_block(states, first, column, lanes, column, 0)
             column += WIDTH
+        if column < n and n >= WIDTH:  # the rest with some columns a second time
+            _transpose_block(states, first, n - WIDTH, lanes, n - WIDTH, 0)
+            column = n
     for i in range(column, n):
         for w in range(WIDTH):
             lanes[i, w] = states[min(first + w, count - 1), i]
@@ -229,6 +214,9 @@ def scatter(lanes, states, first):
         while column + WIDTH <= n:
             _transpose_block(lanes, column, 0, states, first, column)
             column += WIDTH
+        if column < n and n >= WIDTH:
+            _transpose_block(lanes, n - WIDTH, 0, states, first, n - WIDTH)
+            column = n
     for i in range(column, n):
         for w in range(min(WIDTH, count - first)):
             states[first + w, i] = lanes[i, w]
