@@ -1,0 +1,442 @@
+"""MJCF: model files of MuJoCo, compiled by MuJoCo itself (`pip install "bunraku[mjcf]"`) and read from its model.
+
+So defaults, compiler options, frames, replicated bodies and inertias from geoms mean what they mean there. Every body
+becomes a link of the same name and frame, and q is MuJoCo's qpos, joint by joint, `ref` included:
+
+    hinge, slide       Revolute, Prismatic through the joint's anchor (`at`)
+    several of them    Compound, named after all of them: "hip_x+hip_z"
+    ball               Spherical; with an anchor away from the body's origin, or beside other joints, on a massless link
+                       "<body>/<joint>"
+    free               Free; with a spring or armature: three sliders "<joint>/x", "/y", "/z" and a ball "<joint>/turn",
+                       because MuJoCo's free joint moves in world axes
+    none               Fixed
+
+Springs with their reference, damping, armature and gravity act; ranges are kept as information (`lower`, `upper`).
+Contacts, equality constraints, tendons, actuators, dry friction, fluid and gravity compensation are left out, each
+kind with one LoadWarning. Geoms that MuJoCo draws (groups 0 to 2) become visuals. The state a file starts from, such as
+the height of a free body, is not part of a mechanism: it is MuJoCo's `qpos0`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bunraku.convert.mujoco import body_names, joint_names
+from bunraku.errors import LoadError, MissingExtra, ModelError
+from bunraku.io.findings import Findings
+from bunraku.io.prescan import prescan
+from bunraku.mechanism import Compound, Fixed, Free, Joint, Mechanism, Prismatic, Revolute, Spherical, Visual
+from bunraku.mechanism.mechanism import GROUND
+
+FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
+PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = range(8)  # mjtGeom
+DRAWN_GROUPS = 3
+NEARLY_MASSLESS = 1e-6
+"""Share of the model's mass below which a link is suspicious."""
+
+LEFT_OUT = {
+    "actuators": "actuator", "sensors": "sensor", "equalities": "equality constraint", "tendons": "tendon",
+    "keys": "keyframe", "pairs": "contact pair", "plugins": "plugin",
+}
+"""Lists of the specification that a mechanism has no place for, and what one of them is called."""
+
+UNUSED = ("skins", "tuples", "numerics", "texts", "excludes")
+"""Lists that say nothing about how a model moves."""
+
+
+def load_mjcf(path: str | os.PathLike, base: str = "free", strict: bool = False) -> Mechanism:
+    """The mechanism of an MJCF file; see `bunraku.load`. `base` has no effect: MJCF always says what is free."""
+    try:
+        path = Path(path)
+    except TypeError:
+        raise LoadError(f"a model file is given by its path, not {path!r}") from None
+    mujoco = _mujoco()
+    findings = Findings(path, strict)
+    prescan(path, findings)
+    model, references = _compile(mujoco, findings)
+    mechanism = _Reader(mujoco, model, references, findings).build()
+    findings.report(stacklevel=4)
+    return mechanism
+
+
+def _mujoco():
+    try:
+        import mujoco
+    except ImportError:
+        raise MissingExtra('reading MJCF needs MuJoCo: pip install "bunraku[mjcf]"') from None
+    return mujoco
+
+
+# -- from the file to MuJoCo's model -------------------------------------------------------------------------------
+
+
+def _compile(mujoco, findings: Findings):
+    """The compiled model, and the frames {mesh: (position, quaternion)} that meshes were moved to; quietly."""
+    said: list[str] = []
+    before = mujoco.get_mju_user_warning()
+    try:
+        mujoco.set_mju_user_warning(said.append)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            spec = mujoco.MjSpec.from_file(os.path.abspath(findings.path))
+            references = _strip(spec, findings)
+            model = spec.compile()
+        said += [str(warning.message) for warning in caught]
+    except LoadError:
+        raise
+    except Exception as error:  # MuJoCo's own: ValueError, FatalError, and what its bindings raise on odd text
+        raise findings.refuse(*_located(str(error))) from None
+    finally:
+        mujoco.set_mju_user_warning(before)
+    for text in dict.fromkeys(said):
+        if not text.startswith("Inertia matrix is too close to singular"):  # of the pose the file starts from
+            findings.note(*_located(text))
+    return model, references
+
+
+def _located(text: str) -> tuple[str, str]:
+    """MuJoCo's message as (element, what is wrong)."""
+    text = text.strip()
+    found = re.search(r"\n?(?:Element (?:name )?'(?P<name>[^'\n]*)'(?:, id \d+)?)?(?:, )?line (?P<line>\d+)", text)
+    reason = re.sub(r"^((XML )?Error|WARNING|Error=)\s*:\s*", "", text.split("\nElement")[0]).strip()
+    reason = " ".join(reason.split())[:500]
+    if not found:
+        number = re.search(r"Line number=(\d+)", text)
+        return (f"line {number[1]}" if number else "model"), f"MuJoCo says: {reason}"
+    element = f"element {found['name']!r}, " if found["name"] else ""
+    return f"{element}line {found['line']}", f"MuJoCo says: {reason}"
+
+
+def _strip(spec, findings: Findings) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Take out of a specification what a mechanism has no place for, noting each kind once."""
+    for kind, called in LEFT_OUT.items():
+        items = list(getattr(spec, kind, ()))
+        if items:
+            findings.note(*_several(called, [item.name for item in items]))
+    for flex in spec.flexes:
+        raise findings.refuse(f"flex {flex.name!r}", "deformable bodies cannot be represented")
+    _note_option(spec.option, findings)
+    # In this order nothing is left that refers to what has gone
+    for kind in ("sensors", "keys", "actuators", "equalities", "tendons", "pairs", *UNUSED):
+        for item in list(getattr(spec, kind, ())):
+            spec.delete(item)
+    for material in spec.materials:
+        material.textures = [""] * len(material.textures)
+    for texture in list(spec.textures):
+        spec.delete(texture)
+    spec.memory = spec.nstack = spec.njmax = spec.nconmax = -1
+    spec.nkey = spec.nuserdata = 0
+    return {mesh.name: (np.array(mesh.refpos), np.array(mesh.refquat)) for mesh in spec.meshes}
+
+
+def _several(called: str, names: list[str]) -> tuple[str, str]:
+    """What to note about elements that are left out: where the first one is, and how many."""
+    first = f"{called} {names[0]!r}" if names[0] else called
+    plural = called[:-1] + "ies" if called.endswith("y") else called + "s"
+    return first, "is left out" if len(names) == 1 else f"is left out, like all {len(names)} {plural}"
+
+
+def _note_option(option, findings: Findings) -> None:
+    if option.density or option.viscosity:
+        findings.note("option", f"the fluid (density {option.density:g}, viscosity {option.viscosity:g}) is left out")
+
+
+# -- from MuJoCo's model to a mechanism ----------------------------------------------------------------------------
+
+
+class _Step(NamedTuple):
+    """A joint on its way to a body, and where its frame is in the frame before it."""
+
+    joint: Joint
+    name: str
+    rotation: np.ndarray
+    position: np.ndarray
+
+
+class _Reader:
+    """One compiled model on its way to a mechanism."""
+
+    def __init__(self, mujoco, model, references, findings: Findings):
+        self.model, self.references, self.findings = model, references, findings
+        flags = mujoco.mjtDisableBit
+        off = model.opt.disableflags
+        passive_off = bool(off & int(getattr(flags, "mjDSBL_PASSIVE", 0)))
+        self.springs = not (passive_off or off & int(getattr(flags, "mjDSBL_SPRING", 0)))
+        self.dampers = not (passive_off or off & int(getattr(flags, "mjDSBL_DAMPER", 0)))
+        self.gravity = np.zeros(3) if off & int(flags.mjDSBL_GRAVITY) else np.array(model.opt.gravity)
+        self.joint_names = joint_names(model)
+        self.body_names = body_names(model)
+        self.taken_links = {GROUND, *self.body_names[1:]}
+        self.taken_joints = {name for name in self.joint_names if name}
+
+    def build(self) -> Mechanism:
+        model = self.model
+        name = model.names[:model.names.find(b"\0")].decode("utf-8", "replace")
+        if not np.all(np.isfinite(self.gravity)):
+            raise self.findings.refuse("option", f"gravity is {self.gravity.tolist()}")
+        mechanism = Mechanism(gravity=self.gravity, name=name or self.findings.path.stem or "model")
+        self.called = [GROUND]
+        for body in range(1, model.nbody):
+            self._add(mechanism, body)
+        self._note_left_out()
+        self._note_nearly_massless(mechanism)
+        return mechanism
+
+    def _add(self, mechanism: Mechanism, body: int) -> None:
+        """The link of a body, after the massless links its joints may need."""
+        model, name = self.model, self.body_names[body]
+        if name == GROUND:
+            name = self._fresh(f"{GROUND}/body", self.taken_links)
+            self.findings.note(f"body {GROUND!r}", f"is called {name!r} here, where {GROUND!r} is the world")
+        self.called.append(name)
+        turn = rotation(model.body_iquat[body])
+        parent = self.called[model.body_parentid[body]]
+        try:
+            *before, last = self._steps(body)
+            for step in before:
+                link = self._fresh(f"{name}/{step.name}", self.taken_links)
+                mechanism.add_link(link, parent, step.joint, step.name, position=step.position, rotation=step.rotation)
+                parent = link
+            mechanism.add_link(name, parent, last.joint, last.name, position=last.position, rotation=last.rotation,
+                               mass=model.body_mass[body], com=model.body_ipos[body],
+                               inertia=turn @ np.diag(model.body_inertia[body]) @ turn.T, visuals=self._visuals(body))
+        except LoadError:
+            raise
+        except ModelError as error:
+            raise self.findings.refuse(f"body {name!r}", str(error)) from None
+
+    def _fresh(self, name: str, taken: set[str]) -> str:
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        return name
+
+    def _steps(self, body: int) -> list[_Step]:
+        """The joints of a body in order: runs of hinges and sliders as one joint, balls each as one."""
+        model = self.model
+        R, p = rotation(model.body_quat[body]), np.array(model.body_pos[body])
+        steps: list[_Step] = []
+        run: list[int] = []
+        first = model.body_jntadr[body]
+        for j in range(first, first + model.body_jntnum[body]):
+            kind = model.jnt_type[j]
+            if kind == FREE:
+                return self._free(j)
+            if kind in (HINGE, SLIDE):
+                run.append(j)
+                continue
+            if run:
+                steps.append(self._screws(run, R, p))
+                R, p, run = np.eye(3), np.zeros(3), []
+            anchor = np.array(model.jnt_pos[j])
+            steps.append(_Step(self._ball(j), self.joint_names[j], R, p + R @ anchor))
+            R, p = np.eye(3), -anchor
+        if run:
+            steps.append(self._screws(run, R, p))
+        elif not steps or p.any():
+            steps.append(_Step(Fixed(), self._fresh(self.body_names[body], self.taken_joints), R, p))
+        return steps
+
+    def _screws(self, joints: list[int], R: np.ndarray, p: np.ndarray) -> _Step:
+        """Hinges and sliders in a row, behind the frame (R, p) of the body.
+
+        MuJoCo moves each by q - ref: T = J1(q1) J1(-ref1) J2(q2) J2(-ref2) ... The constant parts are brought to the
+        left, past the joints before them, whose axes they move: T = E J1'(q1) J2'(q2) ...
+        """
+        model = self.model
+        turn, shift = np.eye(3), np.zeros(3)  # E so far, from the last joint to the first
+        screws: list[Revolute | Prismatic] = []
+        for j in reversed(joints):
+            axis, at = np.array(model.jnt_axis[j]), np.array(model.jnt_pos[j])
+            address = model.jnt_qposadr[j]
+            passive = self._passive(j, model.qpos_spring[address])
+            if model.jnt_type[j] == HINGE:
+                screws.append(Revolute(turn.T @ axis, at=turn.T @ (at - shift), **passive))
+            else:
+                screws.append(Prismatic(turn.T @ axis, **passive))
+            ref = model.qpos0[address]
+            if ref and model.jnt_type[j] == HINGE:
+                back = about(axis, -ref)
+                turn, shift = back @ turn, at + back @ (shift - at)
+            elif ref:
+                shift = shift - ref * axis
+        screws.reverse()
+        name = "+".join(self.joint_names[j] for j in joints)
+        if len(joints) > 1:
+            name = self._fresh(name, self.taken_joints)
+        return _Step(screws[0] if len(screws) == 1 else Compound(*screws), name, R @ turn, p + R @ shift)
+
+    def _ball(self, j: int) -> Spherical:
+        """MuJoCo's balls have no reference: their springs rest at the unit quaternion, as ours do."""
+        passive = self._passive(j, None)
+        passive.pop("lower", None)
+        return Spherical(**passive)
+
+    def _free(self, j: int) -> list[_Step]:
+        """A free joint. Its coordinates are of the world: the body's placement is only where it starts."""
+        model, name = self.model, self.joint_names[j]
+        passive = self._passive(j, None)
+        stiffness, armature = passive.get("stiffness", 0.0), passive.get("armature", 0.0)
+        if not (stiffness or armature):
+            return [_Step(Free(**passive), name, np.eye(3), np.zeros(3))]
+        # Both act in world axes, where Free has body axes
+        address = model.jnt_qposadr[j]
+        rest = model.qpos_spring[address:address + 7]
+        if stiffness and np.abs(rest[4:]).max() > 0:
+            raise self.findings.refuse(f"joint {name!r}", "a free joint with a spring that rests in a turned pose "
+                                                          "cannot be represented; leave the stiffness out")
+        sliders = [Prismatic(axis, **passive, rest=x if stiffness else 0.0)
+                   for axis, x in zip(np.eye(3), rest[:3], strict=True)]
+        names = "+".join(f"{name}/{x}" for x in "xyz")
+        return [_Step(Compound(*sliders), self._fresh(names, self.taken_joints), np.eye(3), np.zeros(3)),
+                _Step(Spherical(**passive), self._fresh(f"{name}/turn", self.taken_joints), np.eye(3), np.zeros(3))]
+
+    def _passive(self, j: int, rest: float | None) -> dict[str, float]:
+        """What a joint does of its own, as keywords of our joints."""
+        model = self.model
+        dof = model.jnt_dofadr[j]
+        stiffness = float(model.jnt_stiffness[j]) if self.springs else 0.0
+        values = {"armature": float(model.dof_armature[dof]),
+                  "damping": float(model.dof_damping[dof]) if self.dampers else 0.0, "stiffness": stiffness}
+        if rest is not None and stiffness:
+            values["rest"] = float(rest)
+        if model.jnt_limited[j] and model.jnt_type[j] != FREE:
+            values["lower"], values["upper"] = map(float, model.jnt_range[j])
+        try:
+            Revolute((0, 0, 1), **values)
+        except ModelError as error:
+            raise self.findings.refuse(f"joint {self.joint_names[j]!r}", str(error).partition(": ")[2]) from None
+        return {name: value for name, value in values.items() if value or name in ("lower", "upper")}
+
+    # -- shapes --------------------------------------------------------------------------------------------------------
+
+    def _visuals(self, body: int) -> list[Visual]:
+        first = self.model.body_geomadr[body]
+        found = [self._visual(g) for g in range(first, first + self.model.body_geomnum[body])]
+        return [visual for visual in found if visual is not None]
+
+    def _visual(self, g: int) -> Visual | None:
+        """A geom as a shape to draw; None if MuJoCo would not draw it either, or nobody else could."""
+        model = self.model
+        colour = self._colour(g)
+        if model.geom_group[g] >= DRAWN_GROUPS or colour[3] == 0:
+            return None
+        a, b, c = (float(x) for x in model.geom_size[g])
+        R, p = rotation(model.geom_quat[g]), np.array(model.geom_pos[g])
+        kind = model.geom_type[g]
+        sizes = {SPHERE: ("sphere", (a,)), CAPSULE: ("capsule", (a, 2 * b)), CYLINDER: ("cylinder", (a, 2 * b)),
+                 ELLIPSOID: ("ellipsoid", (a, b, c)), BOX: ("box", (2 * a, 2 * b, 2 * c))}
+        if kind in sizes:
+            return Visual(*sizes[kind], p, R, colour)
+        if kind == MESH:
+            return self._mesh(int(model.geom_dataid[g]), R, p, colour)
+        return None
+
+    def _mesh(self, mesh: int, R: np.ndarray, p: np.ndarray, colour) -> Visual | None:
+        """MuJoCo has moved the vertices to their principal axes; a visual refers to the file's own."""
+        model = self.model
+        file = self._text(model.paths, int(model.mesh_pathadr[mesh]))
+        if not file:
+            return None
+        moved = R @ rotation(model.mesh_quat[mesh]).T
+        p = p - moved @ model.mesh_pos[mesh]
+        name = self._text(model.names, int(model.name_meshadr[mesh]))
+        refpos, refquat = self.references.get(name, (np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])))
+        moved = moved @ rotation(refquat).T  # vertices: refquat^-1 (x - refpos), then scaled
+        p = p - moved @ (model.mesh_scale[mesh] * refpos)
+        path = Path(os.path.dirname(os.path.abspath(self.findings.path))) / file
+        return Visual("mesh", tuple(map(float, model.mesh_scale[mesh])), p, moved, colour, str(path))
+
+    @staticmethod
+    def _text(text: bytes, address: int) -> str:
+        return "" if address < 0 else text[address:text.find(b"\0", address)].decode("utf-8", "replace")
+
+    def _colour(self, g: int) -> tuple[float, float, float, float]:
+        model = self.model
+        colour = model.geom_rgba[g]
+        if model.geom_matid[g] >= 0 and np.allclose(colour, (0.5, 0.5, 0.5, 1.0)):
+            colour = model.mat_rgba[model.geom_matid[g]]
+        r, g_, b, a = (float(x) for x in colour)
+        return r, g_, b, a
+
+    # -- what is left out ----------------------------------------------------------------------------------------------
+
+    def _note_left_out(self) -> None:
+        model = self.model
+        self._note_joints(model.dof_frictionloss != 0, "dry friction (frictionloss) is left out")
+        for name in ("dof_dampingpoly", "jnt_stiffnesspoly"):  # since MuJoCo 4
+            values = getattr(model, name, np.zeros((1, 1))).any(axis=-1)
+            if values.any():
+                which = values if name.startswith("dof") else values[model.dof_jntid]
+                self._note_joints(which, "only the linear part of its "
+                                  f"{'damping' if name.startswith('dof') else 'stiffness'} is read")
+        self._note_bodies(model.body_gravcomp != 0, "gravity compensation (gravcomp) is left out")
+        self._note_bodies(model.body_mocapid >= 0, "is moved by motion capture in MuJoCo; here it stands still")
+        pair = self._contact()
+        if pair:
+            self.findings.note(f"body {pair[0]!r}", f"contacts are left out, such as with {pair[1]!r}")
+
+    def _note_joints(self, dofs: np.ndarray, text: str) -> None:
+        joints = dict.fromkeys(self.model.dof_jntid[dofs].tolist())
+        self._note_many("joint", [self.joint_names[j] for j in joints], text)
+
+    def _note_bodies(self, which: np.ndarray, text: str) -> None:
+        self._note_many("body", [self.called[b] for b in np.flatnonzero(which)], text)
+
+    def _note_many(self, kind: str, names: list[str], text: str) -> None:
+        if names:
+            more = f" (and of {len(names) - 1} more)" if len(names) > 1 else ""
+            self.findings.note(f"{kind} {names[0]!r}{more}", text)
+
+    def _contact(self) -> tuple[str, str] | None:
+        """Two bodies that MuJoCo would let touch: not welded together, nor parent and child."""
+        model = self.model
+        weld = model.body_weldid[model.geom_bodyid]
+        keys = dict.fromkeys(zip(weld.tolist(), model.geom_contype.tolist(), model.geom_conaffinity.tolist(),
+                                 strict=True))
+        classes: dict[tuple[int, int], list[int]] = {}
+        for body, contype, conaffinity in keys:
+            if contype or conaffinity:
+                classes.setdefault((contype, conaffinity), []).append(body)
+        above = model.body_weldid[model.body_parentid]
+        for (type_a, affinity_a), bodies_a in classes.items():
+            for (type_b, affinity_b), bodies_b in classes.items():
+                if not (type_a & affinity_b or type_b & affinity_a):
+                    continue
+                for a in bodies_a[:200]:
+                    for b in bodies_b[:200]:
+                        # the world is nobody's parent here
+                        if a != b and (a == 0 or b == 0 or (above[a] != b and above[b] != a)):
+                            return self.called[a or b], self.called[b if a else a]
+        return None
+
+    def _note_nearly_massless(self, mechanism: Mechanism) -> None:
+        total, model = mechanism.mass, self.model
+        for body in range(1, model.nbody):
+            mass = model.body_mass[body]
+            if model.body_weldid[body] and 0 < mass < NEARLY_MASSLESS * total:
+                self.findings.note(f"body {self.called[body]!r}", f"has nearly no mass: {mass:.3g} kg of the model's "
+                                                                  f"{total:.3g} kg")
+
+
+def rotation(quaternion) -> np.ndarray:
+    """The matrix of a quaternion w x y z of any length; MuJoCo's null quaternion is no rotation."""
+    w, x, y, z = (float(k) for k in quaternion)
+    n = w * w + x * x + y * y + z * z
+    if n == 0:
+        return np.eye(3)
+    s = 2.0 / n
+    return np.array([[1 - s * (y * y + z * z), s * (x * y - w * z), s * (x * z + w * y)],
+                     [s * (x * y + w * z), 1 - s * (x * x + z * z), s * (y * z - w * x)],
+                     [s * (x * z - w * y), s * (y * z + w * x), 1 - s * (x * x + y * y)]])
+
+
+def about(axis: Any, angle: float) -> np.ndarray:
+    """The matrix of a turn about a unit axis."""
+    return rotation([np.cos(angle / 2), *(np.sin(angle / 2) * np.asarray(axis))])

@@ -1,0 +1,203 @@
+"""A look at an MJCF file before MuJoCo opens it: bounded size, depth and counts, no entities, includes kept close.
+
+MuJoCo reads whatever a file names and builds whatever it counts. This pass reads the XML of the file, of the files it
+includes and of the models it attaches, without building anything, and refuses what is not a sane model: in a time
+proportional to the size of the files, with every refusal naming file and line.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from pathlib import Path
+from xml.parsers import expat
+
+from bunraku.io.findings import Findings
+
+MAX_BYTES = 32_000_000        # of one XML file
+MAX_ASSET_BYTES = 500_000_000  # of one mesh or height field
+MAX_DEPTH = 400               # of nested elements
+MAX_ELEMENTS = 500_000        # in all files together
+MAX_FILES = 200               # included or attached
+MAX_COPIES = 100_000          # a model may grow by replicate, composite and flexcomp
+MAX_NUMBER = 10_000           # for attributes that only say how much memory to take
+
+BOUNDED = {"composite": ("count",), "flexcomp": ("count", "cellcount"), "replicate": ("count",),
+           "mesh": ("params", "octree_maxdepth", "maxhullvert"), "hfield": ("nrow", "ncol"), "numeric": ("size",),
+           "user": ("dim",), "texture": ("width", "height"),
+           "size": ("nkey", "nuserdata", "nuser_body", "nuser_jnt", "nuser_geom", "nuser_site", "nuser_cam",
+                    "nuser_tendon", "nuser_actuator", "nuser_sensor")}
+"""Attributes that count or allocate, by element. Those that size MuJoCo's own stacks are set aside by the reader."""
+
+ASSETS = {"mesh": "meshdir", "hfield": "meshdir", "skin": "meshdir", "flexcomp": "meshdir", "composite": "meshdir",
+          "geom": "meshdir"}
+"""Elements whose `file` MuJoCo will open, and the compiler setting that says where it is."""
+
+COMMENT = re.compile(rb"<!--.*?-->", re.S)
+
+
+def prescan(path: Path, findings: Findings) -> None:
+    """Raise a LoadError for a file that is not to be given to MuJoCo."""
+    _Scan(findings).model(Path(os.path.abspath(path)))
+
+
+class _Scan:
+    """One pass over a model and everything it names."""
+
+    def __init__(self, findings: Findings):
+        self.findings = findings
+        self.elements = 0
+        self.files: set[tuple[Path, Path]] = set()
+
+    def model(self, path: Path) -> None:
+        """A whole model: `path` and its includes, which may say in any order where meshes are."""
+        folders: dict[str, str] = {}
+        assets: list[tuple[str, str, str]] = []
+        self.file(path, path.parent, ("mujoco",), folders, assets)
+        for where, tag, name in assets:
+            self.asset(path.parent, folders, where, tag, name)
+
+    def file(self, path: Path, home: Path, roots, folders, assets) -> None:
+        if (path, home) in self.files:
+            return
+        self.files.add((path, home))
+        if len(self.files) > MAX_FILES:
+            raise self.findings.refuse(path.name, f"more than {MAX_FILES} files are included")
+        data = read_bounded(path, self.findings, MAX_BYTES)
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, error.start) + 1
+            raise self.findings.refuse(f"{path.name}, line {line}", "is not UTF-8 text") from None
+        # MuJoCo allows "--" within comments, expat does not; line numbers must stay
+        data = COMMENT.sub(lambda comment: b" " + b"\n" * comment.group().count(b"\n"), data)
+        _Reader(self, path, home, roots, folders, assets).read(data)
+
+    def include(self, where: str, name: str, path: Path, home: Path, roots, folders, assets) -> None:
+        """MuJoCo looks beside the main file; newer versions also beside the including one."""
+        found = False
+        for folder in dict.fromkeys((home, path.parent)):
+            target = Path(os.path.normpath(folder / name))
+            if os.path.isabs(name) or not target.is_relative_to(home.parent):
+                raise self.findings.refuse(where, f"{name!r} lies outside {home.parent}, which a model may not leave")
+            if os.path.lexists(target):
+                found = True
+                if roots:
+                    self.file(target, home, roots, folders, assets)
+                else:
+                    self.attached(target)
+        if not found:
+            raise self.findings.refuse(where, f"there is no file {name!r} in {home}")
+
+    def attached(self, path: Path) -> None:
+        if not any(known == path for known, _ in self.files):
+            self.model(path)
+
+    def asset(self, home: Path, folders, where: str, tag: str, name: str) -> None:
+        directory = folders.get(ASSETS[tag], folders.get("assetdir", ""))
+        if folders.get("strippath") == "true":
+            name = re.split(r"[\\/]", name)[-1]
+        for target in (home / directory / name, home / name):
+            if os.path.lexists(target):
+                check_regular(target, self.findings, where, MAX_ASSET_BYTES)
+
+
+class _Reader:
+    """Reads one XML file with expat."""
+
+    def __init__(self, scan: _Scan, path: Path, home: Path, roots, folders, assets):
+        self.scan, self.path, self.home = scan, path, home
+        self.roots, self.folders, self.assets = roots, folders, assets
+        self.copies: list[float] = [1.0]  # how often the elements at each depth will be made
+        self.total = 0.0
+        self.later: list[tuple[str, str, bool]] = []
+        self.parser = expat.ParserCreate(namespace_separator=None)
+        self.parser.StartElementHandler = self.start
+        self.parser.EndElementHandler = self.end
+        self.parser.StartDoctypeDeclHandler = self.doctype
+        self.parser.EntityDeclHandler = self.doctype
+
+    def read(self, data: bytes) -> None:
+        try:
+            self.parser.Parse(data, True)
+        except expat.ExpatError as error:
+            text = expat.ErrorString(error.code)
+            raise self.scan.findings.refuse(f"{self.path.name}, line {error.lineno}", f"is not XML: {text}") from None
+        for where, name, model in self.later:
+            self.scan.include(where, name, self.path, self.home, () if model else ("mujocoinclude", "mujoco"),
+                              self.folders, self.assets)
+
+    def refuse(self, tag: str, text: str):
+        return self.scan.findings.refuse(f"{self.path.name}, <{tag}>, line {self.parser.CurrentLineNumber}", text)
+
+    def doctype(self, *_):
+        raise self.refuse("!DOCTYPE", "document types and entities are not read; write the model out in full")
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        depth = len(self.copies)
+        if depth == 1 and self.roots and tag not in self.roots:
+            raise self.refuse(tag, f"an MJCF file starts with <{self.roots[0]}>")
+        self.scan.elements += 1
+        if self.scan.elements > MAX_ELEMENTS:
+            raise self.refuse(tag, f"more than {MAX_ELEMENTS} elements")
+        if depth > MAX_DEPTH:
+            raise self.refuse(tag, f"nested more than {MAX_DEPTH} deep")
+        copies = self.copies[-1]
+        for name in BOUNDED.get(tag, ()):
+            if name in attributes:
+                product = self.bounded(tag, name, attributes[name])
+                copies *= max(product, 1.0) if name in ("count", "cellcount") else 1.0
+        if copies > MAX_COPIES:
+            raise self.refuse(tag, f"makes {copies:.3g} copies; at most {MAX_COPIES} are read")
+        self.total += copies
+        if self.total > MAX_ELEMENTS:
+            raise self.refuse(tag, f"the file grows to more than {MAX_ELEMENTS} elements")
+        self.copies.append(copies)
+        where = f"{self.path.name}, <{tag}>, line {self.parser.CurrentLineNumber}"
+        if tag == "compiler":
+            self.folders.update({key: attributes[key] for key in ("meshdir", "assetdir", "strippath")
+                                 if key in attributes})
+        elif tag in ("include", "model") and "file" in attributes:
+            self.later.append((where, attributes["file"], tag == "model"))
+        elif tag in ASSETS and "file" in attributes:
+            self.assets.append((where, tag, attributes["file"]))
+
+    def bounded(self, tag: str, name: str, text: str) -> float:
+        """The product of the numbers of an attribute, each of them of sane size."""
+        product = 1.0
+        for word in text.split():
+            try:
+                number = float(word)
+            except ValueError:
+                continue  # MuJoCo says what is wrong with it
+            limit = MAX_COPIES if name == "count" else MAX_NUMBER
+            if not math.isfinite(number) or abs(number) > limit:
+                raise self.refuse(tag, f"{name} is {word}; at most {limit} is read")
+            product *= max(abs(number), 1.0)
+        return product
+
+    def end(self, tag: str) -> None:
+        self.copies.pop()
+
+
+def check_regular(path: Path, findings: Findings, where: str, limit: int) -> None:
+    """Refuse what is not an ordinary file of bounded size: a pipe or device would be read for ever."""
+    try:
+        regular, size = path.is_file(), path.stat().st_size
+    except (OSError, ValueError) as error:
+        raise findings.refuse(where, f"{path} cannot be read: {error}") from None
+    if not regular:
+        raise findings.refuse(where, f"{path} is not a file")
+    if size > limit:
+        raise findings.refuse(where, f"{path} is larger than {limit // 1_000_000} MB")
+
+
+def read_bounded(path: Path, findings: Findings, limit: int) -> bytes:
+    """The bytes of an ordinary file of bounded size."""
+    check_regular(path, findings, path.name, limit)
+    try:
+        with open(path, "rb") as stream:
+            return stream.read(limit + 1)
+    except OSError as error:
+        raise findings.refuse(path.name, f"cannot be read: {error.strerror}") from None
