@@ -22,7 +22,7 @@ from bunraku.errors import (
 )
 
 if TYPE_CHECKING:
-    from bunraku import models
+    from bunraku import convert, models
     from bunraku.evaluate import (
         dynamics,
         forward_dynamics,
@@ -52,7 +52,7 @@ __all__ = [
     "BunrakuError", "Compound", "Cylindrical", "Fixed", "Free", "Helical", "InertiaError", "LoadError",
     "LoadWarning", "Mechanism", "MissingExtra", "ModelError", "NamingError", "Planar", "Prismatic", "Revolute",
     "ShapeError", "Simulation", "SimulationError", "Spherical", "StateError", "Trajectory", "actuation",
-    "dynamics", "forward_dynamics", "inverse_dynamics", "joint_forces", "kinematics", "load", "load_trajectory",
+    "convert", "dynamics", "forward_dynamics", "inverse_dynamics", "joint_forces", "kinematics", "load", "load_trajectory",
     "mass_matrix", "models", "poses",
 ]
 
@@ -68,8 +68,8 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str):
-    if name == "models":
-        return import_module("bunraku.models")
+    if name in ("convert", "models"):
+        return import_module(f"bunraku.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'bunraku' has no attribute {name!r}")
     value = getattr(import_module(f"bunraku.{_HOME[name]}"), name)

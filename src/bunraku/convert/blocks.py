@@ -27,9 +27,9 @@ class Block:
     def q_back(self, q: np.ndarray) -> np.ndarray:
         return q
 
-    def rate(self, q: np.ndarray) -> np.ndarray | None:
-        """T at our q: (B, nv, nv); None for the identity."""
-        return None
+    def rate(self, q: np.ndarray) -> np.ndarray:
+        """T at our q: (B, nv, nv). Blocks that keep this one have velocities that are only moved."""
+        return np.broadcast_to(np.eye(self.nv), (*q.shape[:-1], self.nv, self.nv))
 
     def drift(self, q: np.ndarray, v: np.ndarray) -> np.ndarray | float:
         """dT/dt v at our q and v."""
@@ -90,7 +90,9 @@ class Floating(Block):
         self.orientation: Block = BallRpy() if orientation == "rpy" else Ball(orientation == "xyzw")
         self.orientation_first = orientation_first
         self.linear_in_parent, self.angular_in_parent = linear_in_parent, angular_in_parent
-        self.turn, self.shift = placement or (np.eye(3), np.zeros(3))
+        turn, shift = (np.eye(3), np.zeros(3)) if placement is None else placement
+        self.turn: np.ndarray = turn
+        self.shift: np.ndarray = shift
         self.turn_q = quaternion_of_rotation(self.turn)
 
     def q(self, q):
@@ -157,8 +159,11 @@ def apply(T: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 def unit(q: np.ndarray) -> np.ndarray:
     length = np.linalg.norm(q, axis=-1, keepdims=True)
-    if not np.all((length > 0) & np.isfinite(length)):
-        raise StateError("q holds a quaternion that is zero or not finite")
+    fine = (length > 0) & np.isfinite(length)
+    if not np.all(fine):
+        bad = np.flatnonzero(~fine).tolist() if q.ndim > 1 else []
+        where = f"states {bad}: " if len(bad) > 1 else f"state {bad[0]}: " if bad else ""
+        raise StateError(f"{where}q holds a quaternion that is zero or not finite", states=bad)
     return q / length
 
 

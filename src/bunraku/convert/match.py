@@ -89,9 +89,11 @@ def by_name(mechanism: Mechanism, library: str, theirs: dict[str, list[Slot]], j
             unmatched.append(link)
         else:
             placed += _joined(mechanism, library, link, slots, join)
+    ours = [link for link in unmatched if isinstance(link.joint, Free)]
     loose = [name for name, slots in left.items() if len(slots) == 1 and slots[0].kind.startswith("free")]
-    if len(unmatched) == len(loose) == 1 and isinstance(unmatched[0].joint, Free):
-        placed += _joined(mechanism, library, unmatched.pop(), left.pop(loose[0]), join)
+    if len(ours) == len(loose) == 1:
+        unmatched.remove(ours[0])
+        placed += _joined(mechanism, library, ours[0], left.pop(loose[0]), join)
     if unmatched or left:
         raise ModelError(f"{mechanism.name} and the {library} model have different joints: "
                          f"only here {_list([link.joint_name for link in unmatched])}; "

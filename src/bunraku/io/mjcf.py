@@ -177,10 +177,12 @@ class _Reader:
 
     def build(self) -> Mechanism:
         model = self.model
-        name = model.names[:model.names.find(b"\0")].decode("utf-8", "replace")
+        name = self._text(model.names, 0)
+        if name == "MuJoCo Model":  # what MuJoCo calls one without a name
+            name = ""
         if not np.all(np.isfinite(self.gravity)):
             raise self.findings.refuse("option", f"gravity is {self.gravity.tolist()}")
-        mechanism = Mechanism(gravity=self.gravity, name=name or self.findings.path.stem or "model")
+        mechanism = Mechanism(gravity=self.gravity.tolist(), name=name or self.findings.path.stem or "model")
         self.called = [GROUND]
         for body in range(1, model.nbody):
             self._add(mechanism, body)
@@ -370,12 +372,11 @@ class _Reader:
     def _note_left_out(self) -> None:
         model = self.model
         self._note_joints(model.dof_frictionloss != 0, "dry friction (frictionloss) is left out")
-        for name in ("dof_dampingpoly", "jnt_stiffnesspoly"):  # since MuJoCo 4
-            values = getattr(model, name, np.zeros((1, 1))).any(axis=-1)
-            if values.any():
-                which = values if name.startswith("dof") else values[model.dof_jntid]
-                self._note_joints(which, "only the linear part of its "
-                                  f"{'damping' if name.startswith('dof') else 'stiffness'} is read")
+        if hasattr(model, "dof_dampingpoly"):  # since MuJoCo 4
+            damping, stiffness = model.dof_dampingpoly != 0, model.jnt_stiffnesspoly != 0
+            self._note_joints(np.any(damping, axis=-1), "only the linear part of its damping is read")
+            self._note_joints(np.any(stiffness, axis=-1)[model.dof_jntid],
+                              "only the linear part of its stiffness is read")
         self._note_bodies(model.body_gravcomp != 0, "gravity compensation (gravcomp) is left out")
         self._note_bodies(model.body_mocapid >= 0, "is moved by motion capture in MuJoCo; here it stands still")
         pair = self._contact()

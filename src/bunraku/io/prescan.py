@@ -20,6 +20,7 @@ MAX_ASSET_BYTES = 500_000_000  # of one mesh or height field
 MAX_DEPTH = 400               # of nested elements
 MAX_ELEMENTS = 500_000        # in all files together
 MAX_FILES = 200               # included or attached
+MAX_CHAIN = 20                # files included by files included by ...
 MAX_COPIES = 100_000          # a model may grow by replicate, composite and flexcomp
 MAX_NUMBER = 10_000           # for attributes that only say how much memory to take
 
@@ -48,7 +49,8 @@ class _Scan:
     def __init__(self, findings: Findings):
         self.findings = findings
         self.elements = 0
-        self.files: set[tuple[Path, Path]] = set()
+        self.files = 0
+        self.chain: list[Path] = []  # files being read, each named by the one before
 
     def model(self, path: Path) -> None:
         """A whole model: `path` and its includes, which may say in any order where meshes are."""
@@ -59,11 +61,9 @@ class _Scan:
             self.asset(path.parent, folders, where, tag, name)
 
     def file(self, path: Path, home: Path, roots, folders, assets) -> None:
-        if (path, home) in self.files:
-            return
-        self.files.add((path, home))
-        if len(self.files) > MAX_FILES:
+        if self.files >= MAX_FILES:
             raise self.findings.refuse(path.name, f"more than {MAX_FILES} files are included")
+        self.files += 1
         data = read_bounded(path, self.findings, MAX_BYTES)
         try:
             data.decode("utf-8")
@@ -72,7 +72,9 @@ class _Scan:
             raise self.findings.refuse(f"{path.name}, line {line}", "is not UTF-8 text") from None
         # MuJoCo allows "--" within comments, expat does not; line numbers must stay
         data = COMMENT.sub(lambda comment: b" " + b"\n" * comment.group().count(b"\n"), data)
+        self.chain.append(path)
         _Reader(self, path, home, roots, folders, assets).read(data)
+        self.chain.pop()
 
     def include(self, where: str, name: str, path: Path, home: Path, roots, folders, assets) -> None:
         """MuJoCo looks beside the main file; newer versions also beside the including one."""
@@ -83,16 +85,14 @@ class _Scan:
                 raise self.findings.refuse(where, f"{name!r} lies outside {home.parent}, which a model may not leave")
             if os.path.lexists(target):
                 found = True
+                if target in self.chain or len(self.chain) > MAX_CHAIN:
+                    raise self.findings.refuse(where, f"{name!r} includes itself, or files nest too deep")
                 if roots:
                     self.file(target, home, roots, folders, assets)
                 else:
-                    self.attached(target)
+                    self.model(target)
         if not found:
             raise self.findings.refuse(where, f"there is no file {name!r} in {home}")
-
-    def attached(self, path: Path) -> None:
-        if not any(known == path for known, _ in self.files):
-            self.model(path)
 
     def asset(self, home: Path, folders, where: str, tag: str, name: str) -> None:
         directory = folders.get(ASSETS[tag], folders.get("assetdir", ""))
@@ -143,6 +143,9 @@ class _Reader:
             raise self.refuse(tag, f"more than {MAX_ELEMENTS} elements")
         if depth > MAX_DEPTH:
             raise self.refuse(tag, f"nested more than {MAX_DEPTH} deep")
+        for name, value in attributes.items():
+            if "%" in value and name not in ("data", "info"):
+                raise self.refuse(tag, f"{name} holds a '%', which MuJoCo takes for formatting")  # and may crash on
         copies = self.copies[-1]
         for name in BOUNDED.get(tag, ()):
             if name in attributes:
