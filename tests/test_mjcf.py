@@ -237,7 +237,9 @@ def test_limits_are_kept_as_information(tmp_path):
 
 def test_flags_of_the_file_are_heeded(tmp_path):
     text = f"{HEAD}{CASES['springs with reference']}</worldbody></mujoco>"
-    flags = '<option><flag gravity="disable" spring="disable" damper="disable"/></option><default>'
+    passive = 'passive="disable"' if hasattr(mujoco.mjtDisableBit, "mjDSBL_PASSIVE") else (
+        'spring="disable" damper="disable"')
+    flags = f'<option><flag gravity="disable" {passive}/></option><default>'
     mechanism = load_mjcf(write(tmp_path, text.replace("<default>", flags, 1)), strict=True)
     assert not mechanism.gravity.any()
     assert not mechanism.joint("a").passive[0, 1:3].any()

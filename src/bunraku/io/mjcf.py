@@ -59,8 +59,8 @@ def load_mjcf(path: str | os.PathLike, base: str = "free", strict: bool = False)
     mujoco = _mujoco()
     findings = Findings(path, strict)
     prescan(path, findings)
-    model, references = _compile(mujoco, findings)
-    mechanism = _Reader(mujoco, model, references, findings).build()
+    model, meshes = _compile(mujoco, findings)
+    mechanism = _Reader(mujoco, model, meshes, findings).build()
     findings.report(stacklevel=4)
     return mechanism
 
@@ -77,7 +77,7 @@ def _mujoco():
 
 
 def _compile(mujoco, findings: Findings):
-    """The compiled model, and the frames {mesh: (position, quaternion)} that meshes were moved to; quietly."""
+    """The compiled model, and what else is needed to know of its meshes; quietly."""
     said: list[str] = []
     before = mujoco.get_mju_user_warning()
     try:
@@ -85,7 +85,7 @@ def _compile(mujoco, findings: Findings):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             spec = mujoco.MjSpec.from_file(os.path.abspath(findings.path))
-            references = _strip(spec, findings)
+            meshes = _strip(spec, findings)
             model = spec.compile()
         said += [str(warning.message) for warning in caught]
     except LoadError:
@@ -97,7 +97,7 @@ def _compile(mujoco, findings: Findings):
     for text in dict.fromkeys(said):
         if not text.startswith("Inertia matrix is too close to singular"):  # of the pose the file starts from
             findings.note(*_located(text))
-    return model, references
+    return model, meshes
 
 
 def _located(text: str) -> tuple[str, str]:
@@ -113,7 +113,14 @@ def _located(text: str) -> tuple[str, str]:
     return f"{element}line {found['line']}", f"MuJoCo says: {reason}"
 
 
-def _strip(spec, findings: Findings) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+class _Meshes(NamedTuple):
+    """What the compiled model no longer says of meshes."""
+
+    folder: str
+    references: dict[str, tuple[np.ndarray, np.ndarray]]  # refpos, refquat by name
+
+
+def _strip(spec, findings: Findings) -> _Meshes:
     """Take out of a specification what a mechanism has no place for, noting each kind once."""
     for kind, called in LEFT_OUT.items():
         items = list(getattr(spec, kind, ()))
@@ -125,14 +132,26 @@ def _strip(spec, findings: Findings) -> dict[str, tuple[np.ndarray, np.ndarray]]
     # In this order nothing is left that refers to what has gone
     for kind in ("sensors", "keys", "actuators", "equalities", "tendons", "pairs", *UNUSED):
         for item in list(getattr(spec, kind, ())):
-            spec.delete(item)
+            _delete(spec, item)
     for material in spec.materials:
         material.textures = [""] * len(material.textures)
     for texture in list(spec.textures):
-        spec.delete(texture)
-    spec.memory = spec.nstack = spec.njmax = spec.nconmax = -1
+        _delete(spec, texture)
+    for name in ("memory", "nstack", "njmax", "nconmax"):
+        try:
+            setattr(spec, name, -1)
+        except TypeError:  # some are unsigned in older versions
+            setattr(spec, name, 2**64 - 1)
     spec.nkey = spec.nuserdata = 0
-    return {mesh.name: (np.array(mesh.refpos), np.array(mesh.refquat)) for mesh in spec.meshes}
+    return _Meshes(getattr(spec, "meshdir", "") or "",
+                   {mesh.name: (np.array(mesh.refpos), np.array(mesh.refquat)) for mesh in spec.meshes})
+
+
+def _delete(spec, item) -> None:
+    if hasattr(spec, "delete"):
+        spec.delete(item)
+    else:  # before MuJoCo 3.4
+        item.delete()
 
 
 def _several(called: str, names: list[str]) -> tuple[str, str]:
@@ -162,8 +181,8 @@ class _Step(NamedTuple):
 class _Reader:
     """One compiled model on its way to a mechanism."""
 
-    def __init__(self, mujoco, model, references, findings: Findings):
-        self.model, self.references, self.findings = model, references, findings
+    def __init__(self, mujoco, model, meshes: _Meshes, findings: Findings):
+        self.model, self.meshes, self.findings = model, meshes, findings
         flags = mujoco.mjtDisableBit
         off = model.opt.disableflags
         passive_off = bool(off & int(getattr(flags, "mjDSBL_PASSIVE", 0)))
@@ -349,10 +368,12 @@ class _Reader:
         moved = R @ rotation(model.mesh_quat[mesh]).T
         p = p - moved @ model.mesh_pos[mesh]
         name = self._text(model.names, int(model.name_meshadr[mesh]))
-        refpos, refquat = self.references.get(name, (np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])))
+        refpos, refquat = self.meshes.references.get(name, (np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])))
         moved = moved @ rotation(refquat).T  # vertices: refquat^-1 (x - refpos), then scaled
         p = p - moved @ (model.mesh_scale[mesh] * refpos)
-        path = Path(os.path.dirname(os.path.abspath(self.findings.path))) / file
+        home = Path(os.path.abspath(self.findings.path)).parent
+        places = [home / file, home / self.meshes.folder / file]  # older versions leave out the folder
+        path = next((place for place in places if place.is_file()), places[0])
         return Visual("mesh", tuple(map(float, model.mesh_scale[mesh])), p, moved, colour, str(path))
 
     @staticmethod
