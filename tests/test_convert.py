@@ -214,6 +214,24 @@ def test_random_pinocchio_states_come_back():
     assert np.allclose(conv.q(conv.back.q(x)), x, atol=1e-12)
 
 
+def test_pinocchios_own_reading_of_mjcf_is_matched(tmp_path):
+    pin = pytest.importorskip("pinocchio")
+    pytest.importorskip("mujoco")
+    from bunraku.io.mjcf import load_mjcf
+
+    path = tmp_path / "model.xml"
+    inertial = '<inertial pos=".1 0 -.2" mass="1" diaginertia=".02 .03 .04"/>'
+    path.write_text(f"""<mujoco><worldbody><body name="base"><freejoint name="root"/>{inertial}
+        <body name="leg" pos="0 0 1"><joint name="x" axis="1 0 0"/><joint name="y" axis="0 1 0"/>{inertial}
+        </body></body></worldbody></mujoco>""")
+    m, model = load_mjcf(path), pin.buildModelFromMJCF(str(path))
+    model = model[0] if isinstance(model, tuple) else model
+    conv = convert.to(m, "pinocchio", model)
+    q, v, a, _ = state(m, np.random.default_rng(10))
+    theirs = pin.rnea(model, model.createData(), conv.q(q), conv.v(q, v), conv.a(q, v, a))
+    assert np.allclose(conv.tau(q, bk.inverse_dynamics(m, q, v, a)), theirs, rtol=1e-9, atol=1e-9)
+
+
 # -- against MuJoCo: test_mjcf.py does dynamics; here the matching ---------------------------------------------------
 
 

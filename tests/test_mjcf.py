@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import warnings
 from pathlib import Path
 
@@ -351,6 +352,12 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch, capfd):
     load_quietly(suite("cheetah"))
     assert os.listdir(tmp_path) == ["model.xml"]
     assert capfd.readouterr() == ("", "")
+
+
+def test_without_mujoco_the_command_is_given(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    with pytest.raises(bk.MissingExtra, match=r'pip install "bunraku\[mjcf\]"'):
+        load_mjcf(tmp_path / "model.xml")
 
 
 def test_relative_paths_and_includes_work(tmp_path, monkeypatch):

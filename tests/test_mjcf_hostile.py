@@ -213,6 +213,9 @@ def test_errors_say_where(tmp_path):
     path.write_text('<mujoco>\n<worldbody>\n<body name="one">\n<joint/>\n</body></worldbody></mujoco>')
     with pytest.raises(LoadError, match=r"model\.xml: (element 'one', line 3|model): MuJoCo says: mass and inertia"):
         load_mjcf(path)
+    path.write_text('<mujoco>\n<asset>\n<mesh name="m" file="lost.stl"/></asset></mujoco>')
+    with pytest.raises(LoadError, match=r"model\.xml, <mesh>, line 3: MuJoCo says: .*lost.stl"):
+        load_mjcf(path)
     path.write_text("<mujoco>\n<worldbody>\n</mujoco>")
     with pytest.raises(LoadError, match=r"model\.xml, line 3: is not XML: mismatched tag"):
         load_mjcf(path)

@@ -58,8 +58,8 @@ def load_mjcf(path: str | os.PathLike, base: str = "free", strict: bool = False)
         raise LoadError(f"a model file is given by its path, not {path!r}") from None
     mujoco = _mujoco()
     findings = Findings(path, strict)
-    prescan(path, findings)
-    model, meshes = _compile(mujoco, findings)
+    files = prescan(path, findings)
+    model, meshes = _compile(mujoco, findings, files)
     mechanism = _Reader(mujoco, model, meshes, findings).build()
     findings.report(stacklevel=4)
     return mechanism
@@ -76,7 +76,7 @@ def _mujoco():
 # -- from the file to MuJoCo's model -------------------------------------------------------------------------------
 
 
-def _compile(mujoco, findings: Findings):
+def _compile(mujoco, findings: Findings, files: dict[str, str]):
     """The compiled model, and what else is needed to know of its meshes; quietly."""
     said: list[str] = []
     before = mujoco.get_mju_user_warning()
@@ -91,7 +91,10 @@ def _compile(mujoco, findings: Findings):
     except LoadError:
         raise
     except Exception as error:  # MuJoCo's own: ValueError, FatalError, and what its bindings raise on odd text
-        raise findings.refuse(*_located(str(error))) from None
+        element, text = _located(str(error))
+        if element == "model":  # it may still be about a file
+            element = next((where for name, where in files.items() if Path(name).name in text), element)
+        raise findings.refuse(element, text) from None
     finally:
         mujoco.set_mju_user_warning(before)
     for text in dict.fromkeys(said):

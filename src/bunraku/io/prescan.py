@@ -17,7 +17,7 @@ from bunraku.io.findings import Findings
 
 MAX_BYTES = 32_000_000        # of one XML file
 MAX_ASSET_BYTES = 500_000_000  # of one mesh or height field
-MAX_DEPTH = 400               # of nested elements
+MAX_DEPTH = 499               # of nested elements, as MuJoCo
 MAX_ELEMENTS = 500_000        # in all files together
 MAX_FILES = 200               # included or attached
 MAX_CHAIN = 20                # files included by files included by ...
@@ -38,9 +38,11 @@ ASSETS = {"mesh": "meshdir", "hfield": "meshdir", "skin": "meshdir", "flexcomp":
 COMMENT = re.compile(rb"<!--.*?-->", re.S)
 
 
-def prescan(path: Path, findings: Findings) -> None:
-    """Raise a LoadError for a file that is not to be given to MuJoCo."""
-    _Scan(findings).model(Path(os.path.abspath(path)))
+def prescan(path: Path, findings: Findings) -> dict[str, str]:
+    """Raise a LoadError for a file that is not to be given to MuJoCo; else {file: the element that names it}."""
+    scan = _Scan(findings)
+    scan.model(Path(os.path.abspath(path)))
+    return scan.named
 
 
 class _Scan:
@@ -50,6 +52,7 @@ class _Scan:
         self.findings = findings
         self.elements = 0
         self.files = 0
+        self.named: dict[str, str] = {}
         self.chain: list[Path] = []  # files being read, each named by the one before
 
     def model(self, path: Path) -> None:
@@ -96,6 +99,7 @@ class _Scan:
 
     def asset(self, home: Path, folders, where: str, tag: str, name: str) -> None:
         directory = folders.get(ASSETS[tag], folders.get("assetdir", ""))
+        self.named[name] = where
         if folders.get("strippath") == "true":
             name = re.split(r"[\\/]", name)[-1]
         for target in (home / directory / name, home / name):
