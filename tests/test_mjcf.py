@@ -186,6 +186,8 @@ CASES = {
     "inertial": """<body name="one"><joint axis="0 1 0"/><inertial pos=".1 .2 .3" mass="2"
         fullinertia="2 3 4 .1 .2 .3"/><body pos="1 0 0"><joint type="ball" pos=".1 0 0"/><inertial pos="0 0 0" mass="1"
         quat="1 1 0 0" diaginertia="1 2 2.5"/></body></body>""",
+    "inertia without mass, standing still": f"""<body name="post"><inertial pos="0 0 0" mass="0" diaginertia="1 1 1"/>
+        <body name="arm"><joint name="a"/>{BODY}</body></body>""",
     "zero range ends": f"""<body><joint name="a" range="-30 0"/>{BODY}</body>""",
 }
 HEAD = """<mujoco model="small"><compiler angle="degree" autolimits="true"/><option gravity="1 2 -9"/>

@@ -68,7 +68,7 @@ def survives(path) -> bool:
         said = None
     except LoadError as error:
         said = str(error)
-    assert said is None or path.name in said
+    assert said is None or (path.name in said and len(said) < 2000)
     assert time.perf_counter() - start < PATIENCE
     return said is None
 
@@ -158,6 +158,14 @@ BOMBS = {
     "mesh from the network": '<mujoco><asset><mesh name="m" file="http://example.com/m.stl"/></asset><worldbody><body>'
                              '<joint/><geom type="mesh" mesh="m"/></body></worldbody></mujoco>',
     "plugin": '<mujoco><extension><plugin plugin="mujoco.evil"/></extension></mujoco>',
+    "open comments": "<mujoco>" + "<!--" * 2_000_000,
+    "many attributes": "<mujoco " + " ".join(f'a{k}="1"' for k in range(300_000)) + "/>",
+    "long attribute": '<mujoco><worldbody><body><joint axis="' + "1 " * 5_000_000 + '"/></body></worldbody></mujoco>',
+    "long name": '<mujoco><worldbody><body name="' + "x" * 10_000_000 + '"><joint/></body></worldbody></mujoco>',
+    "long text": "<mujoco>" + "x" * 20_000_000 + "</mujoko>",
+    "long tag": "<" + "x" * 10_000_000 + "/>",
+    "many classes": "<mujoco><default>" + "".join(f'<default class="c{k}"/>' for k in range(30_000))
+                    + "</default><a/></mujoco>",
     "two roots": "<mujoco/><mujoco/>",
     "URDF": '<robot name="r"><link name="a"/></robot>',
     "empty": "",

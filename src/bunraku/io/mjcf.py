@@ -219,7 +219,8 @@ class _Reader:
             name = self._fresh(f"{GROUND}/body", self.taken_links)
             self.findings.note(f"body {GROUND!r}", f"is called {name!r} here, where {GROUND!r} is the world")
         self.called.append(name)
-        turn = rotation(model.body_iquat[body])
+        turn, mass = rotation(model.body_iquat[body]), float(model.body_mass[body])
+        moments = model.body_inertia[body] if mass or model.body_weldid[body] else np.zeros(3)  # of what stands still
         parent = self.called[model.body_parentid[body]]
         try:
             *before, last = self._steps(body)
@@ -228,8 +229,8 @@ class _Reader:
                 mechanism.add_link(link, parent, step.joint, step.name, position=step.position, rotation=step.rotation)
                 parent = link
             mechanism.add_link(name, parent, last.joint, last.name, position=last.position, rotation=last.rotation,
-                               mass=model.body_mass[body], com=model.body_ipos[body],
-                               inertia=turn @ np.diag(model.body_inertia[body]) @ turn.T, visuals=self._visuals(body))
+                               mass=mass, com=model.body_ipos[body], inertia=turn @ np.diag(moments) @ turn.T,
+                               visuals=self._visuals(body))
         except LoadError:
             raise
         except ModelError as error:

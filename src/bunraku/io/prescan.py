@@ -18,10 +18,13 @@ from bunraku.io.findings import Findings
 MAX_BYTES = 32_000_000        # of one XML file
 MAX_ASSET_BYTES = 500_000_000  # of one mesh or height field
 MAX_DEPTH = 499               # of nested elements, as MuJoCo
-MAX_ELEMENTS = 500_000        # in all files together
+MAX_ELEMENTS = 50_000         # in all files together, copies included: MuJoCo's time grows with their square
+MAX_BODIES = 10_000           # likewise
+MAX_ATTRIBUTES = 200          # of one element
+MAX_NAME = 500                # characters of a tag or name
 MAX_FILES = 200               # included or attached
 MAX_CHAIN = 20                # files included by files included by ...
-MAX_COPIES = 100_000          # a model may grow by replicate, composite and flexcomp
+MAX_COPIES = 5_000            # by replicate, composite and flexcomp
 MAX_NUMBER = 10_000           # for attributes that only say how much memory to take
 
 BOUNDED = {"composite": ("count",), "flexcomp": ("count", "cellcount"), "replicate": ("count",),
@@ -34,8 +37,6 @@ BOUNDED = {"composite": ("count",), "flexcomp": ("count", "cellcount"), "replica
 ASSETS = {"mesh": "meshdir", "hfield": "meshdir", "skin": "meshdir", "flexcomp": "meshdir", "composite": "meshdir",
           "geom": "meshdir"}
 """Elements whose `file` MuJoCo will open, and the compiler setting that says where it is."""
-
-COMMENT = re.compile(rb"<!--.*?-->", re.S)
 
 
 def prescan(path: Path, findings: Findings) -> dict[str, str]:
@@ -50,7 +51,7 @@ class _Scan:
 
     def __init__(self, findings: Findings):
         self.findings = findings
-        self.elements = 0
+        self.elements = self.bodies = 0.0
         self.files = 0
         self.named: dict[str, str] = {}
         self.chain: list[Path] = []  # files being read, each named by the one before
@@ -73,10 +74,8 @@ class _Scan:
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, error.start) + 1
             raise self.findings.refuse(f"{path.name}, line {line}", "is not UTF-8 text") from None
-        # MuJoCo allows "--" within comments, expat does not; line numbers must stay
-        data = COMMENT.sub(lambda comment: b" " + b"\n" * comment.group().count(b"\n"), data)
         self.chain.append(path)
-        _Reader(self, path, home, roots, folders, assets).read(data)
+        _Reader(self, path, home, roots, folders, assets).read(without_comments(data))
         self.chain.pop()
 
     def include(self, where: str, name: str, path: Path, home: Path, roots, folders, assets) -> None:
@@ -114,7 +113,6 @@ class _Reader:
         self.scan, self.path, self.home = scan, path, home
         self.roots, self.folders, self.assets = roots, folders, assets
         self.copies: list[float] = [1.0]  # how often the elements at each depth will be made
-        self.total = 0.0
         self.later: list[tuple[str, str, bool]] = []
         self.parser = expat.ParserCreate(namespace_separator=None)
         self.parser.StartElementHandler = self.start
@@ -133,6 +131,7 @@ class _Reader:
                               self.folders, self.assets)
 
     def refuse(self, tag: str, text: str):
+        tag = tag if len(tag) < 60 else tag[:57] + "..."
         return self.scan.findings.refuse(f"{self.path.name}, <{tag}>, line {self.parser.CurrentLineNumber}", text)
 
     def doctype(self, *_):
@@ -142,11 +141,12 @@ class _Reader:
         depth = len(self.copies)
         if depth == 1 and self.roots and tag not in self.roots:
             raise self.refuse(tag, f"an MJCF file starts with <{self.roots[0]}>")
-        self.scan.elements += 1
-        if self.scan.elements > MAX_ELEMENTS:
-            raise self.refuse(tag, f"more than {MAX_ELEMENTS} elements")
         if depth > MAX_DEPTH:
             raise self.refuse(tag, f"nested more than {MAX_DEPTH} deep")
+        if len(attributes) > MAX_ATTRIBUTES:
+            raise self.refuse(tag, f"has {len(attributes)} attributes; at most {MAX_ATTRIBUTES} are read")
+        if max(len(tag), len(attributes.get("name", "")), len(attributes.get("class", ""))) > MAX_NAME:
+            raise self.refuse(tag, f"has a name of more than {MAX_NAME} characters")
         for name, value in attributes.items():
             if "%" in value and name not in ("data", "info"):
                 raise self.refuse(tag, f"{name} holds a '%', which MuJoCo takes for formatting")  # and may crash on
@@ -157,9 +157,10 @@ class _Reader:
                 copies *= max(product, 1.0) if name in ("count", "cellcount") else 1.0
         if copies > MAX_COPIES:
             raise self.refuse(tag, f"makes {copies:.3g} copies; at most {MAX_COPIES} are read")
-        self.total += copies
-        if self.total > MAX_ELEMENTS:
-            raise self.refuse(tag, f"the file grows to more than {MAX_ELEMENTS} elements")
+        self.scan.elements += copies
+        self.scan.bodies += copies if tag in ("body", "composite", "flexcomp") else 0
+        if self.scan.elements > MAX_ELEMENTS or self.scan.bodies > MAX_BODIES:
+            raise self.refuse(tag, f"the model has more than {MAX_ELEMENTS} elements or {MAX_BODIES} bodies")
         self.copies.append(copies)
         where = f"{self.path.name}, <{tag}>, line {self.parser.CurrentLineNumber}"
         if tag == "compiler":
@@ -186,6 +187,15 @@ class _Reader:
 
     def end(self, tag: str) -> None:
         self.copies.pop()
+
+
+def without_comments(data: bytes) -> bytes:
+    """XML with comments replaced by their line ends: MuJoCo allows "--" within them, expat does not."""
+    kept, at = [], 0
+    while (start := data.find(b"<!--", at)) >= 0 and (stop := data.find(b"-->", start + 4)) >= 0:
+        kept += [data[at:start], b" ", b"\n" * data.count(b"\n", start, stop)]
+        at = stop + 3
+    return b"".join([*kept, data[at:]])
 
 
 def check_regular(path: Path, findings: Findings, where: str, limit: int) -> None:
