@@ -75,7 +75,7 @@ def edited(tmp_path_factory):
     cache = {"NUMBA_CACHE_DIR": str(root / "cache"), "BUNRAKU_QUIET": ""}
     shutil.copytree(PACKAGE, root / "bunraku", ignore=shutil.ignore_patterns("__pycache__"))
     results = {"first": run(MOVE, root, **cache), "second": run(MOVE, root, **cache)}
-    helper = root / "bunraku" / "dynamics" / "states.py"
+    helper = root / "bunraku" / "algorithms" / "states.py"
     text = helper.read_text()
     assert "half = 0.5 * angle" in text
     helper.write_text(text.replace("half = 0.5 * angle", "half = 0.25 * angle"))

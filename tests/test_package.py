@@ -25,7 +25,7 @@ def test_unknown_name():
 
 
 def test_dynamics_is_the_function_whatever_is_imported_first():
-    code = "import bunraku.dynamics.aba, bunraku.run.forward, bunraku; print(callable(bunraku.dynamics))"
+    code = "import bunraku.algorithms.aba, bunraku.run.forward, bunraku; print(callable(bunraku.dynamics))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "True"
 

@@ -3,9 +3,7 @@
 Importing this package costs next to nothing: each name below is loaded when it is first used.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from bunraku.errors import (
@@ -49,11 +47,11 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "BunrakuError", "Compound", "Cylindrical", "Fixed", "Free", "Helical", "InertiaError", "LoadError",
-    "LoadWarning", "Mechanism", "MissingExtra", "ModelError", "NamingError", "Planar", "Prismatic", "Revolute",
-    "ShapeError", "Simulation", "SimulationError", "Spherical", "StateError", "Trajectory", "actuation",
-    "convert", "dynamics", "forward_dynamics", "inverse_dynamics", "joint_forces", "kinematics", "load", "load_trajectory",
-    "mass_matrix", "models", "poses",
+    "BunrakuError", "Compound", "Cylindrical", "Fixed", "Free", "Helical", "InertiaError", "LoadError", "LoadWarning",
+    "Mechanism", "MissingExtra", "ModelError", "NamingError", "Planar", "Prismatic", "Revolute", "ShapeError",
+    "Simulation", "SimulationError", "Spherical", "StateError", "Trajectory", "actuation", "convert", "dynamics",
+    "forward_dynamics", "inverse_dynamics", "joint_forces", "kinematics", "load", "load_trajectory", "mass_matrix",
+    "models", "poses",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter
@@ -79,15 +77,3 @@ def __getattr__(name: str):
 
 def __dir__():
     return sorted({*globals(), *__all__})
-
-
-class _Package(ModuleType):
-    """`bunraku.dynamics` is the function that people call. The folder of kernels has the same name: keep the import
-    system from putting it in the function's place."""
-
-    def __setattr__(self, name, value):
-        if not (name == "dynamics" and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

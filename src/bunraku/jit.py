@@ -31,7 +31,7 @@ from numba import njit
 FASTMATH = {"contract", "nsz", "arcp", "reassoc"}
 OPTIONS = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
 JIT_OFF = bool(numba.config.DISABLE_JIT)
-KERNEL_FOLDERS = ("spatial", "plan", "dynamics", "integrate", "run")  # kernels live here, and only here
+KERNEL_FOLDERS = ("spatial", "plan", "algorithms", "integrate", "run")  # kernels live here, and only here
 UNUSED_DAYS = 30  # caches of other versions of the package that were not used for so long are deleted
 
 # Kernels never own an array, so they need no reference counts (which would cost a call for every array passed on).

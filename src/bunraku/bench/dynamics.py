@@ -24,11 +24,11 @@ import numba
 import numpy as np
 
 import bunraku as bk
+from bunraku.algorithms.aba import aba
 from bunraku.bench import machine
 from bunraku.bench.flops import forward_dynamics_flops
 from bunraku.bench.peers import MuJoCo, Pinocchio, required
 from bunraku.bench.timing import Contestant, Progress, race, speedup
-from bunraku.dynamics.aba import aba
 from bunraku.errors import BunrakuError
 from bunraku.jit import OPTIONS, cache_directory
 

@@ -94,7 +94,7 @@ def forward_dynamics_flops(names) -> dict[str, int]:
 def _count(m) -> int:
     import numpy as np
 
-    from bunraku.dynamics.aba import aba
+    from bunraku.algorithms.aba import aba
 
     def counting(array):
         out = np.empty(array.shape, object)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from bunraku.dynamics.aba import aba
-from bunraku.dynamics.forward import accelerate, scratch_sizes
-from bunraku.dynamics.passive import passive_torque
+from bunraku.algorithms.aba import aba
+from bunraku.algorithms.forward import accelerate, scratch_sizes
+from bunraku.algorithms.passive import passive_torque
 from bunraku.jit import entry
 from bunraku.plan.fields import DOF, ELIMINATION, HEAD_NQ, HEAD_PASSIVE, HEAD_WORK, LOCKED, V_INDEX
 from bunraku.run.pool import spread

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from bunraku.dynamics.crba import COLUMN, RECORD, crba
+from bunraku.algorithms.crba import COLUMN, RECORD, crba
 from bunraku.jit import entry
 from bunraku.run.pool import spread
 from bunraku.run.signatures import FAILED, FINE, PLAN, flags, floats, int64, lane_array, table

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from bunraku.dynamics.kinematics import STATE, TOTALS, jacobian, link_states, survey, totals
-from bunraku.dynamics.passive import body_wrenches, passive_energy
+from bunraku.algorithms.kinematics import STATE, TOTALS, jacobian, link_states, survey, totals
+from bunraku.algorithms.passive import body_wrenches, passive_energy
 from bunraku.jit import entry, inline
 from bunraku.plan.fields import ARMATURE
 from bunraku.run.pool import spread

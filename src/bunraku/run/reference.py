@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from bunraku.dynamics.kinematics import STATE, survey
-from bunraku.dynamics.passive import body_wrenches, passive_torque
-from bunraku.dynamics.unit_vector import unit_vector
+from bunraku.algorithms.kinematics import STATE, survey
+from bunraku.algorithms.passive import body_wrenches, passive_torque
+from bunraku.algorithms.unit_vector import unit_vector
 from bunraku.jit import entry
 from bunraku.plan.fields import HEAD_SPRINGS
 from bunraku.run.pool import spread

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from bunraku.dynamics.forward import accelerate, scratch_sizes
-from bunraku.dynamics.states import advance_coordinates, coordinate_rates, normalise_quaternions
+from bunraku.algorithms.forward import accelerate, scratch_sizes
+from bunraku.algorithms.states import advance_coordinates, coordinate_rates, normalise_quaternions
 from bunraku.integrate import rkf
 from bunraku.integrate.control import first_step, next_step
 from bunraku.jit import entry, inline

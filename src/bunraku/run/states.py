@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numba import types
 
-from bunraku.dynamics.states import advance_coordinates, coordinate_difference
+from bunraku.algorithms.states import advance_coordinates, coordinate_difference
 from bunraku.errors import ShapeError, StateError
 from bunraku.jit import entry
 from bunraku.plan import fields as f

@@ -4,8 +4,8 @@ Cost O(joints + springs). Spherical springs act on the rotation vector from the 
 on its length. A limit acts once it has a stiffness: a one-sided spring and, while beyond, a damper.
 """
 
-from bunraku.dynamics.kinematics import link_state
-from bunraku.dynamics.tree import row3, zero3
+from bunraku.algorithms.kinematics import link_state
+from bunraku.algorithms.tree import row3, zero3
 from bunraku.jit import inline, inner
 from bunraku.plan.fields import (
     DAMPING,

@@ -12,7 +12,7 @@ Symbols: S joint axes, A B C articulated inertia, p force, U = I S, D = S^T U, u
 passes 2 and 3 are relative to those at zero joint acceleration.
 """
 
-from bunraku.dynamics.tree import (
+from bunraku.algorithms.tree import (
     ground_acceleration,
     is_anchor,
     joint_axes,

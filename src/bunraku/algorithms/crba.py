@@ -7,7 +7,7 @@ Record of a body (RECORD scalars): inertia 6, mass times centre 3, mass 1, rotat
 group in the parent's 3.
 """
 
-from bunraku.dynamics.tree import is_anchor, joint_axes, joint_column, place, unit9, weigh, zero3, zero6
+from bunraku.algorithms.tree import is_anchor, joint_axes, joint_column, place, unit9, weigh, zero3, zero6
 from bunraku.jit import inner
 from bunraku.plan.fields import (
     ARMATURE,

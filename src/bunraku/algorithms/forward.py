@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from bunraku.dynamics.aba import aba
-from bunraku.dynamics.kinematics import STATE, survey
-from bunraku.dynamics.passive import body_wrenches, passive_torque
+from bunraku.algorithms.aba import aba
+from bunraku.algorithms.kinematics import STATE, survey
+from bunraku.algorithms.passive import body_wrenches, passive_torque
 from bunraku.jit import inline
 from bunraku.plan.fields import HEAD_PASSIVE, HEAD_SPRINGS, HEAD_WORK
 

@@ -7,7 +7,7 @@ Cost: nv + 1 inverse dynamics and one Cholesky factorisation, O(N^3).
 
 import numpy as np
 
-from bunraku.dynamics.rnea import RECORD, rnea
+from bunraku.algorithms.rnea import RECORD, rnea
 from bunraku.jit import allocating
 
 

@@ -5,7 +5,7 @@ State of a body (STATE scalars): rotation 9, position 3, angular velocity 3, vel
 acceleration 3, spatial acceleration 3 (linear part at the origin; add w x v for the origin's own acceleration).
 """
 
-from bunraku.dynamics.tree import (
+from bunraku.algorithms.tree import (
     joint_axes,
     joint_column,
     joint_motion,

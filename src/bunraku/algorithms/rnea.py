@@ -5,7 +5,7 @@ Reference: Luh, Walker and Paul (1980); Featherstone (2008), sec. 5.3. Cost O(bo
 Record of a body (RECORD scalars): rotation 9, position 3, force 6 (moment about the group's origin, force).
 """
 
-from bunraku.dynamics.tree import (
+from bunraku.algorithms.tree import (
     ground_acceleration,
     is_anchor,
     joint_axes,
