@@ -16,7 +16,7 @@ def test_name_is_there(name):
 
 def test_names_and_their_homes_agree():
     errors = {name for name in bunraku.__all__ if name.endswith(("Error", "Warning", "Extra"))}
-    assert {*bunraku._HOME, *errors, "models"} == set(bunraku.__all__)
+    assert {*bunraku._HOME, *errors, "convert", "models"} == set(bunraku.__all__)
 
 
 def test_unknown_name():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -104,7 +105,7 @@ class Trajectory:
         """Read what `save` wrote."""
         path = Path(path)
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
                 header = json.loads(str(file["header"]))
                 if header["format"] != FORMAT:
                     raise ModelError(f"{path}: trajectory of format {header['format']}; this version reads {FORMAT}")
@@ -112,7 +113,7 @@ class Trajectory:
                             for k, data in enumerate(header["mechanisms"])]
         except FileNotFoundError:
             raise
-        except (OSError, KeyError, TypeError, ValueError, EOFError) as error:
+        except (OSError, KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
             if isinstance(error, ModelError):
                 raise
             raise ModelError(f"{path} is not a trajectory that bunraku wrote: {error}") from error

@@ -1,0 +1,268 @@
+"""Simulations: laws kept over time, actuation of both kinds, recordings, and what happens when something fails."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import bunraku as bk
+from bunraku.simulation.trajectory import Event, Segment
+
+
+def pendulum(**joint):
+    m = bk.Mechanism(name="pendulum")
+    m.add_link("rod", joint=bk.Revolute((0, 1, 0), **joint), position=(0, 0, 1), mass=1.0, com=(0, 0, -0.5),
+               inertia=(0.02, 0.02, 0.001))
+    return m
+
+
+@bk.actuation
+def brake(t, q, v, params, tau):
+    for j in range(len(v)):
+        tau[j] = -params[0] * v[j]
+
+
+# -- physics -------------------------------------------------------------------------------------------------------
+
+
+def test_a_small_swing_has_the_period_of_a_physical_pendulum():
+    sim = bk.Simulation(pendulum(), [1e-3], rtol=1e-10, atol=1e-13)
+    period = 2 * np.pi * np.sqrt((0.02 + 0.25) / (9.81 * 0.5))
+    sim.run(10 * period)
+    assert sim.q[0] == pytest.approx(1e-3, rel=1e-5)
+    assert abs(sim.v[0]) < 1e-7
+
+
+@pytest.mark.parametrize("dof", [16, 34, 48])
+def test_a_figure_in_free_flight_keeps_energy_and_momentum(dof):
+    m = bk.models.human(dof)
+    rng = np.random.default_rng(dof)
+    sim = bk.Simulation(m, m.neutral(), rng.normal(size=m.nv), rtol=1e-9, atol=1e-10)
+    trajectory = sim.run(0.5)
+    _, kinetic, potential = trajectory.energy()
+    start, end = bk.kinematics(m, trajectory.q[0], trajectory.v[0]), bk.kinematics(m, sim.q, sim.v)
+    assert np.ptp(kinetic + potential) < 1e-6 * kinetic[0]
+    np.testing.assert_allclose(end.momentum[3:], start.momentum[3:], atol=1e-7 * np.abs(start.momentum).max())
+    fall = start.com + 0.5 * start.com_velocity + 0.5 * m.gravity * 0.5**2
+    np.testing.assert_allclose(end.com, fall, atol=1e-7)
+
+
+def test_quaternions_stay_unit():
+    m = bk.models.chain(4, joint="spherical")
+    trajectory = bk.Simulation(m, v=np.random.default_rng(0).normal(size=m.nv)).run(3.0)
+    lengths = np.linalg.norm(trajectory.q.reshape(len(trajectory.t), 4, 4), axis=2)
+    np.testing.assert_allclose(lengths, 1.0, atol=1e-14)
+
+
+def test_springs_and_limits_act_during_a_run():
+    m = pendulum(damping=0.5, upper=0.3, limit_stiffness=500.0, limit_damping=1.0)
+    m.add_spring("ground", "rod", position_a=(-1.0, 0, 0.5), position_b=(0, 0, -0.5), stiffness=40.0, damping=2.0)
+    sim = bk.Simulation(m)
+    sim.run(20.0)
+    assert 0.3 < sim.q[0] < 0.4  # pulled against the limit, which gives a little
+    assert abs(bk.forward_dynamics(m, sim.q, np.zeros(1))[0]) < 1e-4  # and at rest there
+
+
+# -- actuation -----------------------------------------------------------------------------------------------------
+
+
+def test_compiled_and_plain_actuation_give_the_same_motion():
+    m = bk.models.human(16)
+    v = np.random.default_rng(1).normal(size=m.nv)
+    compiled = bk.Simulation(m, v=v, actuation=brake, params=[0.5]).run(0.3)
+    plain = bk.Simulation(m, v=v, actuation=lambda t, q, v: -0.5 * v).run(0.3)
+    np.testing.assert_allclose(plain.q[-1], compiled.q[-1], rtol=1e-12, atol=1e-12)
+    assert len(plain.t) == len(compiled.t)
+
+
+def test_parameters_may_change_between_and_during_runs():
+    params = np.array([0.0])
+    sim = bk.Simulation(pendulum(), [1.0], actuation=brake, params=params, rtol=1e-8, atol=1e-10)
+    sim.run(2.0)
+    free = sum(sim.mechanism.energy(sim.q, sim.v))
+    assert free == pytest.approx(sum(sim.mechanism.energy([1.0], [0.0])), rel=1e-6)
+    params[0] = 1.0
+    sim.run(6.0)
+    assert sum(sim.mechanism.energy(sim.q, sim.v)) < free - 0.5
+
+
+def test_a_plain_actuation_may_return_nothing_for_no_torque():
+    quiet = bk.Simulation(pendulum(), [1.0], actuation=lambda t, q, v: None).run(1.0)
+    np.testing.assert_array_equal(quiet.q, bk.Simulation(pendulum(), [1.0]).run(1.0).q)
+
+
+def test_simulations_run_side_by_side_in_threads():
+    m = bk.models.human(34)
+    starts = [np.random.default_rng(k).normal(size=m.nv) for k in range(4)]
+    alone = [bk.Simulation(m, v=v).run(0.2).q[-1] for v in starts]
+    together: dict[int, np.ndarray] = {}
+    threads = [threading.Thread(target=lambda k=k, v=v: together.update({k: bk.Simulation(m, v=v).run(0.2).q[-1]}))
+               for k, v in enumerate(starts)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for k in range(4):
+        np.testing.assert_array_equal(together[k], alone[k])
+
+
+# -- recordings ----------------------------------------------------------------------------------------------------
+
+
+def test_a_simulation_works_on_its_own_copy():
+    m = pendulum()
+    sim = bk.Simulation(m, [0.5])
+    m.add_link("more", "rod", bk.Revolute((0, 1, 0)), mass=1.0, inertia=(0.1, 0.1, 0.1))
+    assert sim.run(0.1).q.shape[1] == 1
+
+
+def test_a_run_goes_on_where_the_last_one_ended():
+    at_once = bk.Simulation(pendulum(), [1.0], rtol=1e-9, atol=1e-11)
+    at_once.run(2.0)
+    in_parts = bk.Simulation(pendulum(), [1.0], rtol=1e-9, atol=1e-11)
+    in_parts.run(0.7)
+    trajectory = in_parts.run(2.0)
+    assert trajectory.t[0] == 0.0
+    assert trajectory.t[-1] == 2.0
+    assert np.all(np.diff(trajectory.t) > 0)
+    np.testing.assert_allclose(in_parts.q, at_once.q, atol=1e-7)
+
+
+def test_a_saved_trajectory_reads_back_the_same_with_its_mechanism(tmp_path):
+    m = pendulum(damping=0.1, lower=-1.0, stiffness=2.0)
+    m.add_link("two", "rod", bk.Compound(bk.Revolute((1, 0, 0), at=(0, 0, 0.1)), bk.Prismatic((0, 0, 1))),
+               mass=0.5, com=(0, 0, 0.2), inertia=(0.01, 0.01, 0.01))
+    m.add_link("ball", "two", bk.Spherical(upper=1.0, limit_stiffness=3.0), mass=0.1, inertia=(0.01, 0.01, 0.01))
+    m.add_spring("ground", "ball", stiffness=3.0, rest_length=0.2, name="elastic")
+    trajectory = bk.Simulation(m, v=np.ones(m.nv)).run(0.5)
+    again = bk.load_trajectory(trajectory.save(tmp_path / "motion"))
+    for name in ("t", "q", "v"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(trajectory, name))
+    there = again.segments[0].mechanism
+    assert repr(there) == repr(m)
+    np.testing.assert_array_equal(bk.forward_dynamics(there, trajectory.q[-1], trajectory.v[-1]),
+                                  bk.forward_dynamics(m, trajectory.q[-1], trajectory.v[-1]))
+
+
+def test_a_trajectory_has_segments_of_different_width_and_events(tmp_path):
+    one, two = pendulum(), bk.models.chain(3)
+    first, second = bk.Simulation(one, [0.1]).run(1.0), bk.Simulation(two).run(0.5)
+    later = Segment(two, second.t + 1.0, second.q, second.v)
+    trajectory = bk.Trajectory([*first.segments, later], [Event(1.0, "became a chain")])
+    again = bk.load_trajectory(trajectory.save(tmp_path / "both.npz"))
+    assert [s.q.shape[1] for s in again.segments] == [1, 3]
+    assert again.events == [(1.0, "became a chain")]
+    assert [m.nv for m, _, _ in again.sample([0.5, 1.0, 1.2])] == [1, 3, 3]
+    with pytest.raises(bk.ShapeError, match="segments"):
+        _ = again.q
+    t, kinetic, potential = again.energy()
+    assert len(t) == len(kinetic) == len(potential)
+
+
+def test_states_between_the_recorded_ones_are_close_to_the_motion():
+    sim = bk.Simulation(bk.models.human(34), v=np.random.default_rng(3).normal(size=34), rtol=1e-6, atol=1e-8)
+    coarse = sim.run(0.2)
+    times = np.linspace(0.013, 0.187, 7)
+    for t, (m, q, _) in zip(times, coarse.sample(times), strict=True):
+        exact = bk.Simulation(m, coarse.q[0], coarse.v[0], rtol=1e-10, atol=1e-11)
+        exact.run(t)
+        assert np.abs(m.difference(exact.q, q)).max() < 1e-4
+
+
+@pytest.mark.parametrize("content", [b"", b"not a file of ours", b"PK\x03\x04 truncated"])
+def test_other_files_are_refused_by_name(tmp_path, content):
+    path = tmp_path / "other.npz"
+    path.write_bytes(content)
+    with pytest.raises(bk.ModelError, match=r"other\.npz"):
+        bk.load_trajectory(path)
+
+
+# -- failures ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("options", "error"), [
+    ({"solver": "magic"}, bk.ModelError), ({"rtol": 0.0}, bk.ShapeError), ({"step": -1.0}, bk.ShapeError),
+    ({"solver": "symplectic_euler"}, bk.ShapeError), ({"q": [1.0, 2.0]}, bk.ShapeError),
+    ({"q": [np.nan]}, bk.SimulationError), ({"q": np.zeros((3, 1))}, bk.ShapeError),
+    ({"actuation": 3}, bk.ModelError), ({"params": [[1.0]]}, bk.ShapeError)])
+def test_bad_options_are_refused(options, error):
+    with pytest.raises(error):
+        bk.Simulation(pendulum(), **options)
+
+
+@pytest.mark.parametrize("until", [-1.0, np.nan, np.inf])
+def test_a_time_that_cannot_be_reached_is_refused(until):
+    with pytest.raises(bk.ShapeError, match="until"):
+        bk.Simulation(pendulum()).run(until)
+
+
+def test_a_plain_actuation_that_raises_stops_the_run_and_keeps_what_was_computed():
+    def fails(t, q, v):
+        if t > 0.5:
+            raise ZeroDivisionError("no such torque")
+        return [0.0]
+
+    sim = bk.Simulation(pendulum(), [1.0], actuation=fails)
+    with pytest.raises(bk.SimulationError, match="no such torque") as caught:
+        sim.run(2.0)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert 0.3 < caught.value.trajectory.t[-1] <= 0.5
+    assert sim.t == caught.value.trajectory.t[-1]
+
+
+def test_an_actuation_of_the_wrong_length_says_so():
+    with pytest.raises(bk.SimulationError, match=r"\(2,\).*\(1,\)"):
+        bk.Simulation(pendulum(), actuation=lambda t, q, v: [0.0, 0.0]).run(1.0)
+
+
+@bk.actuation
+def square_root(t, q, v, params, tau):
+    tau[0] = np.sqrt(0.5 - t)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize("options", [{}, {"solver": "symplectic_euler", "step": 0.01}])
+def test_a_torque_that_is_not_a_number_stops_the_run_naming_time_and_joint(options):
+    with pytest.raises(bk.SimulationError, match=r"t = 0\.5.*'rod' is nan") as caught:
+        bk.Simulation(pendulum(), [1.0], actuation=square_root, **options).run(2.0)
+    assert caught.value.trajectory.t[-1] == pytest.approx(0.5, abs=0.011)
+    assert np.isfinite(caught.value.trajectory.q).all()
+
+
+def test_a_step_below_its_minimum_stops_the_run():
+    with pytest.raises(bk.SimulationError, match="too small"):
+        bk.Simulation(pendulum(), [1.0], rtol=1e-10, atol=1e-12, min_step=0.05).run(2.0)
+
+
+def test_ctrl_c_leaves_the_partial_result():
+    code = """
+import numpy as np, bunraku as bk
+m = bk.models.chain(30, joint="spherical")
+sim = bk.Simulation(m, v=np.ones(m.nv), rtol=1e-12, atol=1e-12)
+sim.run(1e-3)
+print("started", flush=True)
+try:
+    sim.run(1e6)
+except KeyboardInterrupt:
+    t = sim.trajectory.t
+    print("kept", len(t) > 10 and t[-1] == sim.t > 1e-3 and len(sim.trajectory.q) == len(t))
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True,
+                               env={**os.environ, "BUNRAKU_QUIET": "1"})
+    assert process.stdout.readline() == "started\n"
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    asked = time.perf_counter()
+    assert process.communicate(timeout=60)[0] == "kept True\n"
+    assert time.perf_counter() - asked < 5.0
+
+
+def test_nothing_is_printed_when_the_output_is_not_a_terminal(capsys):
+    sim = bk.Simulation(pendulum(), [1.0])
+    sim.run(1.0)
+    assert capsys.readouterr().err == ""
