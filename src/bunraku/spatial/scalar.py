@@ -14,6 +14,7 @@ from bunraku.jit import inline
 from bunraku.spatial.lanes import (
     WIDTH,
     Lane,
+    float_claim,
     float_load,
     float_sincos,
     float_store,
@@ -179,6 +180,23 @@ def _transpose_block_compiled(source, row, column, target, target_row, target_co
     return lambda source, row, column, target, target_row, target_column: lane_transpose(
         source, row * source.shape[1] + column, source.shape[1],
         target, target_row * target.shape[1] + target_column, target.shape[1])
+
+
+def _claim(states, i):
+    pass
+
+
+@overload(_claim, **ALWAYS)
+def _claim_compiled(states, i):
+    return lambda states, i: float_claim(states, i)
+
+
+@inline
+def claim(states, first):
+    """Fetch the memory of W states while something else is computed, so that `scatter` need not wait for it."""
+    n = states.shape[1]
+    for k in range(first * n, (first + WIDTH) * n, 8):
+        _claim(states, k)
 
 
 @inline
