@@ -2,7 +2,8 @@
 
 Nothing is timed before all three libraries give the same accelerations. Contestants are timed one after the other in
 every round. Ratios, and the verdicts on them, compare best with best: the moments when nothing else used the machine;
-medians over rounds are in the JSON. What each line measures:
+medians over rounds are in the JSON. Models are the two of MODELS with the scaling of chains, or model files instead.
+What each line measures:
 
     pin.aba, pin.rnea, pin.crba   one call from Python with Pinocchio's defaults, states in turn
     ... WORLD                     pin.aba with its other convention, usually the faster
@@ -19,6 +20,7 @@ import functools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -29,7 +31,7 @@ from bunraku.bench import machine
 from bunraku.bench.flops import forward_dynamics_flops
 from bunraku.bench.peers import MuJoCo, Pinocchio, required
 from bunraku.bench.timing import Contestant, Progress, race, speedup
-from bunraku.errors import BunrakuError
+from bunraku.errors import BunrakuError, ModelError
 from bunraku.jit import OPTIONS, cache_directory
 
 MODELS: dict[str, Callable[[], bk.Mechanism]] = {"humanoid": lambda: bk.models.humanoid(),
@@ -55,21 +57,27 @@ class Options:
         return cls(seconds=1.2, links=(100, 1000, 10_000), rounds=5)
 
 
-def run(options: Options | None = None, quiet: bool = False) -> dict:
-    """Everything, as plain numbers; `report.text` makes it readable."""
+def run(options: Options | None = None, quiet: bool = False, files: dict[Path, bk.Mechanism] | None = None) -> dict:
+    """Everything, as plain numbers; `report.text` makes it readable.
+
+    `files`, as `bunraku.bench.files` reads them, are measured in place of MODELS, and then no chains.
+    """
     options = options or Options()
     required("pinocchio")
     required("mujoco")
-    progress = Progress(2 + 4 * len(MODELS) + len(options.links) + 1, quiet)
+    mechanisms = ({str(path): (path.name, m) for path, m in files.items()} if files else
+                  {name: (m.name, m) for name, m in ((name, build()) for name, build in MODELS.items())})
+    progress = Progress(2 + 4 * len(mechanisms) + (0 if files else len(options.links) + 1), quiet)
     try:
         progress("peak of one core")
         peak = machine.peak_flops()
         progress.done()
+        fields = {name: _field(title, m, progress) for name, (title, m) in mechanisms.items()}
         progress("counting operations")
-        flops = forward_dynamics_flops(MODELS)
+        flops = forward_dynamics_flops(mechanisms)
         progress.done()
-        models = {name: _model(name, build(), flops[name], peak, options, progress) for name, build in MODELS.items()}
-        scaling = _scaling(options, progress)
+        models = {name: _model(field, flops[name], peak, options, progress) for name, field in fields.items()}
+        scaling = None if files else _scaling(options, progress)
     finally:
         progress.close()
     return {"bunraku": bk.__version__, "machine": machine.describe(), "peak_gflops": peak / 1e9, "batch": BATCH,
@@ -85,29 +93,55 @@ def random_states(m, count, seed=0, spread=0.7):
     return q, rng.normal(size=(count, m.nv)), 10.0 * rng.normal(size=(count, m.nv))
 
 
-def _model(name, m, flops, peak, options, progress) -> dict:
-    progress(f"{name}: do all agree?")
-    pinocchio, mujoco = Pinocchio(m), MuJoCo(m)
+@dataclass
+class Field:
+    """A model and its peers, which agree."""
+
+    title: str
+    mechanism: bk.Mechanism
+    pinocchio: Pinocchio
+    mujoco: MuJoCo | None
+    refused: str | None  # why MuJoCo is not there
+    states: tuple[np.ndarray, np.ndarray, np.ndarray]
+    agreement: dict[str, float]
+
+
+def _field(title, m, progress) -> Field:
+    progress(f"{title}: do all agree?")
+    pinocchio, mujoco, refused = Pinocchio(m), None, None
+    try:
+        mujoco = MuJoCo(m)
+    except ModelError as error:
+        refused = str(error)
     states = random_states(m, BATCH)
-    agreement = check_agreement(m, pinocchio, mujoco, *states)
+    field = Field(title, m, pinocchio, mujoco, refused, states, check_agreement(m, pinocchio, mujoco, *states))
     progress.done()
-    races = {}
-    for title, contestants in (("forward dynamics", _forward(m, pinocchio, mujoco, states)),
-                               ("inverse dynamics", _inverse(m, pinocchio, states)),
-                               ("mass matrix", _matrix(m, pinocchio, states))):
-        progress(f"{name}: {title}")
+    return field
+
+
+def _model(field: Field, flops, peak, options, progress) -> dict:
+    m, pinocchio, states, races = field.mechanism, field.pinocchio, field.states, {}
+    for what, contestants in (("forward dynamics", _forward(m, pinocchio, field.mujoco, states)),
+                              ("inverse dynamics", _inverse(m, pinocchio, states)),
+                              ("mass matrix", _matrix(m, pinocchio, states))):
+        progress(f"{field.title}: {what}")
         race(contestants, options.seconds)
-        races[title] = [_row(c, contestants, flops if title == "forward dynamics" else None, peak) for c in contestants]
+        races[what] = [_row(c, contestants, flops if what == "forward dynamics" else None, peak) for c in contestants]
         progress.done()
-    return {"title": m.name, "bodies": m.plan().bodies, "dof": m.nv, "flops": flops, "agreement": agreement,
-            "races": races}
+    return {"title": field.title, "bodies": m.plan().bodies, "dof": m.nv, "flops": flops,
+            "agreement": field.agreement, "refused_by_mujoco": field.refused, "races": races}
 
 
 def check_agreement(m, pinocchio, mujoco, q, v, tau) -> dict[str, float]:
-    """Largest relative difference of accelerations; an error if they differ too much to be the same mechanism."""
+    """Largest relative difference of accelerations; an error if they differ too much to be the same mechanism.
+
+    `mujoco` may be None.
+    """
     batch = bk.forward_dynamics(m, q, v, tau, workers=1)
     inverse, matrix = bk.inverse_dynamics(m, q[:IN_TURN], v[:IN_TURN], batch[:IN_TURN]), bk.mass_matrix(m, q[:IN_TURN])
     worst = {"pin.aba": 0.0, "mj_forward": 0.0, "one call": 0.0, "pin.rnea": 0.0, "pin.crba": 0.0}
+    if mujoco is None:
+        del worst["mj_forward"]
 
     def compare(key, ours, theirs):
         worst[key] = max(worst[key], float(np.abs(ours - theirs).max() / np.abs(theirs).max()))
@@ -115,7 +149,8 @@ def check_agreement(m, pinocchio, mujoco, q, v, tau) -> dict[str, float]:
     pin, order = pinocchio.pin, pinocchio.order_v
     for k in range(IN_TURN):
         compare("pin.aba", batch[k], pinocchio.forward(q[k], v[k], tau[k]))
-        compare("mj_forward", batch[k], mujoco.forward(q[k], v[k], tau[k]))
+        if mujoco is not None:
+            compare("mj_forward", batch[k], mujoco.forward(q[k], v[k], tau[k]))
         compare("one call", bk.forward_dynamics(m, q[k], v[k], tau[k]), batch[k])
         theirs = pin.rnea(pinocchio.model, pinocchio.data, pinocchio.q(q[k]), pinocchio.v(v[k]),
                           pinocchio.v(batch[k]))
@@ -161,8 +196,6 @@ def _forward(m, pinocchio, mujoco, states):
     theirs = (pinocchio.q(few[0]), pinocchio.v(few[1]), pinocchio.v(few[2]))
     columns = [np.asfortranarray(x.T) for x in (pinocchio.q(q), pinocchio.v(v), pinocchio.v(tau))]
     pool, out = pin.ModelPool(model, 1), np.empty((m.nv, BATCH), order="F")
-    mujoco.forward(q[0], v[0], tau[0])
-    mj_forward, mj_model, mj_data = mujoco.mujoco.mj_forward, mujoco.model, mujoco.data
     plan, loop = m.plan(), compiled_loop()
     a, work, nothing = np.empty((IN_TURN, m.nv)), np.empty(plan.work_size), np.empty(0)
     against = "pin.aba"
@@ -172,7 +205,7 @@ def _forward(m, pinocchio, mujoco, states):
                    IN_TURN, against=against),
         Contestant("pin.abaInParallel, one thread", lambda: pin.abaInParallel(1, pool, *columns, out), BATCH,
                    against=against),
-        Contestant("mujoco.mj_forward", lambda: mj_forward(mj_model, mj_data), 1, against=against),
+        *([] if mujoco is None else [_mj_forward(mujoco, q[0], v[0], tau[0], against)]),
         Contestant("bunraku, one call from Python", _each(functools.partial(bk.forward_dynamics, m), *few), IN_TURN,
                    target=TARGETS["python"], against=against),
         Contestant("bunraku, inside compiled code",
@@ -186,6 +219,12 @@ def _forward(m, pinocchio, mujoco, states):
         contestants.append(Contestant(f"bunraku, batch of {BATCH}, {cores} cores",
                                       lambda: bk.forward_dynamics(m, q, v, tau), BATCH, against=against))
     return contestants
+
+
+def _mj_forward(mujoco, q, v, tau, against):
+    mujoco.forward(q, v, tau)
+    mj_forward, model, data = mujoco.mujoco.mj_forward, mujoco.model, mujoco.data
+    return Contestant("mujoco.mj_forward", lambda: mj_forward(model, data), 1, against=against)
 
 
 def _inverse(m, pinocchio, states):
@@ -299,6 +338,8 @@ def _targets(models, scaling) -> list[dict]:
     rows = [{"what": f"{model['title']}: {row['label'].removeprefix('bunraku, ')}", "measured": row["speedup"],
              "target": row["target"], "unit": f"x {row['against']}", "met": row["met"]}
             for model in models.values() for row in model["races"]["forward dynamics"] if "target" in row]
+    if scaling is None:
+        return rows
     for what, measured, target, unit in (
             ("cost per link: exponent", scaling["exponent"], TARGETS["exponent"], ""),
             ("work memory per link", max(c["bytes_per_link"] for c in scaling["chains"]), TARGETS["memory"], "bytes"),

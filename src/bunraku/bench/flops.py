@@ -12,6 +12,7 @@ import math
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 SINCOS = 36
 
@@ -84,7 +85,7 @@ def _plain(x):
 
 
 def forward_dynamics_flops(names) -> dict[str, int]:
-    """Operations of one forward dynamics of each of these benchmark models, counted in a process of its own."""
+    """Operations of one forward dynamics of each of these benchmark models or files, counted in another process."""
     command = [sys.executable, "-m", "bunraku.bench.flops", *names]
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
@@ -112,5 +113,7 @@ def _count(m) -> int:
 
 if __name__ == "__main__":
     from bunraku.bench.dynamics import MODELS
+    from bunraku.bench.files import read
 
-    print(json.dumps({name: _count(MODELS[name]()) for name in sys.argv[1:]}))
+    print(json.dumps({name: _count(MODELS[name]() if name in MODELS else read(Path(name))[0])
+                      for name in sys.argv[1:]}))

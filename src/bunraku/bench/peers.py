@@ -1,18 +1,19 @@
 """The same mechanism in Pinocchio and in MuJoCo, built in code, with states carried over both ways.
 
-Both are built from the links people named, not from our plan, so agreement also checks the plan. Revolute, Spherical,
-Free and Fixed joints, without springs, dampers and armature. Joints are added depth first, as Pinocchio asks, so
-coordinates are permuted.
+Both are built from the links people named, not from our plan, so agreement also checks the plan. Revolute, Prismatic,
+Compound (of these), Spherical, Free and Fixed joints, without springs, dampers and armature. Joints are added depth
+first, as Pinocchio asks, so coordinates are permuted. Links on Fixed joints are merged into their parents in both.
 """
 
 from __future__ import annotations
 
 import importlib
+import re
 
 import numpy as np
 
 from bunraku.errors import MissingExtra, ModelError
-from bunraku.mechanism import Fixed, Free, Mechanism, Revolute, Spherical
+from bunraku.mechanism import Compound, Fixed, Free, Joint, Mechanism, Prismatic, Revolute, Spherical
 from bunraku.plan import fields as f
 from bunraku.plan.elements import rotation_from_z
 
@@ -42,9 +43,14 @@ def _refuse_unknown(m: Mechanism):
     if m.springs or m.plan().dof_f[acting].any():
         raise ModelError("peers are built without springs, dampers, acting limits and armature")
     for link in m.links:
-        known = (Revolute, Spherical, Free, Fixed)
-        if not isinstance(link.joint, known) or (isinstance(link.joint, Revolute) and link.joint.at.any()):
-            raise ModelError(f"peers have Revolute, Spherical, Free and Fixed joints only, not {link.joint!r}")
+        if not all(isinstance(joint, (Revolute, Prismatic, Spherical, Free, Fixed)) for joint in _simple(link.joint)):
+            raise ModelError(f"{m.name}: peers have Revolute, Prismatic, Spherical, Free and Fixed joints only, not "
+                             f"{link.joint!r} (joint {link.joint_name!r})")
+
+
+def _simple(joint: Joint) -> list[Joint]:
+    """The joints in a row that a Compound is; any other by itself."""
+    return list(joint.screws) if isinstance(joint, Compound) else [joint]
 
 
 class Pinocchio:
@@ -61,21 +67,23 @@ class Pinocchio:
         for i, link in _depth_first(m):
             parent, frame = carrier[link.parent]
             place = frame * pin.SE3(link.rotation, link.position)
-            turn = np.eye(3)
-            if isinstance(link.joint, Fixed):
-                joint, frame = parent, place
-            else:
-                if isinstance(link.joint, Revolute):  # the fast aligned joint about z, in a frame turned to suit
-                    turn, kind = rotation_from_z(link.joint.axis), pin.JointModelRZ()
+            joint, frame, chain = parent, place, _simple(link.joint)
+            for k, simple in enumerate(chain):
+                if isinstance(simple, Fixed):
+                    continue
+                own = pin.SE3.Identity()  # the frame of Pinocchio's joint in ours
+                if isinstance(simple, (Revolute, Prismatic)):  # the fast aligned joint z, in a frame turned to suit
+                    own = pin.SE3(rotation_from_z(simple.axis), simple.at)
+                    kind = pin.JointModelRZ() if isinstance(simple, Revolute) else pin.JointModelPZ()
                 else:
-                    kind = pin.JointModelSpherical() if isinstance(link.joint, Spherical) else pin.JointModelFreeFlyer()
-                joint = model.addJoint(parent, kind, place * pin.SE3(turn, np.zeros(3)), link.joint_name)
-                frame = pin.SE3(turn.T, np.zeros(3))
-                q, v = m.q_slice(link.joint_name), m.v_slice(link.joint_name)
-                first = q.stop - 4
-                order_q += ([*range(q.start, first), first + 1, first + 2, first + 3, first]
-                            if q.stop - q.start > 1 else [q.start])
-                order_v += range(v.start, v.stop)
+                    kind = pin.JointModelSpherical() if isinstance(simple, Spherical) else pin.JointModelFreeFlyer()
+                name = link.joint_name + (f"/{k}" if len(chain) > 1 else "")
+                joint, frame = model.addJoint(joint, kind, frame * own, name), own.inverse()
+            q, v = m.q_slice(link.joint_name), m.v_slice(link.joint_name)
+            first = q.stop - 4
+            order_q += ([*range(q.start, first), first + 1, first + 2, first + 3, first]
+                        if isinstance(link.joint, (Spherical, Free)) else range(q.start, q.stop))
+            order_v += range(v.start, v.stop)
             model.appendBodyToJoint(joint, pin.Inertia(link.mass, link.com, link.inertia), frame)
             carrier[i] = (joint, frame)
         self.order_q, self.order_v = np.array(order_q), np.array(order_v)
@@ -100,7 +108,8 @@ class Pinocchio:
 class MuJoCo:
     """`model` and `data` of MuJoCo, with everything off that is not the dynamics of a tree.
 
-    A free joint's q is in world axes there, and so is its linear velocity.
+    A free joint's q is in world axes there, and so is its linear velocity. A ModelError if MuJoCo refuses the
+    mechanism: it wants mass on every moving body and inertias that real bodies have.
     """
 
     def __init__(self, m: Mechanism):
@@ -108,6 +117,7 @@ class MuJoCo:
         self.mujoco = mujoco = required("mujoco")
         spec = mujoco.MjSpec()
         spec.option.gravity = m.gravity
+        spec.compiler.fusestatic = True
         off = mujoco.mjtDisableBit
         spec.option.disableflags = int(sum(
             int(flag) for flag in (off.mjDSBL_CONSTRAINT, off.mjDSBL_EQUALITY, off.mjDSBL_FRICTIONLOSS,
@@ -118,24 +128,31 @@ class MuJoCo:
         self.order_v: list[int] = []
         self.free: list[tuple[int, int, np.ndarray, np.ndarray]] = []  # first q, first v (theirs), place of the joint
         for i, link in _depth_first(m):
+            six = link.inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+            inertia = {"fullinertia": six} if six.any() else {}  # zeros are refused, nothing is not
             body = bodies[i] = bodies[link.parent].add_body(
-                name=link.name, pos=link.position, quat=_quaternion(link.rotation), mass=link.mass, ipos=link.com,
-                fullinertia=link.inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]], explicitinertial=True)
-            if isinstance(link.joint, Fixed):
-                continue
+                name="" if link.name == "world" else link.name, pos=link.position, quat=_quaternion(link.rotation),
+                mass=link.mass, ipos=link.com, explicitinertial=True, **inertia)
+            for joint in _simple(link.joint):
+                if isinstance(joint, (Revolute, Prismatic)):
+                    kind = mujoco.mjtJoint.mjJNT_HINGE if isinstance(joint, Revolute) else mujoco.mjtJoint.mjJNT_SLIDE
+                    body.add_joint(type=kind, axis=joint.axis, pos=joint.at)
+                elif isinstance(joint, Spherical):
+                    body.add_joint(type=mujoco.mjtJoint.mjJNT_BALL)
+                elif isinstance(joint, Free):
+                    if link.parent >= 0:
+                        raise ModelError("it has free joints on the ground only")
+                    body.add_freejoint()
+                    self.free.append((len(self.order_q), len(self.order_v), link.rotation, link.position))
             q, v = m.q_slice(link.joint_name), m.v_slice(link.joint_name)
-            if isinstance(link.joint, Revolute):
-                body.add_joint(name=link.joint_name, type=mujoco.mjtJoint.mjJNT_HINGE, axis=link.joint.axis)
-            elif isinstance(link.joint, Spherical):
-                body.add_joint(name=link.joint_name, type=mujoco.mjtJoint.mjJNT_BALL)
-            else:
-                if link.parent >= 0:
-                    raise ModelError("MuJoCo has free joints on the ground only")
-                body.add_freejoint(name=link.joint_name)
-                self.free.append((len(self.order_q), len(self.order_v), link.rotation, link.position))
             self.order_q += range(q.start, q.stop)
             self.order_v += range(v.start, v.stop)
-        self.model = spec.compile()
+        try:
+            self.model = spec.compile()
+        except ValueError as error:
+            reason = str(error).strip().removeprefix("Error: ").splitlines()[0]
+            where = re.search(r"Element name '(.+?)'", str(error))
+            raise ModelError(reason + (f" (link {where[1]!r})" if where else "")) from None
         self.data = mujoco.MjData(self.model)
 
     def q(self, q):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 WIDE = 34
+SHOWN = ("pin.aba", "mj_forward", "pin.rnea", "pin.crba")
 
 
 def text(result: dict, colour: bool = False) -> str:
@@ -11,7 +12,9 @@ def text(result: dict, colour: bool = False) -> str:
     lines = _head(result, paint)
     for model in result["models"].values():
         lines += ["", *_model(model, paint)]
-    lines += ["", *_scaling(result["scaling"], paint), "", *_targets(result["targets"], paint)]
+    if result["scaling"]:
+        lines += ["", *_scaling(result["scaling"], paint)]
+    lines += ["", *_targets(result["targets"], paint)]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -36,9 +39,11 @@ def _model(model, paint):
     lines = [
         paint("1", model["title"]) + f"  {model['bodies']} bodies, {model['dof']} degrees of freedom, "
         f"{model['flops']} operations per forward dynamics",
-        f"agrees with pin.aba to {agreement['pin.aba']:.0e}, mj_forward {agreement['mj_forward']:.0e}, "
-        f"pin.rnea {agreement['pin.rnea']:.0e}, pin.crba {agreement['pin.crba']:.0e} (relative)",
+        "agrees with " + ", ".join(f"{name} to {agreement[name]:.0e}" for name in SHOWN if name in agreement)
+        + " (relative)",
     ]
+    if model["refused_by_mujoco"]:
+        lines.append(f"without MuJoCo, which refuses it: {model['refused_by_mujoco']}")
     for title, rows in model["races"].items():
         first = rows[0]["label"]
         forward = "speedup_world" in rows[-1]
@@ -84,8 +89,9 @@ def _scaling(scaling, paint):
 
 def _targets(targets, paint):
     lines = [paint("1", f"{sum(t['met'] for t in targets)} of {len(targets)} targets met"), ""]
+    wide = max([48, *(len(t["what"]) + 2 for t in targets)])
     for t in targets:
         bound = ("at least " if t["unit"].startswith("x") else "at most ") + f"{t['target']:g}"
         measured = f"{t['measured']:.3g}" if t["measured"] < 1e-3 else f"{t['measured']:.2f}"
-        lines.append(f"  {_verdict(t['met'], paint)}  {t['what']:<48}{measured:>9} {t['unit']:<10}  ({bound})")
+        lines.append(f"  {_verdict(t['met'], paint)}  {t['what']:<{wide}}{measured:>9} {t['unit']:<10}  ({bound})")
     return lines

@@ -16,10 +16,16 @@ def add_parser(subparsers):
         "dynamics", help="forward and inverse dynamics and mass matrix beside Pinocchio and MuJoCo",
         description="Forward and inverse dynamics and mass matrix of a humanoid and a human figure beside Pinocchio "
                     "and MuJoCo in one run, the share of the processor's peak, and the cost of long chains. "
+                    "With --model, of model files instead. "
                     "Needs: pip install 'bunraku[bench]'. About a minute after the first run.",
-        epilog="example: bunraku bench dynamics --json > bench.json")
+        epilog="examples: bunraku bench dynamics --json > bench.json; "
+               "bunraku bench dynamics --model talos_reduced.urdf --model human.urdf")
     dynamics.add_argument("--quick", action="store_true", help="shorter and less exact, chains up to 10000 links")
     dynamics.add_argument("--json", action="store_true", help="print all numbers as JSON")
+    dynamics.add_argument("--model", action="append", default=[], metavar="FILE",
+                          help="measure this file (.urdf, or .xml: MJCF) instead of the built-in models and chains, "
+                               "on a free base, without springs, dampers and armature; may be repeated. A file that "
+                               "is not there is looked for among the robots of the package example-robot-data")
     dynamics.set_defaults(run=run)
     return verb
 
@@ -28,6 +34,20 @@ def run(args) -> int:
     """Measure and print; 0 whether or not the targets are met."""
     from bunraku.bench import dynamics, report
 
-    result = dynamics.run(dynamics.Options.quick() if args.quick else dynamics.Options(), quiet=args.json)
+    files = _read(args.model)
+    result = dynamics.run(dynamics.Options.quick() if args.quick else dynamics.Options(), quiet=args.json, files=files)
     print(json.dumps(result, indent=2) if args.json else report.text(result, colour=sys.stdout.isatty()))
     return 0
+
+
+def _read(names: list[str]) -> dict:
+    """Mechanisms by file; one line on stderr for each file that is not clean."""
+    from bunraku.bench import files
+
+    models = {}
+    for path in dict.fromkeys(map(files.find, names)):
+        models[path], notes = files.read(path)
+        if notes:
+            print(f"bunraku: {path.name}: {len(notes)} warning{'s' * (len(notes) > 1)}; to read: bunraku info {path}",
+                  file=sys.stderr)
+    return models
