@@ -75,6 +75,7 @@ from bunraku.spatial.algebra import (
     accumulate3,
     add,
     add6,
+    add9,
     cross,
     dot,
     factor3,
@@ -120,7 +121,7 @@ def aba(body_i, body_f, dof_f, q, v, tau, wrench, acceleration, work):
     store3(work, SLOT_STATE + 21, ground_acceleration(body_f, q))
     for i in range(n):
         if body_i[i, PLAIN] == PLAIN_HINGE:  # the same code with the branches taken out by the compiler
-            descend(REVOLUTE, COLUMNS, 1, 0, 1, i, body_i, body_f, q, v, tau, work)
+            descend(REVOLUTE, COLUMNS, 1, 0, body_i[i, MASSIVE], i, body_i, body_f, q, v, tau, work)
         elif body_i[i, PLAIN] == PLAIN_BALL:
             descend(SPHERICAL, BALL, 3, 1, 1, i, body_i, body_f, q, v, tau, work)
         else:
@@ -148,13 +149,10 @@ def aba(body_i, body_f, dof_f, q, v, tau, wrench, acceleration, work):
                 margin = minimum(margin, pivot)
                 running = body_i[i, RUNS] != 0
                 i -= 1
-            leave(work, A, B, C, p_w, p_v)
-            hand_over(i + 1, body_i, work)
+            hand_over(i + 1, body_i, work, A, B, C, p_w, p_v)
         elif body_i[i, PLAIN] == PLAIN_BALL:
             A, B, C, p_w, p_v = subtree(i, body_i, work)
-            pivot = eliminate_ball(A, B, C, p_w, p_v, tau, body_i[i, V_INDEX], work, body_i[i, RECORD])
-            margin = minimum(margin, pivot)
-            hand_over(i, body_i, work)
+            margin = minimum(margin, eliminate_ball(i, A, B, C, p_w, p_v, body_i, tau, work))
             i -= 1
         else:
             margin = minimum(margin, ascend(i, body_i, dof_f, tau, work))
@@ -240,22 +238,21 @@ def ascend(i, body_i, dof_f, tau, work):
     elimination, dof = body_i[i, ELIMINATION], body_i[i, DOF]
     A, B, C, p_w, p_v = subtree(i, body_i, work)
     margin = constant(tau, 1.0)
+    if elimination == BALL:
+        return eliminate_ball(i, A, B, C, p_w, p_v, body_i, tau, work)
     if elimination == COLUMNS:
         for d in range(dof):
             o = record + REC_JOINT
             result = record + REC_U if d == 0 else o + 6 * dof + 3 + REC_U_SIZE * (d - 1)
             A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, dof_f, j + d, tau, work, o + 6 * d, result)
             margin = minimum(margin, pivot)
-        leave(work, A, B, C, p_w, p_v)
-    elif elimination == BALL:
-        margin = eliminate_ball(A, B, C, p_w, p_v, tau, j, work, record)
     elif elimination == LOOSE:
-        margin = eliminate_loose(A, B, C, p_w, p_v, tau, j, work, record)
-    else:
-        leave(work, A, B, C, p_w, p_v)
-    if is_anchor(body_i, i) and elimination != BALL:
-        move_carry(work, load3(work, record + REC_JOINT + joint_part_size(elimination, dof)))
-    hand_over(i, body_i, work)
+        A, B, C, p_w, p_v, margin = eliminate_loose(A, B, C, p_w, p_v, tau, j, work, record)
+    if is_anchor(body_i, i):  # about the origin of the parent's group, in which the present one sits at r
+        r = load3(work, record + REC_JOINT + joint_part_size(elimination, dof))
+        A, B = shift_inertia(A, B, C, r)
+        p_w = add(p_w, cross(r, p_v))
+    hand_over(i, body_i, work, A, B, C, p_w, p_v)
     return margin
 
 
@@ -315,12 +312,21 @@ def not_finite(x):
 
 
 @inline
-def hand_over(i, body_i, work):
-    """If siblings share the parent's slot, add the carry of body i to it."""
+def hand_over(i, body_i, work, A, B, C, p_w, p_v):
+    """Leave an articulated inertia and force to the parent of body i: in the carry, or added to what siblings left."""
     if body_i[i, SHARES] != 0:
         o = body_i[i, FROM]
-        for k in range(SLOT_SIZE):
-            store(work, o + k, load(work, o + k) + load(work, SLOT_CARRY + k))
+        store6(work, o, add6(load6(work, o), A))
+        store9(work, o + 6, add9(load9(work, o + 6), B))
+        store6(work, o + 15, add6(load6(work, o + 15), C))
+        accumulate3(work, o + SLOT_BIAS, p_w)
+        accumulate3(work, o + SLOT_BIAS + 3, p_v)
+    else:
+        store6(work, SLOT_CARRY, A)
+        store9(work, SLOT_CARRY + 6, B)
+        store6(work, SLOT_CARRY + 15, C)
+        store3(work, SLOT_CARRY + SLOT_BIAS, p_w)
+        store3(work, SLOT_CARRY + SLOT_BIAS + 3, p_v)
 
 
 @inline
@@ -340,25 +346,6 @@ def join_body(A, B, C, p_w, p_v, work, record):
     B = (B[0], B[1] - h[2], B[2] + h[1], B[3] + h[2], B[4], B[5] - h[0], B[6] - h[1], B[7] + h[0], B[8])
     C = (C[0] + m, C[1], C[2], C[3] + m, C[4], C[5] + m)
     return A, B, C, add(p_w, load3(work, record + REC_FORCE)), add(p_v, load3(work, record + REC_FORCE + 3))
-
-
-@inline
-def leave(work, A, B, C, p_w, p_v):
-    """Put an articulated inertia and force into the carry."""
-    store6(work, SLOT_CARRY, A)
-    store9(work, SLOT_CARRY + 6, B)
-    store6(work, SLOT_CARRY + 15, C)
-    store3(work, SLOT_CARRY + SLOT_BIAS, p_w)
-    store3(work, SLOT_CARRY + SLOT_BIAS + 3, p_v)
-
-
-@inline
-def move_carry(work, r):
-    """Express the carry about the origin of the parent's group, in which the present one sits at r."""
-    A, B, C = load6(work, SLOT_CARRY), load9(work, SLOT_CARRY + 6), load6(work, SLOT_CARRY + 15)
-    p_w, p_v = load3(work, SLOT_CARRY + SLOT_BIAS), load3(work, SLOT_CARRY + SLOT_BIAS + 3)
-    A, B = shift_inertia(A, B, C, r)
-    leave(work, A, B, C, add(p_w, cross(r, p_v)), p_v)
 
 
 @inline
@@ -390,14 +377,15 @@ def eliminate_column(A, B, C, p_w, p_v, dof_f, j, tau, work, column, result):
 
 
 @inline
-def eliminate_ball(A, B, C, p_w, p_v, tau, j, work, record):
+def eliminate_ball(i, A, B, C, p_w, p_v, body_i, tau, work):
     """A spherical joint passes on no moment but its torque: about it only a 3x3 mass C' remains.
 
     A alpha + B a + p_w = tau      ->  alpha = k - G a,  k = A^-1 (tau - p_w),  G = A^-1 B
     force = B^T alpha + C a + p_v  ->  C' = C - B^T G,  p_v' = p_v + B^T k;  moment = tau
     About the parent's origin, in which the joint is at r: B = [r] C', A = [r] C' [r]^T, moment tau + r x p_v'.
     """
-    torque = matvec(load9(work, record + REC_JOINT), load3(tau, j))
+    record = body_i[i, RECORD]
+    torque = matvec(load9(work, record + REC_JOINT), load3(tau, body_i[i, V_INDEX]))
     r = load3(work, record + REC_JOINT + 9)
     F, margin = factor3(A)
     b0, b1, b2 = (B[0], B[3], B[6]), (B[1], B[4], B[7]), (B[2], B[5], B[8])
@@ -411,7 +399,8 @@ def eliminate_ball(A, B, C, p_w, p_v, tau, j, work, record):
     d0, d1, d2 = cross(r, (C[0], C[1], C[2])), cross(r, (C[1], C[3], C[4])), cross(r, (C[2], C[4], C[5]))
     B = (d0[0], d1[0], d2[0], d0[1], d1[1], d2[1], d0[2], d1[2], d2[2])
     e0, e1, e2 = cross(r, (B[0], B[1], B[2])), cross(r, (B[3], B[4], B[5])), cross(r, (B[6], B[7], B[8]))
-    leave(work, (e0[0], e1[0], e2[0], e1[1], e2[1], e2[2]), B, C, add(torque, cross(r, p_v)), p_v)
+    A = (e0[0], e1[0], e2[0], e1[1], e2[1], e2[2])
+    hand_over(i, body_i, work, A, B, C, add(torque, cross(r, p_v)), p_v)
     return margin
 
 
@@ -434,5 +423,4 @@ def eliminate_loose(A, B, C, p_w, p_v, tau, j, work, record):
     a = solve3(F, sub(f, matTvec(B, alpha)))
     store3(work, record + REC_LOOSE, alpha)
     store3(work, record + REC_LOOSE + 3, a)
-    leave(work, zero6(tau), zero9(tau), zero6(tau), twist, push)
-    return minimum(margin, margin_turn)
+    return zero6(tau), zero9(tau), zero6(tau), twist, push, minimum(margin, margin_turn)

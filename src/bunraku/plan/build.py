@@ -249,7 +249,7 @@ def _lay_out_records(body_i):
     # after the joint part: an anchor's origin, then the results of further dofs
     size = size + 3 * ((rows[:, f.ANCHOR] == 1) | (further > 0))
     massive = rows[:, f.MASSIVE] == 1
-    hinge = (rows[:, f.KIND] == f.REVOLUTE) & (elimination == f.COLUMNS) & (rows[:, f.ANCHOR] == 0) & massive
+    hinge = (rows[:, f.KIND] == f.REVOLUTE) & (elimination == f.COLUMNS) & (rows[:, f.ANCHOR] == 0)
     rows[:, f.PLAIN] = np.where(hinge, f.PLAIN_HINGE, np.where((elimination == f.BALL) & massive, f.PLAIN_BALL, 0))
     chained = (rows[:, f.PARENT] == np.arange(n) - 1) & (rows[:, f.PARENT] >= 0) & (rows[:, f.SHARES] == 0)
     rows[:, f.RUNS] = chained & hinge & np.roll(hinge, 1)

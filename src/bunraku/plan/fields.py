@@ -40,8 +40,8 @@ FROM = 9         #   the slot of its parent
 TO = 10          #   its own slot: the carry if its only child follows it
 ABOVE = 11       #   the slot its children leave their inertia in (the ground's, empty, if it has none)
 SHARES = 12      # 1: siblings leave theirs in the same slot, so it adds instead of overwriting
-PLAIN = 13       # cases worth code of their own: PLAIN_HINGE a massive body on a torque-driven revolute joint inside a
-                 # group, PLAIN_BALL one on a spherical joint
+PLAIN = 13       # cases worth code of their own: PLAIN_HINGE a torque-driven revolute joint inside a group,
+                 # PLAIN_BALL a massive body on a torque-driven spherical joint
 RUNS = 14        # 1: PLAIN_HINGE, as is its parent, which is the body before it and has no other child
 COLUMN = 15      # if ROTATION only renames axes in turn: the parent's axis that becomes x (0, 1, 2); else -1
 BODY_I = 16
