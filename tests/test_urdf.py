@@ -76,13 +76,11 @@ def test_agrees_with_pinocchio(name, base):
             mechanism.plan()
         return
     for q, v, a, tau in random_states(mechanism, 3):
-        M = twin.crba(q)
-        assert largest_error(bk.mass_matrix(mechanism, q), M) < RELATIVE
+        assert largest_error(bk.mass_matrix(mechanism, q), twin.crba(q)) < RELATIVE
         assert largest_error(bk.inverse_dynamics(mechanism, q, v, a, passive=False), twin.rnea(q, v, a)) < RELATIVE
-        error = largest_error(bk.forward_dynamics(mechanism, q, v, tau, passive=False), twin.aba(q, v, tau))
-        # icub's head has no inertia of its own: where its centre comes near the axis of neck_yaw, rounding the
-        # mass matrix alone moves the accelerations (1e10 rad/s^2) by more than 1e-8
-        assert error < RELATIVE or ("icub.urdf" in name and error < np.finfo(float).eps * np.linalg.cond(M))
+        # icub's head is a point mass close to the axis of neck_yaw: accelerations of 1e10 rad/s^2 that only local origins
+        # get right
+        assert largest_error(bk.forward_dynamics(mechanism, q, v, tau, passive=False), twin.aba(q, v, tau)) < RELATIVE
 
 
 @needs_robots
