@@ -78,8 +78,8 @@ def test_agrees_with_pinocchio(name, base):
     for q, v, a, tau in random_states(mechanism, 3):
         assert largest_error(bk.mass_matrix(mechanism, q), twin.crba(q)) < RELATIVE
         assert largest_error(bk.inverse_dynamics(mechanism, q, v, a, passive=False), twin.rnea(q, v, a)) < RELATIVE
-        # icub's head is a point mass close to the axis of neck_yaw: accelerations of 1e10 rad/s^2 that only local origins
-        # get right
+        # icub's head is a point mass close to the axis of neck_yaw: accelerations of 1e10 rad/s^2, which only local
+        # origins get right
         assert largest_error(bk.forward_dynamics(mechanism, q, v, tau, passive=False), twin.aba(q, v, tau)) < RELATIVE
 
 

@@ -20,6 +20,7 @@ from bunraku.algorithms.tree import (
     joint_motion,
     needed_force,
     place,
+    store_state,
     unit9,
     velocity_product,
     weigh,
@@ -195,12 +196,7 @@ def descend(kind, elimination, dof, anchor, massive, i, body_i, body_f, q, v, ta
         alpha, a = add(alpha, given_w), add(a, given_v)
     else:
         store9(work, record + REC_JOINT, R)
-    store9(work, to, R)
-    store3(work, to + 9, x)
-    store3(work, to + 12, w)
-    store3(work, to + 15, lin)
-    store3(work, to + 18, alpha)
-    store3(work, to + 21, a)
+    store_state(work, to, R, x, w, lin, alpha, a)
     if massive != 0:
         I_com, I, h, c = weigh(body_f, i, R, x)
         moment, force = needed_force(body_f[i, MASS], I_com, c, w, lin, alpha, a)

@@ -13,6 +13,7 @@ from bunraku.algorithms.tree import (
     row3,
     row6,
     row9,
+    store_state,
     unit9,
     velocity_product,
     zero3,
@@ -44,7 +45,6 @@ from bunraku.spatial.algebra import (
     matvec,
     scale,
     store3,
-    store9,
     sub,
     symvec,
 )
@@ -75,12 +75,7 @@ def survey(body_i, body_f, q, v, acceleration, states):
         alpha_joint, a_joint = joint_motion(body_i[i, KIND], body_i, body_f, i, acceleration, R, at_origin)
         alpha, a = add(add(alpha, c_w), alpha_joint), add(add(a, c_v), a_joint)
         o = STATE * i
-        store9(states, o, R)
-        store3(states, o + 9, x)
-        store3(states, o + 12, w)
-        store3(states, o + 15, lin)
-        store3(states, o + 18, alpha)
-        store3(states, o + 21, a)
+        store_state(states, o, R, x, w, lin, alpha, a)
 
 
 @inline
@@ -107,12 +102,7 @@ def link_states(link_i, link_f, states, out):
     for k in range(link_i.shape[0]):
         R, x, w, lin, alpha, a = link_state(link_i, link_f, k, states, states)
         o = STATE * k
-        store9(out, o, R)
-        store3(out, o + 9, x)
-        store3(out, o + 12, w)
-        store3(out, o + 15, lin)
-        store3(out, o + 18, alpha)
-        store3(out, o + 21, a)
+        store_state(out, o, R, x, w, lin, alpha, a)
 
 
 @inner

@@ -15,6 +15,7 @@ from bunraku.algorithms.tree import (
     place,
     row3,
     row6,
+    store_state,
     unit9,
     velocity_product,
     zero3,
@@ -31,7 +32,6 @@ from bunraku.spatial.algebra import (
     matvec,
     rotate_symmetric,
     store3,
-    store9,
     sub,
 )
 from bunraku.spatial.scalar import constant, load, store
@@ -67,12 +67,7 @@ def rnea(body_i, body_f, dof_f, q, v, acceleration, wrench, tau, joint_wrench, w
         w, lin = add(w, w_joint), add(lin, v_joint)
         c_w, c_v = velocity_product(w, lin, w_joint, v_joint)
         alpha, a = add(add(alpha, c_w), alpha_joint), add(add(a, c_v), a_joint)
-        store9(work, o, R)
-        store3(work, o + 9, x)
-        store3(work, o + 12, w)
-        store3(work, o + 15, lin)
-        store3(work, o + 18, alpha)
-        store3(work, o + 21, a)
+        store_state(work, o, R, x, w, lin, alpha, a)
         moment, force = zero3(q), zero3(q)
         if body_i[i, MASSIVE] != 0:
             I_com = rotate_symmetric(R, row6(body_f, i, INERTIA))

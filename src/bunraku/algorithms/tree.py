@@ -37,6 +37,8 @@ from bunraku.spatial.algebra import (
     rotate_symmetric,
     rotation_of_quaternion,
     scale,
+    store3,
+    store9,
     sub,
     symvec,
 )
@@ -81,6 +83,17 @@ def zero9(kind):
 def unit9(kind):
     z, o = constant(kind, 0.0), constant(kind, 1.0)
     return (o, z, z, z, o, z, z, z, o)
+
+
+@inline
+def store_state(array, i, R, x, w, v, alpha, a):
+    """24 scalars: rotation, position, angular velocity, velocity, angular acceleration, acceleration."""
+    store9(array, i, R)
+    store3(array, i + 9, x)
+    store3(array, i + 12, w)
+    store3(array, i + 15, v)
+    store3(array, i + 18, alpha)
+    store3(array, i + 21, a)
 
 
 @inline
@@ -151,18 +164,10 @@ def joint_force(body_i, body_f, i, moment, force, R, x, tau):
         axis = column_z(R)
         store(tau, k, dot(axis, n) * body_f[i, RATE_ANGULAR] + dot(axis, force) * body_f[i, RATE_LINEAR])
     elif kind == SPHERICAL:
-        t = matTvec(R, n)
-        store(tau, k, t[0])
-        store(tau, k + 1, t[1])
-        store(tau, k + 2, t[2])
+        store3(tau, k, matTvec(R, n))
     elif kind == FREE:
-        f, t = matTvec(R, force), matTvec(R, n)
-        store(tau, k, f[0])
-        store(tau, k + 1, f[1])
-        store(tau, k + 2, f[2])
-        store(tau, k + 3, t[0])
-        store(tau, k + 4, t[1])
-        store(tau, k + 5, t[2])
+        store3(tau, k, matTvec(R, force))
+        store3(tau, k + 3, matTvec(R, n))
 
 
 @inline
