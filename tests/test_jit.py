@@ -173,3 +173,15 @@ def test_a_lane_width_that_cannot_be_is_refused(width):
     done = subprocess.run([sys.executable, "-c", "import bunraku.spatial.lanes"], capture_output=True, text=True,
                           env={**os.environ, "PYTHONPATH": str(PACKAGE.parent), "BUNRAKU_LANE_WIDTH": width})
     assert "BUNRAKU_LANE_WIDTH" in done.stderr
+
+
+def test_without_a_writable_cache_folder_kernels_are_compiled_for_the_process(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    code = ("import bunraku as bk; m = bk.models.chain(2); print(m.integrate(m.neutral(), [1.0, 2.0]));"
+            "from bunraku.jit import cache_directory; print(cache_directory())")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
+                          env={**os.environ, "PYTHONPATH": str(PACKAGE.parent), "NUMBA_CACHE_DIR": str(blocked)})
+    answer, folder = done.stdout.splitlines()
+    assert answer == "[1. 2.]"
+    assert not Path(folder).exists()  # tidied up at the end

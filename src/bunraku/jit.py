@@ -13,12 +13,14 @@ therefore carries a hash of every file that kernels can come from: any edit of o
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import hashlib
 import os
 import shutil
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -69,12 +71,16 @@ def cache_directory() -> Path:
     path = root / f"kernels-{package_hash()}"
     try:
         path.mkdir(parents=True, exist_ok=True)
+        (path / "in-use").touch()
         os.utime(path)
+    except OSError:  # a read-only home: for this process only, rather than in places that would not notice an edit
+        path = Path(tempfile.mkdtemp(prefix="bunraku-kernels-"))
+        atexit.register(shutil.rmtree, path, ignore_errors=True)
+        return path
+    with contextlib.suppress(OSError):
         for other in root.glob("kernels-*"):
             if time.time() - other.stat().st_mtime > UNUSED_DAYS * 86400:
                 shutil.rmtree(other, ignore_errors=True)
-    except OSError:  # a read-only home: Numba falls back to its own places, or compiles every time
-        pass
     return path
 
 
@@ -108,8 +114,7 @@ class Entry:
             else:
                 with _Announced(self.label):
                     self._compile(dispatcher)
-                with contextlib.suppress(OSError):
-                    marker.touch()
+                marker.touch()
             dispatcher.disable_compile()
             self.call = dispatcher
         return self
