@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bunraku.errors import InertiaError, ModelError, NamingError
+from bunraku.mechanism.connections import Connection
 from bunraku.mechanism.joints import Fixed, Joint
 from bunraku.plan import fields as f
 from bunraku.plan.build import Plan, build
@@ -71,12 +72,15 @@ class Mechanism:
         self.name = name
         self.links: list[Link] = []
         self.springs: list[Spring] = []
+        self.connections: dict[str, Connection] = {}
         self._link_index: dict[str, int] = {}
         self._joint_index: dict[str, int] = {}
         self._spring_index: dict[str, int] = {}
         self._first_q: list[int] = []
         self._first_v: list[int] = []
-        self._plan: Plan | None = None
+        self._connected = 0  # connections ever made: automatic names are never given twice
+        self._tree_plan: Plan | None = None
+        self._plan: Plan | None = None  # with the connections: what most callers want
         self._variants: dict = {}
         self.nq = 0
         self.nv = 0
@@ -98,13 +102,12 @@ class Mechanism:
         _check_name(name, "link")
         if name == GROUND or name in self._link_index:
             raise NamingError(f"there is already a link {name!r}; give the new one another name")
-        joint = Fixed() if joint is None else joint
-        if not isinstance(joint, Joint):
-            raise ModelError(f"{what}: joint must be a joint such as bk.Revolute((0, 0, 1)), not {joint!r}")
+        joint = as_joint(what, joint)
         joint_name = name if joint_name is None else joint_name
         _check_name(joint_name, "joint")
-        if joint_name in self._joint_index:
-            raise NamingError(f"{what}: there is already a joint {joint_name!r}; give this one another joint_name")
+        if joint_name in self._joint_index or joint_name in self.connections:
+            kind = "joint" if joint_name in self._joint_index else "connection"
+            raise NamingError(f"{what}: there is already a {kind} {joint_name!r}; give this one another joint_name")
         mass, com, inertia = check_inertia(what, mass, com, inertia, physical)
         link = Link(name, self._find_link(parent, f"parent of {what}"), joint, joint_name,
                     joint.default_actuated if actuated is None else bool(actuated),
@@ -140,6 +143,41 @@ class Mechanism:
         self._changed()
         return spring
 
+    def connect(self, link_a: str, link_b: str, joint: Joint | None = None, name: str | None = None, *,
+                position_a=None, rotation_a=None, position_b=None, rotation_b=None,
+                actuated: bool | None = None) -> Connection:
+        """Close a loop: hold `link_b` to `link_a` by `joint` (Fixed if none is given). Adds no coordinates.
+
+        `position_a`, `rotation_a` place the joint frame on link a, `position_b`, `rotation_b` on link b; each is the
+        link's own frame unless given. b is the child side. Either side may be "ground".
+        """
+        name = self._free_name() if name is None else name
+        _check_name(name, "connection")
+        if name in self.connections or name in self._joint_index:
+            kind = "connection" if name in self.connections else "joint"
+            raise NamingError(f"there is already a {kind} {name!r}; give the new connection another name")
+        what = f"connection {name!r}"
+        joint = as_joint(what, joint)
+        a = self._find_link(link_a, f"link_a of {what}")
+        b = self._find_link(link_b, f"link_b of {what}")
+        if a == b:
+            raise ModelError(f"{what} has both ends on {link_a!r}: there is nothing to hold together")
+        connection = Connection(name, a, b, joint, joint.default_actuated if actuated is None else bool(actuated),
+                                as_vector(f"{what}: position_a", (0, 0, 0) if position_a is None else position_a),
+                                as_rotation(f"{what}: rotation_a", rotation_a),
+                                as_vector(f"{what}: position_b", (0, 0, 0) if position_b is None else position_b),
+                                as_rotation(f"{what}: rotation_b", rotation_b))
+        self.connections[name] = connection
+        self._connected += 1
+        self._reconnected()
+        return connection
+
+    def _free_name(self) -> str:
+        number = self._connected
+        while f"connection{number}" in self.connections or f"connection{number}" in self._joint_index:
+            number += 1
+        return f"connection{number}"
+
     @property
     def gravity(self) -> np.ndarray:
         return self._gravity.copy()
@@ -152,7 +190,8 @@ class Mechanism:
     def copy(self) -> Mechanism:
         """An independent copy; the same links and joints, which are never changed once made."""
         twin = copy.copy(self)
-        for name in ("links", "springs", "_link_index", "_joint_index", "_spring_index", "_first_q", "_first_v"):
+        for name in ("links", "springs", "connections", "_link_index", "_joint_index", "_spring_index", "_first_q",
+                     "_first_v"):
             setattr(twin, name, copy.copy(getattr(self, name)))
         twin._variants = dict(self._variants)
         return twin
@@ -236,19 +275,31 @@ class Mechanism:
     # -- machine ---------------------------------------------------------------------------------------------------
 
     def plan(self, variant=None) -> Plan:
-        """The flat arrays. Variants: None, "bare" (no passive forces), "apart" (a body for every link)."""
+        """The flat arrays. Variants: None, "bare" (no passive forces), "apart" (a body for every link), "tree" (without
+        the connections)."""
         if variant is None:
             if self._plan is None:
-                self._plan = self._build()
+                self._plan = self._closed(self.plan("tree"))
             return self._plan
+        if variant == "tree":
+            if self._tree_plan is None:
+                self._tree_plan = self._build()
+            return self._tree_plan
         if variant not in self._variants:
             if variant == "bare":
                 self._variants[variant] = self.plan().without_passive()
             elif variant == "apart":
-                self._variants[variant] = self._build(keep_fixed=True)
+                self._variants[variant] = self._closed(self._build(keep_fixed=True))
             else:
                 raise ValueError(f"no plan variant {variant!r}")
         return self._variants[variant]
+
+    def _closed(self, plan: Plan) -> Plan:
+        if not self.connections:
+            return plan
+        from bunraku.plan.closed import close
+
+        return close(plan, list(self.connections.values()))
 
     def _build(self, keep_fixed=False) -> Plan:
         plan = build(self.links, self.springs, self._gravity, keep_fixed)
@@ -276,6 +327,11 @@ class Mechanism:
                                  "massless. Give one of them mass, the joint an armature, or use a Fixed joint")
 
     def _changed(self):
+        self._tree_plan = None
+        self._reconnected()
+
+    def _reconnected(self):
+        """Only connections have changed: the plan of the tree stays."""
         self._plan = None
         self._variants = {}
 
@@ -306,6 +362,13 @@ def _hint(name, known) -> str:
 def _check_name(name, what):
     if not isinstance(name, str) or not name:
         raise NamingError(f"a {what} name must be text, not {name!r}")
+
+
+def as_joint(what, joint) -> Joint:
+    joint = Fixed() if joint is None else joint
+    if not isinstance(joint, Joint):
+        raise ModelError(f"{what}: joint must be a joint such as bk.Revolute((0, 0, 1)), not {joint!r}")
+    return joint
 
 
 def as_vector(what, value) -> np.ndarray:

@@ -6,7 +6,8 @@ springs) and never changes it. Cost O(links).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,7 @@ class Plan:
     body_link: np.ndarray          # (bodies,) link whose joint moves the body
     dof_link: np.ndarray           # (nv,) link whose joint has the velocity
     coordinate_link: np.ndarray    # (nq,) link whose joint has the coordinate
+    loops: Any = None              # the connections that close loops (`closed.py`); None for a tree
     zero_tau: np.ndarray = field(init=False)
     nothing: np.ndarray = field(init=False)
 
@@ -62,12 +64,11 @@ class Plan:
         """The same mechanism with the joints of these links driven by acceleration instead of torque."""
         body_i = self.body_i.copy()
         body_i[:-1, f.ELIMINATION][np.isin(self.body_link, list(links))] = f.LOCKED
-        _lay_out_records(body_i)
+        lay_out_records(body_i)
         return self._replaced(body_i, self.dof_f, self.spring_i, self.spring_f)
 
     def _replaced(self, body_i, dof_f, spring_i, spring_f):
-        return Plan(self.nq, self.nv, body_i, self.body_f, dof_f, self.link_i, self.link_f, spring_i, spring_f,
-                    self.neutral, self.body_link, self.dof_link, self.coordinate_link)
+        return replace(self, body_i=body_i, dof_f=dof_f, spring_i=spring_i, spring_f=spring_f)
 
 
 def build(links, springs, gravity, keep_fixed=False) -> Plan:
@@ -106,7 +107,7 @@ def build(links, springs, gravity, keep_fixed=False) -> Plan:
     dof_f = np.ascontiguousarray(np.concatenate([*passive, np.zeros((0, f.DOF_F))]).T)
     _mark_eliminations(body_i, dof_f)
     _mark_groups(body_i, body_f)
-    _lay_out_records(body_i)
+    lay_out_records(body_i)
     body_f[-1, f.GRAVITY:f.GRAVITY + 3] = gravity
     acting = dof_f[[f.DAMPING, f.STIFFNESS, f.LIMIT_STIFFNESS, f.LIMIT_DAMPING]]
     body_i[-1, f.HEAD_PASSIVE] = acting.any()
@@ -194,7 +195,7 @@ def _depth_first(parent):
     return np.array(order, int)
 
 
-def _mark_eliminations(body_i, dof_f):
+def _mark_eliminations(body_i, dof_f, keep=None):
     """Choose how forward dynamics eliminates each joint, and the slots that hand results from body to body."""
     n = body_i.shape[0] - 1
     rows = body_i[:n]
@@ -204,17 +205,25 @@ def _mark_eliminations(body_i, dof_f):
     without_rotor = rotors[rows[:, f.V_INDEX] + rows[:, f.DOF]] == rotors[rows[:, f.V_INDEX]]
     rows[(rows[:, f.KIND] == f.SPHERICAL) & without_rotor, f.ELIMINATION] = f.BALL
     rows[(rows[:, f.KIND] == f.FREE) & without_rotor, f.ELIMINATION] = f.LOOSE
+    mark_slots(body_i, keep)
+
+
+def mark_slots(body_i, keep=None):
+    """Assign the slots that hand results from body to body: one to each body that branches or is in `keep` (boolean per
+    body); the others share the carry."""
+    n = body_i.shape[0] - 1
+    rows = body_i[:n]
     parent = rows[:, f.PARENT]
     children = np.bincount(parent[parent >= 0], minlength=n)
-    branching = np.flatnonzero(children > 1)
+    own = np.flatnonzero(children > 1 if keep is None else (children > 1) | keep)
     slot = np.ones(n + 1, int)  # of each body; the last entry is the ground's
-    slot[branching] = 2 + np.arange(len(branching))
+    slot[own] = 2 + np.arange(len(own))
     slot[-1] = 0
     rows[:, f.FROM] = f.SLOT_SIZE * slot[parent]
     rows[:, f.TO] = f.SLOT_SIZE * slot[:n]
     rows[:, f.ABOVE] = f.SLOT_SIZE * np.where(children > 0, slot[:n], 0)
     rows[:, f.SHARES] = slot[parent] > 1
-    body_i[n, f.HEAD_SLOTS] = 2 + len(branching)
+    body_i[n, f.HEAD_SLOTS] = 2 + len(own)
 
 
 def _mark_groups(body_i, body_f):
@@ -238,7 +247,7 @@ def _mark_groups(body_i, body_f):
     body_i[:n, f.ANCHOR] = anchor
 
 
-def _lay_out_records(body_i):
+def lay_out_records(body_i):
     """Places of the records in the work array of forward dynamics, and its size."""
     n = body_i.shape[0] - 1
     rows = body_i[:n]
