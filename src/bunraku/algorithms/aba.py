@@ -111,16 +111,23 @@ def aba(body_i, body_f, dof_f, q, v, tau, wrench, acceleration, work):
     of size body_i[-1, HEAD_WORK].
     """
     n = body_i.shape[0] - 1
-    slots = body_i[n, HEAD_SLOTS] * SLOT_SIZE
-    margin = constant(q, 1.0)
     residue = constant(q, 0.0)
+    outward(body_i, body_f, q, v, tau, wrench, ground_acceleration(body_f, q), work)
+    clear(work[:body_i[n, HEAD_SLOTS] * SLOT_SIZE])
+    margin = inward(n - 1, 0, body_i, dof_f, tau, work)
+    for i in range(n):  # Pass 3, root to tips: joint accelerations
+        residue = residue + deliver(i, body_i, tau, acceleration, work)
+    return margin, residue
 
-    # Pass 1, root to tips: positions, velocities, and the force each body needs at zero joint acceleration
+
+@inline
+def outward(body_i, body_f, q, v, tau, wrench, ground, work):
+    """Pass 1, root to tips: positions, velocities, and the force each body needs at zero joint acceleration."""
     store9(work, SLOT_STATE, unit9(q))
     store9(work, SLOT_STATE + 9, zero9(q))
     store3(work, SLOT_STATE + 18, zero3(q))
-    store3(work, SLOT_STATE + 21, ground_acceleration(body_f, q))
-    for i in range(n):
+    store3(work, SLOT_STATE + 21, ground)
+    for i in range(body_i.shape[0] - 1):
         if body_i[i, PLAIN] == PLAIN_HINGE:  # the same code with the branches taken out by the compiler
             descend(REVOLUTE, COLUMNS, 1, 0, body_i[i, MASSIVE], i, body_i, body_f, q, v, tau, work)
         elif body_i[i, PLAIN] == PLAIN_BALL:
@@ -133,10 +140,16 @@ def aba(body_i, body_f, dof_f, q, v, tau, wrench, acceleration, work):
             accumulate3(work, record, scale(add(load3(wrench, 6 * i + 3), cross(x, f)), -1.0))
             accumulate3(work, record + 3, scale(f, -1.0))
 
-    # Pass 2, tips to root: articulated inertias and forces; joints eliminated
-    clear(work[:slots])
-    i = n - 1
-    while i >= 0:
+
+@inline
+def inward(first, last, body_i, dof_f, tau, work):
+    """Pass 2, tips to root, bodies first, first - 1, .. last: articulated inertias and forces; joints eliminated.
+
+    Returns how far the smallest pivot is from rounding noise.
+    """
+    margin = constant(tau, 1.0)
+    i = first
+    while i >= last:
         if body_i[i, PLAIN] == PLAIN_HINGE:  # up a run of hinges in registers
             above = body_i[i, ABOVE]
             A, B, C = load6(work, above), load9(work, above + 6), load6(work, above + 15)
@@ -158,11 +171,7 @@ def aba(body_i, body_f, dof_f, q, v, tau, wrench, acceleration, work):
         else:
             margin = minimum(margin, ascend(i, body_i, dof_f, tau, work))
             i -= 1
-
-    # Pass 3, root to tips: joint accelerations
-    for i in range(n):
-        residue = residue + deliver(i, body_i, tau, acceleration, work)
-    return margin, residue
+    return margin
 
 
 @inline

@@ -1,8 +1,11 @@
-"""Forward dynamics with everything a mechanism has: passive joint forces, point springs, external forces, then ABA."""
+"""Forward dynamics with everything a mechanism has: passive joint forces, point springs, external forces, then the
+articulated-body algorithm, or assembly and disassembly where there are connections."""
 
 import numpy as np
 
 from bunraku.algorithms.aba import aba
+from bunraku.algorithms.ada import ada
+from bunraku.algorithms.connections import DYNAMICS
 from bunraku.algorithms.kinematics import STATE, survey
 from bunraku.algorithms.passive import body_wrenches, passive_torque
 from bunraku.jit import inline
@@ -36,3 +39,15 @@ def accelerate(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, 
     return aba(body_i, body_f, dof_f, q, v, acting, wrench, a, work)
 
 
+@inline
+def accelerate_closed(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v, tau, drives,
+                      external, a, work, total, wrench, states):
+    """The same for a structure with connections; `work` holds conn_i[-1, HEAD_TOTAL] scalars."""
+    if wrench.shape[0] > 0:
+        survey(body_i, body_f, q, v, v, states)
+        body_wrenches(link_i, link_f, spring_i, spring_f, states, external, wrench)
+    acting = tau
+    if total.shape[0] > 0:
+        passive_torque(body_i, dof_f, q, v, tau, total)
+        acting = total
+    return ada(DYNAMICS, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives, wrench, a, work)

@@ -215,13 +215,14 @@ def mark_slots(body_i, keep=None):
     rows = body_i[:n]
     parent = rows[:, f.PARENT]
     children = np.bincount(parent[parent >= 0], minlength=n)
-    own = np.flatnonzero(children > 1 if keep is None else (children > 1) | keep)
+    alone = children > 1 if keep is None else (children > 1) | keep
+    own = np.flatnonzero(alone)
     slot = np.ones(n + 1, int)  # of each body; the last entry is the ground's
     slot[own] = 2 + np.arange(len(own))
     slot[-1] = 0
     rows[:, f.FROM] = f.SLOT_SIZE * slot[parent]
     rows[:, f.TO] = f.SLOT_SIZE * slot[:n]
-    rows[:, f.ABOVE] = f.SLOT_SIZE * np.where(children > 0, slot[:n], 0)
+    rows[:, f.ABOVE] = f.SLOT_SIZE * np.where((children > 0) | alone, slot[:n], 0)
     rows[:, f.SHARES] = slot[parent] > 1
     body_i[n, f.HEAD_SLOTS] = 2 + len(own)
 

@@ -118,3 +118,85 @@ REC_LOOSE = 0    # LOOSE: 6, acceleration                            pass 2 -> 3
 GROUP_DEPTH = 12     # joints a group may be deep
 GROUP_REACH = 100.0  # a body farther from the group's origin than this many times its mass is from its joint's axis
                      # opens a group
+
+
+# -- connections: joints that close loops ----------------------------------------------------------------------------
+# conn_i (connections + 1, CONN_I) int32: one row per connection; the last row is the header
+BODY_A = 0       # body on the parent side, -1 for ground
+BODY_B = 1       # body on the child side
+MEET = 2         # nearest body above both, -1 for ground
+LAW = 3          # how coordinates follow from the pose, below
+ROWS = 4         # constrained directions (multipliers)
+FIRST_ROW = 5    # first of them among all
+FREEDOMS = 6     # free directions
+FIRST_FREEDOM = 7  # first of them in the tail of tau
+STATE_A = 8      # slot in which pass 1 leaves the state of body a
+STATE_B = 9
+ELEMENTS = 10    # simple joints in a row
+GIVEN = 11       # 1: the tail of tau holds accelerations in place of torques
+CONN_I = 12
+LAW_FIXED, LAW_SCREW, LAW_CYLINDRICAL, LAW_PLANAR, LAW_SPHERICAL, LAW_FREE, LAW_COMPOUND = range(7)
+# header row (conn_i[connections, ...])
+HEAD_ROWS = 0        # multipliers of all connections
+HEAD_FREEDOMS = 1    # free directions of all connections
+HEAD_CONN = 2        # where in the work array the records of connections start
+HEAD_FORCES = 3      # where the multipliers start, followed by the forces at other handles
+HEAD_JUDGED = 4      # where two scalars to judge the result by are: JUDGED_PIVOT and JUDGED_CLASH
+HEAD_TOTAL = 5       # size of the work array
+JUDGED_PIVOT, JUDGED_CLASH = 0, 1
+
+# conn_f (connections, CONN_F) float64
+FRAME_A = 0      # rotation 9 and origin 3 of the joint frame in the frame of body a
+FRAME_B = 12     # the same in the frame of body b
+SCREWS = 24      # ELEMENTS times: axis 3, point 3, turn and slide per unit of the coordinate
+SCREW_SIZE = 8
+DIRECTIONS = 72  # ROWS times 6: constrained directions (angular, linear), joint frame of b; not for LAW_COMPOUND
+CONN_PASSIVE = 108   # FREEDOMS times: a column of dof_f, without armature
+LENGTH = 156     # length that makes moments and forces comparable [m]
+CONN_F = 157
+
+# Record of a connection in the work array (joint frame of b: its origin is where forces act)
+CONN_TURN = 0    # 9, joint frame of b in world axes
+CONN_ARM_A = 9   # 3, its origin in the group of body a
+CONN_ARM_B = 12  # 3, in the group of body b
+CONN_DRIVE = 15  # 6, wrench of springs, dampers and drives on b, world axes (moment, force)
+CONN_BIAS = 21   # 6, relative acceleration along the constrained directions that the joints must make up for
+CONN_COLUMNS = 27  # 36, constrained directions, world axes (angular, linear)
+CONN_COORDINATES = 63  # 6, coordinates (a rotation as vector)
+CONN_RATES = 69  # 6
+CONN_AXES = 75   # 36, free directions, joint frame of b
+CONN_SCRATCH = 111  # 36 + 12 + 6, orthogonal factors of the free directions (LAW_COMPOUND)
+CONN_RECORD = 165
+
+# -- program: what forward dynamics of a closed structure does, one operation after the other ------------------------
+# prog is int32: how many operations there are, the operations (PROGRAM_STEP numbers each: kind and arguments), lists.
+OP_SWEEP = 0     # first body, last body (descending): plain articulated bodies
+OP_STEP = 1      # body, front, rows, where y is kept, ids, list of rotor rows or 0: eliminate its joint
+OP_NEW = 2       # front, rows: zero
+OP_START = 3     # front, row, connection, side: put the handle of a connection on a front
+OP_HANDLE = 4    # front, row: six rows for the motion of the near body itself
+OP_ATTACH = 5    # front, rows, target front, list of target rows: fronts that meet at one body add up
+OP_CLOSE = 6     # front, rows, how many of them (the last), slot of the near body or -1, ids, sign
+OP_RESET = 7     # slot: zero
+OP_GRAFT = 8     # list: see GRAFT_FRONT
+PROGRAM_STEP = 8
+PROGRAM_START = 1
+
+# List of a graft: subchain B, through its joint already, goes to handle rows of front A
+GRAFT_FRONT, GRAFT_HANDLE = 0, 1          # front A, first of its six handle rows
+GRAFT_TARGET, GRAFT_COUNT = 2, 3          # front that results, its number of rows
+GRAFT_OTHER = 4                           # front B
+GRAFT_SLOT, GRAFT_NEAR = 5, 6             # slot with B's inertia and force, slot of A's near body or -1
+GRAFT_KEPT, GRAFT_ID = 7, 8               # where results are kept, id of the first handle force
+GRAFT_RANK = 9                            # joint forces to find: 3 for a spherical joint, else 6
+GRAFT_ROWS = 10                           # for each row of the result: row of A, row of B, joint force (or -1), id
+GRAFT_ROW = 4
+# What a graft keeps: free acceleration 6, force of B 6, factor of B's inertia 36, then 12 per row
+KEPT_FREE, KEPT_PUSH, KEPT_FACTOR, KEPT_ROWS = 0, 6, 12, 48
+
+# A front: what a subchain shows to the outside through its open handles, row after row (packed lower triangle)
+ROW_BETA = 6     # 1, acceleration of the handle at rest of near body and zero handle forces; before it Y:
+                 # 6, force transmission (moment, force at the near body's group origin)
+ROW_SCALE = 7    # 1, size that the diagonal of Theta would have without cancellation
+ROW_SIZE = 8     # 1, size of what adds up to beta
+ROW_THETA = 9    # row + 1, acceleration per handle force

@@ -16,9 +16,10 @@ flags = types.uint8[::1]
 PLAN = (integers, table, table)                             # body_i, body_f, dof_f
 LINKS = (integers, table)                                   # link_i, link_f
 SPRINGS = (integers, table)                                 # spring_i, spring_f
+LOOPS = (integers, table, types.int32[::1])                 # conn_i, conn_f, prog
 
 # What entries answer
-FINE, WRONG_SHAPE, FAILED = 0, 1, 2
+FINE, WRONG_SHAPE, FAILED, CLASHED = range(4)
 
 
 @allocating

@@ -168,6 +168,31 @@ def _atan2(y, x):
     return lambda y, x: math.atan2(y, x)
 
 
+def nearest(x):
+    """The nearest whole number."""
+    return np.rint(x)
+
+
+@inline
+def _float_nearest(x):
+    return math.floor(x + 0.5)
+
+
+@inline
+def _lane_nearest(x):
+    result = x
+    for place in range(WIDTH):
+        result = lane_set(result, place, _float_nearest(lane_get(x, place)))
+    return result
+
+
+@overload(nearest, **ALWAYS)
+def _nearest(x):
+    if isinstance(x, Lane):
+        return lambda x: _lane_nearest(x)
+    return lambda x: _float_nearest(x)
+
+
 def _transpose_block(source, row, column, target, target_row, target_column):
     block = source[row:row + WIDTH, column:column + WIDTH].T
     target[target_row:target_row + WIDTH, target_column:target_column + WIDTH] = block

@@ -1,0 +1,484 @@
+"""Connections: joints that close loops. Coordinates, rates, forces of their own, and what they demand.
+
+Idea: body b's joint frame moves in body a's as the joint allows. With the relative motion V (taken at the origin of
+b's joint frame, in its axes), free directions S and constrained directions K (K S = 0), a closed loop has
+
+    K V = 0,     K (A_b - A_a - V_b x V - dS/dt rates) = 0,     force on b = K^T f + (S^+)^T tau
+
+Moments are divided by a stated length L to be comparable with forces: rows of K are orthonormal in (moment / L, force).
+S turns with the coordinates only for planar and compound joints, its complement K only for compound ones.
+References: [YN02] sec. 3, [YN99] sec. 3. Cost O(1) per connection, plus the bodies up to where its loop meets.
+"""
+
+from bunraku.algorithms.aba import joint_part_size
+from bunraku.algorithms.passive import constant_like
+from bunraku.algorithms.tree import is_anchor, row3, row9, unit9, velocity_product, zero3
+from bunraku.jit import inline, inner
+from bunraku.plan.fields import (
+    BODY_A,
+    BODY_B,
+    CONN_ARM_A,
+    CONN_ARM_B,
+    CONN_AXES,
+    CONN_BIAS,
+    CONN_COLUMNS,
+    CONN_COORDINATES,
+    CONN_DRIVE,
+    CONN_PASSIVE,
+    CONN_RATES,
+    CONN_RECORD,
+    CONN_SCRATCH,
+    CONN_TURN,
+    DAMPING,
+    DIRECTIONS,
+    DOF,
+    DOF_F,
+    ELEMENTS,
+    ELIMINATION,
+    FIRST_FREEDOM,
+    FRAME_A,
+    FRAME_B,
+    FREEDOMS,
+    GIVEN,
+    HEAD_CONN,
+    LAW,
+    LAW_COMPOUND,
+    LAW_CYLINDRICAL,
+    LAW_FREE,
+    LAW_PLANAR,
+    LAW_SCREW,
+    LAW_SPHERICAL,
+    LENGTH,
+    LIMIT_DAMPING,
+    LIMIT_STIFFNESS,
+    LOWER,
+    MEET,
+    PARENT,
+    REC_FORCE,
+    REC_JOINT,
+    RECORD,
+    REST,
+    ROWS,
+    SCREW_SIZE,
+    SCREWS,
+    STATE_A,
+    STATE_B,
+    STIFFNESS,
+    UPPER,
+)
+from bunraku.spatial.algebra import (
+    accumulate3,
+    add,
+    cross,
+    dot,
+    load3,
+    load9,
+    matmul,
+    matTvec,
+    matvec,
+    norm,
+    scale,
+    store3,
+    store9,
+    sub,
+)
+from bunraku.spatial.scalar import atan2, constant, load, maximum, nearest, sincos, sqrt, store, where_positive
+
+DYNAMICS, IMPULSE, POSITION = 0, 1, 2
+"""What a connection demands: acceleration, velocity (an impact), or position (closing a gap)."""
+
+NEWTON_STEPS = 16
+TURN = 6.283185307179586
+
+
+@inner
+def meet_connections(mode, body_i, conn_i, conn_f, drives, work):
+    """Fill the record of every connection from the states that pass 1 left in the slots; add its own forces to the
+    bodies. `drives`: torques (accelerations if GIVEN) of all free directions, or nothing.
+    """
+    last = conn_i.shape[0] - 1
+    for c in range(last):
+        meet_connection(mode, c, body_i, conn_i, conn_f, drives, work, conn_i[last, HEAD_CONN] + CONN_RECORD * c)
+
+
+@inline
+def meet_connection(mode, c, body_i, conn_i, conn_f, drives, work, rec):
+    a, b, law = conn_i[c, STATE_A], conn_i[c, STATE_B], conn_i[c, LAW]
+    R_a, R_b = load9(work, a), load9(work, b)
+    turn_a, turn = matmul(R_a, row9(conn_f, c, FRAME_A)), matmul(R_b, row9(conn_f, c, FRAME_B))
+    end_a = add(load3(work, a + 9), matvec(R_a, row3(conn_f, c, FRAME_A + 9)))
+    arm_b = add(load3(work, b + 9), matvec(R_b, row3(conn_f, c, FRAME_B + 9)))
+    apart = sub(group_origin(conn_i[c, BODY_B], conn_i[c, MEET], body_i, work),
+                group_origin(conn_i[c, BODY_A], conn_i[c, MEET], body_i, work))
+    arm_a = add(arm_b, apart)
+    store9(work, rec + CONN_TURN, turn)
+    store3(work, rec + CONN_ARM_A, arm_a)
+    store3(work, rec + CONN_ARM_B, arm_b)
+
+    # relative pose and the joint's coordinates
+    R, x = matmul_left(turn_a, turn), matTvec(turn_a, sub(arm_a, end_a))
+    coordinates(law, c, conn_i, conn_f, R, x, work, rec)
+    Q, t = joint_pose(law, c, conn_i, conn_f, R, x, work, rec)
+
+    # relative motion at the origin of b's joint frame, in its axes
+    w_a, w_b = load3(work, a + 12), load3(work, b + 12)
+    v_a, v_b = add(load3(work, a + 15), cross(w_a, arm_a)), add(load3(work, b + 15), cross(w_b, arm_b))
+    w, v = sub(w_b, w_a), sub(v_b, v_a)
+    W, V = matTvec(turn, w), matTvec(turn, v)
+    rates(law, c, conn_i, conn_f, W, V, work, rec)
+    directions(law, c, conn_i, conn_f, turn, work, rec)
+
+    if mode == DYNAMICS:
+        alpha_a, alpha_b = load3(work, a + 18), load3(work, b + 18)
+        a_a = add(load3(work, a + 21), cross(alpha_a, arm_a))
+        a_b = add(load3(work, b + 21), cross(alpha_b, arm_b))
+        c_w, c_v = velocity_product(w_b, v_b, w, v)
+        W = matTvec(turn, sub(sub(alpha_b, alpha_a), c_w))
+        V = matTvec(turn, sub(sub(a_b, a_a), c_v))
+        if law == LAW_COMPOUND or conn_i[c, GIVEN] != 0:
+            c_w, c_v = turning_axes(conn_i[c, ELEMENTS], work, rec)
+            W, V = sub(W, c_w), sub(V, c_v)
+        if conn_i[c, GIVEN] != 0:
+            c_w, c_v = given_motion(law, c, conn_i, drives, work, rec)
+            W, V = sub(W, c_w), sub(V, c_v)
+            store3(work, rec + CONN_DRIVE, zero3(work))
+            store3(work, rec + CONN_DRIVE + 3, zero3(work))
+        else:
+            own_forces(law, c, body_i, conn_i, conn_f, drives, turn, arm_a, arm_b, work, rec)
+    elif mode == POSITION:
+        W, V = rotation_vector_of(matmul_left(Q, R)), matTvec(Q, sub(x, t))
+    W, V = matvec(turn, W), matvec(turn, V)
+    for k in range(conn_i[c, ROWS]):
+        o = rec + CONN_COLUMNS + 6 * k
+        store(work, rec + CONN_BIAS + k, dot(load3(work, o), W) + dot(load3(work, o + 3), V))
+
+
+@inline
+def group_origin(body, meet, body_i, work):
+    """Origin of the body's group in the group of `meet`, a body above it (or the ground, -1)."""
+    r = zero3(work)
+    i = body
+    while i != meet:
+        if is_anchor(body_i, i):
+            part = joint_part_size(body_i[i, ELIMINATION], body_i[i, DOF])
+            r = add(r, load3(work, body_i[i, RECORD] + REC_JOINT + part))
+        i = body_i[i, PARENT]
+    return r
+
+
+@inline
+def matmul_left(M, N):
+    """M^T N."""
+    return matmul((M[0], M[3], M[6], M[1], M[4], M[7], M[2], M[5], M[8]), N)
+
+
+@inline
+def rotation_vector_of(R):
+    """Rotation vector of a rotation matrix (short of half a turn)."""
+    half = (0.5 * (R[7] - R[5]), 0.5 * (R[2] - R[6]), 0.5 * (R[3] - R[1]))
+    sine, cosine = norm(half), 0.5 * (R[0] + R[4] + R[8] - 1.0)
+    k = where_positive(sine - 1e-9, atan2(sine, cosine) / maximum(sine, 1e-30), constant_like(sine, 1.0))
+    return scale(half, k)
+
+
+# -- coordinates ---------------------------------------------------------------------------------------------------
+
+
+@inline
+def coordinates(law, c, conn_i, conn_f, R, x, work, rec):
+    """The joint's coordinates from the pose (R, x) of b's joint frame in a's; rotations as a vector."""
+    o = rec + CONN_COORDINATES
+    if law == LAW_SCREW:
+        turn, slide = conn_f[c, SCREWS + 6], conn_f[c, SCREWS + 7]
+        if turn == 0.0:
+            store(work, o, x[2] / slide)
+        else:
+            angle = atan2(R[3] - R[1], R[0] + R[4])
+            if slide != 0.0:  # how many turns, the slide tells
+                angle = angle + TURN * nearest((x[2] / slide * turn - angle) / TURN)
+            store(work, o, angle / turn)
+    elif law == LAW_CYLINDRICAL:
+        store(work, o, x[2])
+        store(work, o + 1, atan2(R[3] - R[1], R[0] + R[4]))
+    elif law == LAW_PLANAR:
+        store(work, o, x[0])
+        store(work, o + 1, x[1])
+        store(work, o + 2, atan2(R[3] - R[1], R[0] + R[4]))
+    elif law == LAW_SPHERICAL:
+        store3(work, o, rotation_vector_of(R))
+    elif law == LAW_FREE:
+        store3(work, o, x)
+        store3(work, o + 3, rotation_vector_of(R))
+    elif law == LAW_COMPOUND:
+        n = conn_i[c, ELEMENTS]
+        for i in range(n):
+            store(work, o + i, constant(work, 0.0))
+        for _ in range(NEWTON_STEPS):
+            Q, t = chain_pose(c, n, conn_f, work, rec)
+            factor_axes(n, conn_f[c, LENGTH], work, rec)
+            solve_rates(n, conn_f[c, LENGTH], rotation_vector_of(matmul_left(Q, R)), matTvec(Q, sub(x, t)), work, rec,
+                        rec + CONN_RATES)
+            for i in range(n):
+                store(work, o + i, load(work, o + i) + load(work, rec + CONN_RATES + i))
+
+
+@inline
+def joint_pose(law, c, conn_i, conn_f, R, x, work, rec):
+    """Pose of b's joint frame in a's at the joint's coordinates; fills the free directions of screws."""
+    Q, t = unit9(work), zero3(work)
+    if law == LAW_SPHERICAL:
+        Q = R
+    elif law == LAW_FREE:
+        Q, t = R, x
+    elif conn_i[c, ELEMENTS] > 0:
+        Q, t = chain_pose(c, conn_i[c, ELEMENTS], conn_f, work, rec)
+    return Q, t
+
+
+@inline
+def chain_pose(c, n, conn_f, work, rec):
+    """Screws in a row: pose of the last frame in the first, and each free direction in axes of the last.
+
+    A screw is the same in the frames before and after itself; those behind it carry it on.
+    """
+    Q, t = unit9(work), zero3(work)
+    for back in range(n):
+        i = n - 1 - back
+        o = SCREWS + SCREW_SIZE * i
+        axis, point = row3(conn_f, c, o), row3(conn_f, c, o + 3)
+        turn, slide, q = conn_f[c, o + 6], conn_f[c, o + 7], load(work, rec + CONN_COORDINATES + i)
+        s_w = scale(axis, turn)
+        s_v = add(scale(axis, slide), cross(point, s_w))
+        store3(work, rec + CONN_AXES + 6 * i, matTvec(Q, s_w))
+        store3(work, rec + CONN_AXES + 6 * i + 3, matTvec(Q, add(s_v, cross(s_w, t))))
+        s, k = sincos(q * turn)
+        e = 1.0 - k
+        xx, xy, xz = e * (axis[0] * axis[0]), e * (axis[0] * axis[1]), e * (axis[0] * axis[2])
+        yy, yz, zz = e * (axis[1] * axis[1]), e * (axis[1] * axis[2]), e * (axis[2] * axis[2])
+        sx, sy, sz = s * axis[0], s * axis[1], s * axis[2]
+        T = (k + xx, xy - sz, xz + sy, xy + sz, k + yy, yz - sx, xz - sy, yz + sx, k + zz)
+        shift = add(sub(point, matvec(T, point)), scale(axis, q * slide))
+        Q, t = matmul(T, Q), add(matvec(T, t), shift)
+    return Q, t
+
+
+@inline
+def rates(law, c, conn_i, conn_f, W, V, work, rec):
+    """Rates of the coordinates from the relative motion (W, V)."""
+    o, L = rec + CONN_RATES, conn_f[c, LENGTH]
+    if law == LAW_SPHERICAL:
+        store3(work, o, W)
+    elif law == LAW_FREE:
+        store3(work, o, V)
+        store3(work, o + 3, W)
+    elif law == LAW_COMPOUND:
+        factor_axes(conn_i[c, ELEMENTS], L, work, rec)
+        solve_rates(conn_i[c, ELEMENTS], L, W, V, work, rec, o)
+    else:  # free directions at right angles
+        for i in range(conn_i[c, ELEMENTS]):
+            s_w, s_v = load3(work, rec + CONN_AXES + 6 * i), load3(work, rec + CONN_AXES + 6 * i + 3)
+            size = L * L * dot(s_w, s_w) + dot(s_v, s_v)
+            store(work, o + i, (L * L * dot(s_w, W) + dot(s_v, V)) / size)
+
+
+@inline
+def directions(law, c, conn_i, conn_f, turn, work, rec):
+    """Constrained directions in world axes: constant in b's axes, or the complement of what is free."""
+    for k in range(conn_i[c, ROWS]):
+        o = rec + CONN_COLUMNS + 6 * k
+        if law == LAW_COMPOUND and conn_i[c, GIVEN] == 0:
+            K_w, K_v = complement(conn_i[c, ELEMENTS], k, conn_f[c, LENGTH], work, rec)
+            store3(work, o, matvec(turn, K_w))
+            store3(work, o + 3, matvec(turn, K_v))
+        else:
+            d = DIRECTIONS + 6 * k
+            store3(work, o, matvec(turn, row3(conn_f, c, d)))
+            store3(work, o + 3, matvec(turn, row3(conn_f, c, d + 3)))
+
+
+@inline
+def turning_axes(n, work, rec):
+    """dS/dt times the rates: each free direction is carried by the motion of those behind it."""
+    W, V, c_w, c_v = zero3(work), zero3(work), zero3(work), zero3(work)
+    for back in range(n):
+        i = n - 1 - back
+        rate = load(work, rec + CONN_RATES + i)
+        s_w = scale(load3(work, rec + CONN_AXES + 6 * i), rate)
+        s_v = scale(load3(work, rec + CONN_AXES + 6 * i + 3), rate)
+        d_w, d_v = velocity_product(W, V, s_w, s_v)
+        c_w, c_v = sub(c_w, d_w), sub(c_v, d_v)
+        W, V = add(W, s_w), add(V, s_v)
+    return c_w, c_v
+
+
+@inline
+def given_motion(law, c, conn_i, drives, work, rec):
+    """S times the given accelerations of the coordinates."""
+    first = conn_i[c, FIRST_FREEDOM]
+    W, V = zero3(work), zero3(work)
+    if law == LAW_SPHERICAL:
+        W = load3(drives, first)
+    elif law == LAW_FREE:
+        V, W = load3(drives, first), load3(drives, first + 3)
+    else:
+        for i in range(conn_i[c, ELEMENTS]):
+            qdd = load(drives, first + i)
+            W = add(W, scale(load3(work, rec + CONN_AXES + 6 * i), qdd))
+            V = add(V, scale(load3(work, rec + CONN_AXES + 6 * i + 3), qdd))
+    return W, V
+
+
+@inline
+def own_forces(law, c, body_i, conn_i, conn_f, drives, turn, arm_a, arm_b, work, rec):
+    """Springs, dampers and drives along the free directions, as wrench on b; added to the bodies' records."""
+    first, L, n = conn_i[c, FIRST_FREEDOM], conn_f[c, LENGTH], conn_i[c, FREEDOMS]
+    moment, force = zero3(work), zero3(work)
+    angle = norm(load3(work, rec + CONN_COORDINATES))
+    for d in range(n):
+        torque = passive_torque(law, c, d, conn_f, load(work, rec + CONN_COORDINATES + d),
+                                load(work, rec + CONN_RATES + d), angle)
+        if drives.shape[0] > 0:
+            torque = torque + load(drives, first + d)
+        if law == LAW_SPHERICAL or law == LAW_FREE:
+            e = unit3(d % 3, torque)
+            if law == LAW_SPHERICAL or d > 2:
+                moment = add(moment, e)
+            else:
+                force = add(force, e)
+        elif law == LAW_COMPOUND:
+            store(work, rec + CONN_BIAS + d, torque)
+        else:
+            s_w, s_v = load3(work, rec + CONN_AXES + 6 * d), load3(work, rec + CONN_AXES + 6 * d + 3)
+            k = torque / (L * L * dot(s_w, s_w) + dot(s_v, s_v))
+            moment, force = add(moment, scale(s_w, L * L * k)), add(force, scale(s_v, k))
+    if law == LAW_COMPOUND:
+        moment, force = spread_torques(n, L, work, rec)
+    moment, force = matvec(turn, moment), matvec(turn, force)
+    store3(work, rec + CONN_DRIVE, moment)
+    store3(work, rec + CONN_DRIVE + 3, force)
+    push(conn_i[c, BODY_B], 1.0, arm_b, moment, force, body_i, work)
+    push(conn_i[c, BODY_A], -1.0, arm_a, moment, force, body_i, work)
+
+
+@inline
+def passive_torque(law, c, d, conn_f, q, rate, angle):
+    """Spring, damper and limits along free direction d; a ball's limit is on the angle it has turned."""
+    o = CONN_PASSIVE + DOF_F * d
+    torque = -conn_f[c, o + DAMPING] * rate - conn_f[c, o + STIFFNESS] * (q - conn_f[c, o + REST])
+    stiffness = conn_f[c, o + LIMIT_STIFFNESS]
+    if stiffness > 0.0:
+        if law == LAW_SPHERICAL:
+            beyond = maximum(angle - conn_f[c, o + UPPER], 0.0)
+            back = -1.0 * beyond * q / maximum(angle, 1e-30)
+        else:
+            over, under = maximum(q - conn_f[c, o + UPPER], 0.0), maximum(conn_f[c, o + LOWER] - q, 0.0)
+            beyond, back = over + under, under - over
+        brake = where_positive(beyond, conn_f[c, o + LIMIT_DAMPING] * rate, constant_like(rate, 0.0))
+        torque = torque + stiffness * back - brake
+    return torque
+
+
+@inline
+def unit3(d, x):
+    z = 0.0 * x
+    if d == 0:
+        return (x, z, z)
+    if d == 1:
+        return (z, x, z)
+    return (z, z, x)
+
+
+@inline
+def push(body, sign, arm, moment, force, body_i, work):
+    """A wrench on a body lessens the force it needs."""
+    if body >= 0:
+        o = body_i[body, RECORD] + REC_FORCE
+        accumulate3(work, o, scale(add(moment, cross(arm, force)), -sign))
+        accumulate3(work, o + 3, scale(force, -sign))
+
+
+# -- orthogonal factors of the free directions of a compound joint (Householder), moments over L --------------------
+# In CONN_SCRATCH: 6 per direction (reflectors below the diagonal, R above), then diagonal of R 6 and scale of the
+# reflectors 6, then one vector of 6.
+
+
+@inline
+def factor_axes(n, L, work, rec):
+    o, diagonal = rec + CONN_SCRATCH, rec + CONN_SCRATCH + 36
+    for j in range(n):
+        for k in range(6):
+            x = load(work, rec + CONN_AXES + 6 * j + k)
+            store(work, o + 6 * j + k, x * L if k < 3 else x)
+    for j in range(n):
+        x = load(work, o + 6 * j + j)
+        rest = 0.0 * x
+        for k in range(j + 1, 6):
+            y = load(work, o + 6 * j + k)
+            rest = rest + y * y
+        length = sqrt(x * x + rest)
+        r = where_positive(x, -1.0 * length, length)
+        head = x - r
+        factor = 2.0 / (head * head + rest)
+        store(work, o + 6 * j + j, head)
+        store(work, diagonal + j, r)
+        store(work, diagonal + 6 + j, factor)
+        for m in range(j + 1, n):
+            reflect(j, o + 6 * m, work, o, diagonal)
+
+
+@inline
+def reflect(j, vector, work, o, diagonal):
+    """Reflect a vector of six by reflector j."""
+    total = 0.0 * load(work, vector)
+    for k in range(j, 6):
+        total = total + load(work, o + 6 * j + k) * load(work, vector + k)
+    total = total * load(work, diagonal + 6 + j)
+    for k in range(j, 6):
+        store(work, vector + k, load(work, vector + k) - total * load(work, o + 6 * j + k))
+
+
+@inline
+def solve_rates(n, L, W, V, work, rec, out):
+    """Least-squares rates of the coordinates for the relative motion (W, V)."""
+    o, diagonal, vector = rec + CONN_SCRATCH, rec + CONN_SCRATCH + 36, rec + CONN_SCRATCH + 48
+    store3(work, vector, scale(W, L))
+    store3(work, vector + 3, V)
+    for j in range(n):
+        reflect(j, vector, work, o, diagonal)
+    for back in range(n):
+        j = n - 1 - back
+        x = load(work, vector + j)
+        for m in range(j + 1, n):
+            x = x - load(work, o + 6 * m + j) * load(work, out + m)
+        store(work, out + j, x / load(work, diagonal + j))
+
+
+@inline
+def from_factors(n, L, work, rec):
+    """Q times the vector: a wrench or direction (angular, linear)."""
+    o, diagonal, vector = rec + CONN_SCRATCH, rec + CONN_SCRATCH + 36, rec + CONN_SCRATCH + 48
+    for back in range(n):
+        reflect(n - 1 - back, vector, work, o, diagonal)
+    return scale(load3(work, vector), L), load3(work, vector + 3)
+
+
+@inline
+def complement(n, k, L, work, rec):
+    """Constrained direction k: column n + k of Q."""
+    for d in range(6):
+        store(work, rec + CONN_SCRATCH + 48 + d, constant(work, 1.0 if d == n + k else 0.0))
+    return from_factors(n, L, work, rec)
+
+
+@inline
+def spread_torques(n, L, work, rec):
+    """The wrench that does the work of the torques in CONN_BIAS and none along constrained directions: Q R^-T tau."""
+    o, diagonal, vector = rec + CONN_SCRATCH, rec + CONN_SCRATCH + 36, rec + CONN_SCRATCH + 48
+    for d in range(6):
+        store(work, vector + d, constant(work, 0.0))
+    for j in range(n):
+        x = load(work, rec + CONN_BIAS + j)
+        for m in range(j):
+            x = x - load(work, o + 6 * j + m) * load(work, vector + m)
+        store(work, vector + j, x / load(work, diagonal + j))
+    return from_factors(n, L, work, rec)

@@ -1,0 +1,325 @@
+"""Plans of structures with connections: the tree's plan, the connections as flat arrays, and a program.
+
+`close` adds connections to the plan of a tree in time proportional to the lengths of the loops (and a copy of the
+integer table); nothing of the tree is built again and nothing is compiled.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from bunraku.errors import ModelError
+from bunraku.plan import fields as f
+from bunraku.plan.build import Plan, lay_out_records, mark_slots
+from bunraku.plan.elements import body_rotation
+from bunraku.plan.program import Program, Structure, scheduled, tip_to_root
+
+LENGTH_SCALE = 1.0  # [m]
+
+
+@dataclass(eq=False)
+class Loops:
+    """The connections of a mechanism as the machine sees them. See `fields.py`."""
+
+    names: list[str]
+    conn_i: np.ndarray
+    conn_f: np.ndarray
+    prog: np.ndarray
+    structure: Structure
+    tree: Plan = field(repr=False)   # the plan without them
+    frames: list[np.ndarray]         # rotation of each joint frame as people gave it, in the one used here
+    no_drives: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def rows(self) -> int:
+        return int(self.conn_i[-1, f.HEAD_ROWS])
+
+    @property
+    def freedoms(self) -> int:
+        return int(self.conn_i[-1, f.HEAD_FREEDOMS])
+
+    @property
+    def work_size(self) -> int:
+        return int(self.conn_i[-1, f.HEAD_TOTAL])
+
+
+@dataclass(frozen=True, eq=False)
+class JointLaw:
+    """What a joint means for a connection, independent of where it is."""
+
+    law: int
+    turn: np.ndarray        # the frame used: its z is the axis of the joint
+    screws: np.ndarray      # (elements, SCREW_SIZE)
+    directions: np.ndarray  # (rows, 6) constrained directions
+    freedoms: int
+
+
+_laws: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def joint_law(joint, length: float) -> JointLaw:
+    known = _laws.setdefault(joint, {})
+    if length not in known:
+        known[length] = _joint_law(joint, length)
+    return known[length]
+
+
+def _joint_law(joint, length) -> JointLaw:
+    elements = joint.elements()
+    kinds = [e.kind for e in elements]
+    turn = np.eye(3)
+    if not elements:
+        law = f.LAW_FIXED
+    elif kinds[0] == f.SPHERICAL:
+        law, elements = f.LAW_SPHERICAL, []
+    elif kinds[0] == f.FREE:
+        law, elements = f.LAW_FREE, []
+    else:
+        law = {"Cylindrical": f.LAW_CYLINDRICAL, "Planar": f.LAW_PLANAR}.get(
+            type(joint).__name__, f.LAW_SCREW if len(elements) == 1 else f.LAW_COMPOUND)
+        if law == f.LAW_PLANAR:
+            turn = np.column_stack([e.axis for e in elements])
+        elif law != f.LAW_COMPOUND:
+            turn = body_rotation(elements[0].axis)
+    screws = np.array([[*(turn.T @ e.axis), *(turn.T @ e.point), e.angular, e.linear] for e in elements])
+    screws = screws.reshape(-1, f.SCREW_SIZE)
+    if len(screws) > 6:
+        raise ModelError(f"a connection by {joint!r} has more than six freedoms: it would hold nothing")
+    free = np.zeros((joint.nv, 6))  # free directions (angular times length, linear)
+    if law == f.LAW_SPHERICAL:
+        free[:, :3] = np.eye(3)
+    elif law == f.LAW_FREE:
+        free = np.eye(6)
+    else:
+        for row, (*axis, x, y, z, angular, linear) in zip(free, screws, strict=True):
+            w = angular * np.array(axis)
+            row[:3], row[3:] = length * w, linear * np.array(axis) + np.cross((x, y, z), w)
+    return JointLaw(law, turn, screws, _directions(free, length), joint.nv)
+
+
+def _directions(free, length) -> np.ndarray:
+    """Orthonormal complement of the free directions, along the axes where possible; moments times `length`."""
+    taken = [row / np.linalg.norm(row) for row in np.linalg.qr(free.T)[0].T] if len(free) else []
+    out = []
+    for _ in range(6 - len(free)):
+        left = np.eye(6) - sum((np.outer(x, x) for x in taken), np.zeros((6, 6)))
+        best = int(np.argmax(np.round(np.diag(left), 6)))
+        x = left[best] / np.linalg.norm(left[best])
+        x[np.abs(x) < 1e-15] = 0.0
+        taken.append(x)
+        out.append(x)
+    directions = np.array(out).reshape(-1, 6)
+    directions[:, :3] *= length
+    return directions
+
+
+def close(plan: Plan, connections: Sequence, length: float = LENGTH_SCALE, given: frozenset = frozenset()) -> Plan:
+    """The plan with connections; those named in `given` are driven by acceleration."""
+    conn_i, conn_f, structure, frames = _tables(plan, connections, length, given)
+    body_i, dof_f = plan.body_i.copy(), plan.dof_f
+    n = plan.bodies
+    keep = np.zeros(n + 1, bool)
+    keep[[body for ends in structure.ends for body in ends]] = True
+    keep[structure.meet] = True
+    mark_slots(body_i, keep[:n])
+    structure.slot = body_i[:n, f.TO].tolist()
+    dof_f = _give_rotors(plan, structure, dof_f)
+    program = tip_to_root(structure, 0)
+    return _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program, frames, [c.name for c in connections])
+
+
+def reschedule(plan: Plan, order, together: bool) -> Plan:
+    """The same structure assembled in another order, every body with a slot of its own."""
+    n = plan.bodies
+    body_i = plan.body_i.copy()
+    if plan.loops is None:
+        conn_i, conn_f, structure, frames = _tables(plan, (), LENGTH_SCALE, frozenset())
+        names = []
+    else:
+        conn_i, conn_f, names = plan.loops.conn_i.copy(), plan.loops.conn_f, plan.loops.names
+        structure, frames = replace(plan.loops.structure), plan.loops.frames
+        body_i[:n, f.ELIMINATION] = plan.loops.tree.body_i[:n, f.ELIMINATION]
+    mark_slots(body_i, np.ones(n, bool))
+    structure.slot = body_i[:n, f.TO].tolist()
+    program = scheduled(structure, 0, clusters(plan), order, together)
+    return _finished(plan, body_i, plan.dof_f, conn_i, conn_f, structure, program, frames, names)
+
+
+def _tables(plan: Plan, connections, length, given):
+    count = len(connections)
+    parent = plan.body_i[:-1, f.PARENT].tolist()
+    conn_i = np.zeros((count + 1, f.CONN_I), np.int32)
+    conn_f = np.zeros((count, f.CONN_F))
+    ends, meets, first_row, row_counts, frames = [], [], [], [], []
+    rows = freedoms = 0
+    for c, connection in enumerate(connections):
+        law = joint_law(connection.joint, length)
+        prescribed = connection.name in given
+        a = body_a = _place(plan, connection.link_a, connection.position_a, connection.rotation_a @ law.turn,
+                            conn_f[c, f.FRAME_A:f.FRAME_A + 12])
+        b = body_b = _place(plan, connection.link_b, connection.position_b, connection.rotation_b @ law.turn,
+                            conn_f[c, f.FRAME_B:f.FRAME_B + 12])
+        while a != b:  # parents have smaller numbers
+            if a > b:
+                a = parent[a]
+            else:
+                b = parent[b]
+        k = 6 if prescribed else len(law.directions)
+        directions = np.diag([length] * 3 + [1.0] * 3) if prescribed else law.directions
+        conn_i[c] = (body_a, body_b, a, law.law, k, rows, law.freedoms, freedoms, 0, 0, len(law.screws), prescribed)
+        conn_f[c, f.SCREWS:f.SCREWS + law.screws.size] = law.screws.ravel()
+        conn_f[c, f.DIRECTIONS:f.DIRECTIONS + directions.size] = directions.ravel()
+        passive = connection.joint.passive
+        conn_f[c, f.CONN_PASSIVE:f.CONN_PASSIVE + passive.size] = passive.ravel()
+        conn_f[c, f.LENGTH] = length
+        ends.append((body_a, body_b))
+        meets.append(a)
+        first_row.append(rows)
+        row_counts.append(k)
+        frames.append(law.turn)
+        rows, freedoms = rows + k, freedoms + law.freedoms
+    conn_i[-1, f.HEAD_ROWS], conn_i[-1, f.HEAD_FREEDOMS] = rows, freedoms
+    ball = (plan.body_i[:-1, f.KIND] == f.SPHERICAL) & (plan.dof_f[f.ARMATURE][plan.body_i[:-1, f.V_INDEX].clip(
+        max=plan.nv - 1)] == 0)
+    structure = Structure(parent, plan.body_i[:-1, f.DOF].tolist(), [], ball.tolist(), ends, meets, first_row,
+                          row_counts)
+    return conn_i, conn_f, structure, frames
+
+
+def _place(plan, link, position, rotation, out) -> int:
+    """Body that carries the link; the frame (position, rotation) of the link, in the body's frame."""
+    body = -1
+    if link >= 0:
+        body = int(plan.link_i[link, f.LINK_BODY])
+        R = plan.link_f[link, :9].reshape(3, 3)
+        position = plan.link_f[link, 9:12] + R @ position
+        rotation = R @ rotation
+    out[:9], out[9:] = rotation.ravel(), position
+    return body
+
+
+def _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program: Program, frames, names) -> Plan:
+    """Lay out the work array: slots, records of bodies, connections, fronts, forces."""
+    n = plan.bodies
+    stepped = np.fromiter(program.stepped, int, len(program.stepped))
+    rows = body_i[:n]
+    turning = stepped[np.isin(rows[stepped, f.ELIMINATION], (f.BALL, f.LOOSE))]
+    rows[turning, f.ELIMINATION] = f.COLUMNS
+    lay_out_records(body_i)
+    after = stepped[stepped + 1 < n] + 1
+    rows[after, f.RUNS] = 0  # a run of hinges in registers ends before a body with columns
+    connections = conn_i.shape[0] - 1
+    base = int(body_i[n, f.HEAD_WORK]) + f.CONN_RECORD * connections
+    prog = program.array()
+    _shift(prog, base)
+    for c, ends in enumerate(structure.ends):
+        conn_i[c, f.STATE_A], conn_i[c, f.STATE_B] = (structure.slot[body] if body >= 0 else 0 for body in ends)
+    conn_i[-1, f.HEAD_CONN] = body_i[n, f.HEAD_WORK]
+    conn_i[-1, f.HEAD_FORCES] = base + program.size
+    conn_i[-1, f.HEAD_JUDGED] = base + program.size + program.ids_used
+    conn_i[-1, f.HEAD_TOTAL] = base + program.size + program.ids_used + 2
+    loops = Loops(names, conn_i, conn_f, prog, structure, plan if plan.loops is None else plan.loops.tree, frames)
+    return replace(plan, body_i=body_i, dof_f=dof_f, loops=loops)
+
+
+def _shift(prog, base):
+    """Make the places of fronts and kept numbers absolute."""
+    count = int(prog[0])
+    ops = prog[f.PROGRAM_START:f.PROGRAM_START + f.PROGRAM_STEP * count].reshape(-1, f.PROGRAM_STEP)
+    kind = ops[:, 0]
+    for op, columns in ((f.OP_STEP, (2, 4)), (f.OP_NEW, (1,)), (f.OP_START, (1,)), (f.OP_HANDLE, (1,)),
+                        (f.OP_ATTACH, (1, 3)), (f.OP_CLOSE, (1,))):
+        for column in columns:
+            ops[kind == op, column] += base
+    for g in ops[kind == f.OP_GRAFT, 1]:
+        prog[g + np.array([f.GRAFT_FRONT, f.GRAFT_TARGET, f.GRAFT_OTHER, f.GRAFT_KEPT])] += base
+
+
+# -- bodies that cannot stand alone --------------------------------------------------------------------------------
+
+
+def _weak(plan: Plan) -> np.ndarray:
+    """Bodies whose own inertia does not resist every motion of their joint."""
+    n = plan.bodies
+    rows, data = plan.body_i[:n], plan.body_f[:n]
+    weak = rows[:, f.MASSIVE] == 0
+    kind = rows[:, f.KIND]
+    weak &= kind != f.FIXED
+    mass, com = data[:, f.MASS], data[:, f.COM:f.COM + 3]
+    inertia = data[:, f.INERTIA:f.INERTIA + 6]
+    size = inertia[:, [0, 3, 5]].sum(axis=1) + mass * (com**2).sum(axis=1)
+    about_axis = inertia[:, 5] + mass * (com[:, 0]**2 + com[:, 1]**2)
+    weak |= (kind == f.REVOLUTE) & (about_axis <= 1e-12 * size)
+    for i in np.flatnonzero((kind == f.SPHERICAL) | (kind == f.FREE)):
+        xx, xy, xz, yy, yz, zz = inertia[i]
+        about = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        if kind[i] == f.SPHERICAL:
+            about = about + mass[i] * (com[i] @ com[i] * np.eye(3) - np.outer(com[i], com[i]))
+        weak[i] |= np.linalg.eigvalsh(about)[0] <= 1e-12 * size[i] or mass[i] == 0.0
+    armature = np.concatenate([plan.dof_f[f.ARMATURE], [0.0]])
+    dof = rows[:, f.DOF]
+    for i in np.flatnonzero(weak):
+        j = rows[i, f.V_INDEX]
+        weak[i] = not (armature[j:j + dof[i]] > 0).all() or dof[i] == 0
+    return weak
+
+
+def clusters(plan: Plan) -> list[int]:
+    """For each body the top of the smallest subchain it can be in: weak bodies stay with what they carry."""
+    weak = _weak(plan)
+    top = list(range(plan.bodies))
+    for i, p in enumerate(plan.body_i[:-1, f.PARENT].tolist()):
+        if p >= 0 and weak[p]:
+            top[i] = top[p]
+    return top
+
+
+def _give_rotors(plan: Plan, structure: Structure, dof_f):
+    """Bodies whose joints move no inertia of their own, but are held up by connections beyond: a rotor for each joint.
+
+    Its torque is taken away again in the same solution, so that the result is exact.
+    """
+    if plan.body_i[:-1, f.MASSIVE].all() and not _weak_tips(plan, structure):
+        return dof_f
+    n = plan.bodies
+    weak = _weak(plan)
+    parent = plan.body_i[:n, f.PARENT].tolist()
+    bearing = [*(~weak).tolist(), True]  # has inertia against its joint somewhere beyond
+    for i in range(n - 1, -1, -1):
+        if bearing[i] or (plan.body_i[i, f.MASSIVE] and not weak[i]):
+            bearing[parent[i]] = True
+    held: dict[int, list[int]] = {}
+    for c, (ends, meet) in enumerate(zip(structure.ends, structure.meet, strict=True)):
+        for body in ends:
+            while body != meet:
+                if not bearing[body] and plan.body_i[body, f.DOF] > 0 and plan.body_i[body, f.ELIMINATION] != f.LOCKED:
+                    held.setdefault(body, []).append(c)
+                body = parent[body]
+    if not held:
+        return dof_f
+    structure.rotors = {body: sorted(set(c)) for body, c in held.items()}
+    dof_f = dof_f.copy()
+    mass = plan.body_f[:n, f.MASS]
+    reach = np.abs(plan.body_f[:n, f.OFFSET:f.OFFSET + 3]).max(initial=0.0)
+    size = max(float(mass.mean()) * max(float(reach), 1e-3) ** 2, 1e-9)
+    for body in held:
+        j = plan.body_i[body, f.V_INDEX]
+        for d in range(plan.body_i[body, f.DOF]):
+            dof_f[f.ARMATURE, j + d] = dof_f[f.ARMATURE, j + d] or size
+    return dof_f
+
+
+def _weak_tips(plan: Plan, structure: Structure) -> bool:
+    """Whether some body at the end of a loop is thin as a rod."""
+    n = plan.bodies
+    tips = {body for ends in structure.ends for body in ends if body >= 0}
+    data = plan.body_f[:n]
+    for i in tips:
+        spread = data[i, f.INERTIA:f.INERTIA + 6][[0, 3, 5]]
+        if spread.min() <= 1e-12 * spread.max():
+            return True
+    return False

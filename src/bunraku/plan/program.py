@@ -1,0 +1,445 @@
+"""What forward dynamics of a closed structure does, in which order: the operations of `algorithms/ada.py`.
+
+`tip_to_root` is the order for one processor: articulated bodies from the tips to the root, with columns only on the
+bodies between a connection and the place where its loop meets. `scheduled` assembles the joints in any given order.
+Both return a `Program`; nothing else differs between schedules.
+
+Groups of rows that travel together: ("connection", c), ("handle", body of the joint to come), ("joint", body: forces of
+a graft), ("rotor", body).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bunraku.plan import fields as f
+
+Group = tuple[str, int]
+
+
+@dataclass(eq=False)
+class Front:
+    """A front in the making: where it is and which rows it has."""
+
+    place: int
+    groups: list[Group]
+    rows: int
+    ids: int  # list of the global numbers of its rows
+
+
+@dataclass(eq=False)
+class Structure:
+    """What a program needs to know of a mechanism."""
+
+    parent: Sequence[int]                  # of bodies, parents first
+    dof: Sequence[int]
+    slot: Sequence[int]                    # place of each body's own slot in the work array
+    ball: Sequence[bool]                   # spherical joint: passes on three forces only
+    ends: Sequence[tuple[int, int]]        # of connections: body a, body b
+    meet: Sequence[int]
+    first_row: Sequence[int]
+    rows: Sequence[int]
+    rotors: dict[int, list[int]] = field(default_factory=dict)  # body without mass: connections that hold it up
+
+    @property
+    def total(self) -> int:
+        return self.first_row[-1] + self.rows[-1] if self.rows else 0
+
+
+class Program:
+    """Operations and the memory they need. Places are relative to `base` in the work array."""
+
+    def __init__(self, structure: Structure, base: int):
+        self.s, self.base = structure, base
+        self.size = 0
+        self.ids_used = structure.total
+        self.ops: list[tuple[int, ...]] = []
+        self.lists: list[int] = [0]  # so that no list is at 0, which means none
+        self.first_id: dict[Group, int] = {}
+        self.stepped: set[int] = set()  # bodies taken through their joint with columns
+
+    # -- memory ------------------------------------------------------------------------------------------------------
+
+    def take(self, size: int) -> int:
+        place = self.base + self.size
+        self.size += size
+        return place
+
+    def listed(self, numbers) -> int:
+        place = len(self.lists)
+        self.lists += numbers
+        return place
+
+    def count(self, group: Group) -> int:
+        kind, k = group
+        if kind == "connection":
+            return self.s.rows[k]
+        if kind == "handle":
+            return 6
+        if kind == "rotor":
+            return self.s.dof[k]
+        return 3 if self.s.ball[k] else 6
+
+    def ids(self, group: Group) -> range:
+        kind, k = group
+        if kind == "connection":
+            return range(self.s.first_row[k], self.s.first_row[k] + self.s.rows[k])
+        if group not in self.first_id:
+            self.first_id[group] = self.ids_used
+            self.ids_used += self.count(group)
+        return range(self.first_id[group], self.first_id[group] + self.count(group))
+
+    def front(self, groups: list[Group], zero=True) -> Front:
+        rows = sum(map(self.count, groups))
+        place = self.take(f.ROW_THETA * rows + rows * (rows + 1) // 2)
+        if zero:
+            self.ops.append((f.OP_NEW, place, rows, 0, 0, 0, 0, 0))
+        return Front(place, groups, rows, self.listed([i for g in groups for i in self.ids(g)]))
+
+    def row(self, front: Front, group: Group) -> int:
+        """First row of a group in a front."""
+        row = 0
+        for g in front.groups:
+            if g == group:
+                return row
+            row += self.count(g)
+        raise KeyError(group)
+
+    # -- operations --------------------------------------------------------------------------------------------------
+
+    def start(self, front: Front, c: int, side: int):
+        self.ops.append((f.OP_START, front.place, self.row(front, ("connection", c)), c, side, 0, 0, 0))
+
+    def handle(self, front: Front, body: int):
+        self.ops.append((f.OP_HANDLE, front.place, self.row(front, ("handle", body)), 0, 0, 0, 0, 0))
+
+    def attach(self, source: Front, target: Front):
+        places = [self.row(target, g) + d for g in source.groups for d in range(self.count(g))]
+        self.ops.append((f.OP_ATTACH, source.place, source.rows, target.place, self.listed(places), 0, 0, 0))
+
+    def step(self, body: int, front: Front):
+        kept = self.take(front.rows * self.s.dof[body])
+        rotors = 0
+        if ("rotor", body) in front.groups:
+            first = self.row(front, ("rotor", body))
+            rotors = self.listed(list(range(first, first + self.s.dof[body])))
+        self.ops.append((f.OP_STEP, body, front.place, front.rows, kept, front.ids, rotors, 0))
+        self.stepped.add(body)
+
+    def sweep(self, first: int, last: int):
+        if first >= last:
+            self.ops.append((f.OP_SWEEP, first, last, 0, 0, 0, 0, 0))
+
+    def close(self, front: Front, groups: int, near: int, sign: int = 1) -> Front | None:
+        """Eliminate the last so many groups; what remains of the front."""
+        kept = len(front.groups) - groups
+        count = sum(map(self.count, front.groups[kept:]))
+        slot = -1 if near < 0 else self.s.slot[near]
+        self.ops.append((f.OP_CLOSE, front.place, front.rows, count, slot, front.ids, sign, 0))
+        if kept == 0:
+            return None
+        return Front(front.place, front.groups[:kept], front.rows - count, front.ids)
+
+    def graft(self, body: int, front: Front, near: int, other: Front | None, last: list[Group]) -> Front:
+        """Attach what is beyond the joint of `body` at its handle in `front`; rows of `last` come last."""
+        handle, joint = ("handle", body), ("joint", body)
+        rest = [g for g in front.groups if g != handle]
+        groups = rest + [g for g in (other.groups if other else []) if g not in rest]
+        groups = [g for g in groups if g not in last] + [joint] + [g for g in groups if g in last]
+        target = self.front(groups, zero=False)
+        parent = self.s.parent[body]
+        entries = [front.place, self.row(front, handle), target.place, target.rows, other.place if other else 0,
+                   self.s.slot[parent], -1 if near < 0 else self.s.slot[near],
+                   self.take(f.KEPT_ROWS + 12 * target.rows), self.ids(handle)[0], 3 if self.s.ball[body] else 6]
+        for g in groups:
+            own = self.row(front, g) if g in rest else None
+            far = self.row(other, g) if other and g in other.groups else None
+            for d, i in enumerate(self.ids(g)):
+                entries += [-1 if own is None else own + d, -1 if far is None else far + d,
+                            (d + 3) % 6 if g == joint else -1, i]
+        self.ops.append((f.OP_GRAFT, self.listed(entries), 0, 0, 0, 0, 0, 0))
+        return target
+
+    def array(self) -> np.ndarray:
+        """The program as the machine reads it."""
+        start = f.PROGRAM_START + f.PROGRAM_STEP * len(self.ops)
+        ops = np.array(self.ops, np.int32).reshape(-1, f.PROGRAM_STEP)
+        for op, column in ((f.OP_STEP, 5), (f.OP_STEP, 6), (f.OP_ATTACH, 4), (f.OP_CLOSE, 5), (f.OP_GRAFT, 1)):
+            chosen = (ops[:, 0] == op) & (ops[:, column] > 0)
+            ops[chosen, column] += start
+        return np.concatenate([np.array([len(self.ops)], np.int32), ops.ravel(), np.array(self.lists, np.int32)])
+
+
+# -- one processor -------------------------------------------------------------------------------------------------
+
+
+def tip_to_root(s: Structure, base: int) -> Program:
+    """Articulated bodies from the tips to the root; loops are closed where they meet."""
+    program = Program(s, base)
+    starts: dict[int, list[tuple[int, int]]] = {}
+    involved = set()
+    for c, (ends, meet) in enumerate(zip(s.ends, s.meet, strict=True)):
+        if s.rows[c] == 0:
+            continue
+        involved.add(meet)
+        for side, body in enumerate(ends):
+            starts.setdefault(body, []).append((c, side))
+            while body != meet:
+                involved.add(body)
+                body = s.parent[body]
+    closing: dict[Group, int] = {}  # where each group is closed: bodies above each other, the deepest first
+    for body, held in s.rotors.items():
+        closing["rotor", body] = min(s.meet[c] for c in held)
+    arrived: dict[int, list[Front]] = {}
+
+    def key(group: Group):  # order of rows: the last are closed first, rotors after the connections of one place
+        kind, k = group
+        return (s.meet[k], 1, k) if kind == "connection" else (closing[group], 0, k)
+
+    bodies = len(s.parent)
+    for body in sorted(involved, reverse=True):
+        program.sweep(bodies - 1, body + 1)
+        bodies = body
+        left = []
+        for fronts, handles in _components(arrived.pop(body, []), starts.get(body, [])):
+            front = _gathered(program, fronts, [("connection", c) for c, _ in handles], key)
+            for c, side in handles:
+                program.start(front, c, side)
+            left += _closed(program, front, body, key)
+        if body < 0:
+            break
+        if body in s.rotors:
+            left.append(program.front([("rotor", body)]))
+        if not left:
+            bodies = body + 1  # an ordinary body again
+            continue
+        front = left[0] if len(left) == 1 else _gathered(program, left, [], key)
+        program.step(body, front)
+        arrived.setdefault(s.parent[body], []).append(front)
+    program.sweep(bodies - 1, 0)
+    return program
+
+
+def _components(fronts: list[Front], handles: list[tuple[int, int]]):
+    """Fronts and handles that share a connection, so that loops that have nothing to do with each other stay apart."""
+    parts: list[tuple[set[Group], list[Front], list[tuple[int, int]]]] = []
+    for groups, front, handle in [*((set(x.groups), [x], []) for x in fronts),
+                                  *(({("connection", h[0])}, [], [h]) for h in handles)]:
+        together = [part for part in parts if part[0] & groups]
+        parts = [part for part in parts if not part[0] & groups]
+        for part in together:
+            groups, front, handle = groups | part[0], part[1] + front, part[2] + handle
+        parts.append((groups, front, handle))
+    return [(front, handle) for _, front, handle in parts]
+
+
+def _gathered(program: Program, fronts: list[Front], groups: list[Group], key) -> Front:
+    """One front with the rows of all, and of `groups`; an only front with nothing new stays as it is."""
+    if len(fronts) == 1 and set(groups) <= set(fronts[0].groups):
+        return fronts[0]
+    target = program.front(sorted({*groups, *(g for x in fronts for g in x.groups)}, key=key))
+    for x in fronts:
+        program.attach(x, target)
+    return target
+
+
+def _closed(program: Program, front: Front, body: int, key) -> list[Front]:
+    """Close the rows that close at this body: connections, then rotors."""
+    for kind, sign in ((1, 1), (0, -1)):
+        last = sum(key(g)[:2] == (body, kind) for g in front.groups)
+        if last:
+            rest = program.close(front, last, body, sign)
+            if rest is None:
+                return []
+            front = rest
+    return [front]
+
+
+# -- any order -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Subchain:
+    """Part of the assembly: its near body, its front (none if nothing is open), its bodies."""
+
+    near: int
+    front: Front | None
+    bodies: set[int]
+    started: set[tuple[int, int]] = field(default_factory=set)  # handles of connections that have rows
+
+
+def scheduled(s: Structure, base: int, cluster: Sequence[int], order: Sequence[tuple[str, int]],
+              together: bool) -> Program:
+    """Assemble in the given order of ("joint", body) and ("connection", c).
+
+    `cluster` names the top body of the smallest subchain each body can be in: bodies that cannot stand alone (without
+    mass, or thin as a rod) are assembled with what they carry first. A connection is closed as soon as its turn has
+    come and both its links are in one subchain that hangs together by tree joints. `together` closes every connection
+    that a joint has made closable in one elimination with that joint; else one after the other.
+    """
+    return _Assembly(s, base, cluster, together).run(order)
+
+
+class _Assembly:
+    def __init__(self, s: Structure, base: int, cluster, together: bool):
+        self.s, self.cluster, self.together = s, cluster, together
+        self.program = Program(s, base)
+        n = len(s.parent)
+        self.children: list[list[int]] = [[] for _ in range(n + 1)]  # the last: the ground's
+        for i, p in enumerate(s.parent):
+            self.children[p].append(i)
+        self.handles: dict[int, list[tuple[int, int]]] = {}
+        for c, ends in enumerate(s.ends):
+            if s.rows[c]:
+                for side, body in enumerate(ends):
+                    self.handles.setdefault(body, []).append((c, side))
+        self.joined = [False] * n                        # joints of bodies
+        self.holder: dict[int, Subchain] = {-1: Subchain(-1, None, {-1})}
+        self.open = {c for c in range(len(s.ends)) if s.rows[c]}
+        self.turn: set[int] = set()                      # connections that may be closed
+        self.rotors = dict(s.rotors)
+
+    def run(self, order) -> Program:
+        n = len(self.s.parent)
+        members: dict[int, list[int]] = {}
+        for i in range(n):
+            members.setdefault(self.cluster[i], []).append(i)
+        for top, bodies in members.items():
+            self._leaf(top, bodies)
+        rest = [("joint", i) for i in range(n - 1, -1, -1)]
+        for kind, k in [*order, *rest]:
+            if kind == "connection":
+                self.turn.add(k)
+                if k in self.open and self._inside(k):
+                    self._close(self.holder[self.s.ends[k][0]], [k])
+            elif not self.joined[self.cluster[k]] and k == self.cluster[k]:
+                self._join(k)
+        for c in sorted(self.open):
+            self._close(self.holder[-1], [c])
+        return self.program
+
+    def _inside(self, c) -> bool:
+        a, b = self.s.ends[c]
+        return self.holder[a] is self.holder[b]
+
+    def _leaf(self, top: int, bodies: list[int]):
+        """Bodies that belong together, by articulated bodies."""
+        chain = Subchain(top, None, set(bodies))
+        for i in bodies:
+            self.holder[i] = chain
+        fronts: dict[int, Front | None] = {}
+        for i in reversed(bodies):  # children first
+            if i == top:
+                chain.front = fronts.get(i)
+                break
+            front = self._exposed(i, fronts.get(i), chain)
+            self._step(i, front)
+            self.joined[i] = True
+            p = self.s.parent[i]
+            fronts[p] = self._merged(fronts.get(p), front)
+
+    def _exposed(self, body: int, front: Front | None, chain: Subchain) -> Front | None:
+        """The front of `body` with a row for every handle on it that has none: it is about to be out of reach."""
+        starts = [h for h in self.handles.get(body, []) if h not in chain.started and h[0] in self.open]
+        later = [i for i in self.children[body] if not self.joined[i] and self.cluster[i] == i]
+        return self._with(front, starts, later, chain, body if body in self.rotors else None)
+
+    def _with(self, front, starts, later, chain, rotor=None) -> Front | None:
+        new = [("connection", c) for c, _ in starts] + [("handle", i) for i in later]
+        if rotor is not None:
+            new.append(("rotor", rotor))
+        old = front.groups if front else []
+        if not new:
+            return front
+        target = self.program.front([*old, *dict.fromkeys(g for g in new if g not in old)])
+        if front:
+            self.program.attach(front, target)
+        for c, side in starts:
+            self.program.start(target, c, side)
+            chain.started.add((c, side))
+        for i in later:
+            self.program.handle(target, i)
+        return target
+
+    def _step(self, body: int, front: Front | None):
+        if front is None:
+            self.program.sweep(body, body)
+        else:
+            self.program.step(body, front)
+
+    def _merged(self, one: Front | None, two: Front | None) -> Front | None:
+        if one is None or two is None:
+            return one or two
+        target = self.program.front([*one.groups, *(g for g in two.groups if g not in one.groups)])
+        self.program.attach(one, target)
+        self.program.attach(two, target)
+        return target
+
+    def _join(self, body: int):
+        """Add the joint of `body`: the subchain it is the near body of goes to the one its parent is in."""
+        below, above = self.holder[body], self.holder[self.s.parent[body]]
+        front = self._exposed(body, below.front, below)
+        self.joined[body] = True
+        parent = self.s.parent[body]
+        ready = [c for c in sorted(self.open)
+                 if (self.together or c in self.turn) and self._ends_in(c, above, below)]
+        rigid = above.near == parent
+        if not rigid:
+            self.program.ops.append((f.OP_RESET, self.s.slot[parent], 0, 0, 0, 0, 0, 0))
+        self._step(body, front)
+        for i in below.bodies:
+            self.holder[i] = above
+        above.bodies |= below.bodies
+        above.started |= below.started
+        if rigid:
+            above.front = self._merged(above.front, front)
+        else:
+            assert above.front is not None
+            last: list[Group] = []
+            if self.together and ready:
+                self._start_at_near(above, ready)
+                last = [("connection", c) for c in ready]
+            above.front = self.program.graft(body, above.front, above.near, front, last)
+            above.front = self.program.close(above.front, 1 + len(last), above.near)
+            if last:
+                self.open -= set(ready)
+                self._release(above)
+                ready = []
+        for some in ([ready] if self.together and ready else [[c] for c in ready]):
+            self._close(above, some)
+
+    def _ends_in(self, c, one: Subchain, two: Subchain) -> bool:
+        return all(self.holder[end] in (one, two) for end in self.s.ends[c])
+
+    def _start_at_near(self, chain: Subchain, connections):
+        starts = [h for h in self.handles.get(chain.near, []) if h[0] in connections and h not in chain.started]
+        chain.front = self._with(chain.front, starts, [], chain)
+
+    def _close(self, chain: Subchain, connections: list[int]):
+        """Close connections that have both ends in the subchain."""
+        self._start_at_near(chain, connections)
+        last = [("connection", c) for c in connections]
+        chain.front = self._last(chain.front, last)
+        chain.front = self.program.close(chain.front, len(last), chain.near)
+        self.open -= set(connections)
+        self._release(chain)
+
+    def _last(self, front, last) -> Front:
+        """The front with these groups at the end."""
+        if front.groups[-len(last):] == last:
+            return front
+        target = self.program.front([*(g for g in front.groups if g not in last), *last])
+        self.program.attach(front, target)
+        return target
+
+    def _release(self, chain: Subchain):
+        """Close rotor rows that no open connection depends on."""
+        while chain.front is not None:
+            free = next((g for g in chain.front.groups
+                         if g[0] == "rotor" and not any(c in self.open for c in self.s.rotors[g[1]])), None)
+            if free is None:
+                return
+            chain.front = self.program.close(self._last(chain.front, [free]), 1, chain.near, -1)
