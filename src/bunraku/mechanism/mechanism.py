@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -36,6 +36,10 @@ class Link:
     com: np.ndarray        # in the link frame [m]
     inertia: np.ndarray    # 3x3 about com, link axes [kg m^2]
     visuals: tuple[Visual, ...] = ()
+    row: np.ndarray = field(init=False, repr=False)  # the numbers above, as `build` reads them
+
+    def __post_init__(self):
+        self.row = np.concatenate((self.position, self.rotation.ravel(), (self.mass,), self.com, self.inertia.ravel()))
 
 
 @dataclass(frozen=True, eq=False)
