@@ -103,7 +103,7 @@ def _axis(what: str, axis) -> np.ndarray:
     length = np.linalg.norm(vector)
     if length < 1e-12:
         raise ModelError(f"{what}: the axis must not be zero")
-    return vector / length
+    return vector if abs(length - 1.0) < 1e-15 else vector / length  # a unit vector stays as it is, to the last bit
 
 
 def _number(what: str, value) -> float:
