@@ -19,6 +19,7 @@ from bunraku.plan import fields as f
 from bunraku.plan.build import Plan, build
 
 GROUND = "ground"
+_LOOSE = Free()  # the joint of everything cut off
 
 
 @dataclass(eq=False)
@@ -195,7 +196,7 @@ class Mechanism:
             raise ModelError(f"cut: joint {link.joint_name!r} is a Free joint on the ground, so link {link.name!r} is "
                              "loose already")
         carry = Carry(self._as_tree(), index)
-        self.links[index] = replace(link, parent=-1, joint=Free(), actuated=False, position=np.zeros(3),
+        self.links[index] = replace(link, parent=-1, joint=_LOOSE, actuated=False, position=np.zeros(3),
                                     rotation=np.eye(3))
         more_q, more_v = Free.nq - link.joint.nq, Free.nv - link.joint.nv
         self._first_q[index + 1:] = [first + more_q for first in self._first_q[index + 1:]]
