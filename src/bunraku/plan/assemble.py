@@ -243,7 +243,7 @@ def assign_slots(body_i, keep):
         own = body_i[i, f.ABOVE] > 1 or keep[i]
         body_i[i, f.TO] = f.SLOT_SIZE * slots if own else f.SLOT_CARRY
         slots += 1 if own else 0
-        body_i[i, f.ABOVE] = body_i[i, f.TO] if body_i[i, f.ABOVE] > 0 else 0
+        body_i[i, f.ABOVE] = body_i[i, f.TO] if own or body_i[i, f.ABOVE] > 0 else 0
     for i in range(n):
         parent = body_i[i, f.PARENT]
         body_i[i, f.FROM] = body_i[parent, f.TO] if parent >= 0 else 0
