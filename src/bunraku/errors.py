@@ -35,6 +35,10 @@ class StateError(BunrakuError, ArithmeticError):
         self.result = result
 
 
+class ConstraintError(StateError):
+    """Connections ask for what cannot be: names which."""
+
+
 class SimulationError(BunrakuError, RuntimeError):
     """A run had to stop. `trajectory` keeps everything computed up to then."""
 
