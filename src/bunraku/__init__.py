@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from bunraku.errors import (
     BunrakuError,
+    ConstraintError,
     InertiaError,
     LoadError,
     LoadWarning,
@@ -22,13 +23,18 @@ from bunraku.errors import (
 if TYPE_CHECKING:
     from bunraku import convert, models
     from bunraku.evaluate import (
+        Schedule,
+        coordinates,
         dynamics,
         forward_dynamics,
+        impact,
         inverse_dynamics,
         joint_forces,
         kinematics,
         mass_matrix,
         poses,
+        project,
+        schedule,
     )
     from bunraku.io import load
     from bunraku.mechanism import (
@@ -47,16 +53,16 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "BunrakuError", "Compound", "Cylindrical", "Fixed", "Free", "Helical", "InertiaError", "LoadError", "LoadWarning",
-    "Mechanism", "MissingExtra", "ModelError", "NamingError", "Planar", "Prismatic", "Revolute", "ShapeError",
-    "Simulation", "SimulationError", "Spherical", "StateError", "Trajectory", "actuation", "convert", "dynamics",
-    "forward_dynamics", "inverse_dynamics", "joint_forces", "kinematics", "load", "load_trajectory", "mass_matrix",
-    "models", "poses",
+    "BunrakuError", "Compound", "ConstraintError", "Cylindrical", "Fixed", "Free", "Helical", "InertiaError",
+    "LoadError", "LoadWarning", "Mechanism", "MissingExtra", "ModelError", "NamingError", "Planar", "Prismatic",
+    "Revolute", "Schedule", "ShapeError", "Simulation", "SimulationError", "Spherical", "StateError", "Trajectory",
+    "actuation", "convert", "coordinates", "dynamics", "forward_dynamics", "impact", "inverse_dynamics",
+    "joint_forces", "kinematics", "load", "load_trajectory", "mass_matrix", "models", "poses", "project", "schedule",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter
-    "evaluate": ("dynamics", "forward_dynamics", "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix",
-                 "poses"),
+    "evaluate": ("Schedule", "coordinates", "dynamics", "forward_dynamics", "impact", "inverse_dynamics",
+                 "joint_forces", "kinematics", "mass_matrix", "poses", "project", "schedule"),
     "io": ("load",),
     "mechanism": ("Compound", "Cylindrical", "Fixed", "Free", "Helical", "Mechanism", "Planar", "Prismatic", "Revolute",
                   "Spherical"),

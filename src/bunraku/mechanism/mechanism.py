@@ -87,6 +87,7 @@ class Mechanism:
         self._tree_plan: Plan | None = None
         self._plan: Plan | None = None  # with the connections: what most callers want
         self._variants: dict = {}
+        self._length_scale = 1.0
         self.nq = 0
         self.nv = 0
         self.gravity = gravity
@@ -169,7 +170,9 @@ class Mechanism:
         b = self._find_link(link_b, f"link_b of {what}")
         if a == b:
             raise ModelError(f"{what} has both ends on {link_a!r}: there is nothing to hold together")
-        connection = Connection(name, a, b, joint, joint.default_actuated if actuated is None else bool(actuated),
+        if joint.passive[:, f.ARMATURE].any():
+            raise ModelError(f"{what}: a connection has no armature; give it to a joint of the tree")
+        connection = Connection(name, a, b, joint, bool(actuated),
                                 as_vector(f"{what}: position_a", (0, 0, 0) if position_a is None else position_a),
                                 as_rotation(f"{what}: rotation_a", rotation_a),
                                 as_vector(f"{what}: position_b", (0, 0, 0) if position_b is None else position_b),
@@ -226,6 +229,18 @@ class Mechanism:
         while self._owner(f"connection{number}"):
             number += 1
         return f"connection{number}"
+
+    @property
+    def length_scale(self) -> float:
+        """Length by which moments are divided to be compared with forces, where forces in loops are not unique [m]."""
+        return self._length_scale
+
+    @length_scale.setter
+    def length_scale(self, value):
+        self._length_scale = as_size("length_scale", value)
+        if self._length_scale == 0.0:
+            raise ModelError("length_scale must be positive")
+        self._reconnected()
 
     @property
     def gravity(self) -> np.ndarray:
@@ -369,14 +384,24 @@ class Mechanism:
             return self._tree_plan
         if variant not in self._variants:
             if variant == "bare":
-                self._variants[variant] = self.plan().without_passive()
+                self._variants[variant] = self.driven_plan(passive=False)
             elif variant == "apart":
-                self._variants[variant] = self._closed(build(self.links, self.springs, self._gravity, keep_fixed=True))
+                self._variants[variant] = build(self.links, self.springs, self._gravity, keep_fixed=True)
             else:
                 raise ValueError(f"no plan variant {variant!r}")
         return self._variants[variant]
 
-    def _closed(self, plan: Plan) -> Plan:
+    def driven_plan(self, locked=frozenset(), given=frozenset(), passive=True) -> Plan:
+        """The plan with the joints of some links (`locked`, by index) and some connections (`given`, by name) driven by
+        acceleration; not `passive`: without springs, dampers, limits and armature."""
+        key = ("driven", frozenset(locked), frozenset(given), passive)
+        if key not in self._variants:
+            tree = self.plan("tree")
+            tree = tree if passive else tree.without_passive()
+            self._variants[key] = self._closed(tree.with_locked(locked) if locked else tree, given, passive)
+        return self._variants[key]
+
+    def _closed(self, plan: Plan, given=frozenset(), passive=True) -> Plan:
         """The plan of the tree with its loops closed, if it is one that can be moved."""
         if self.nv == 0:
             raise ModelError(f"{self.name} has nothing to move: no joint has a degree of freedom")
@@ -385,7 +410,7 @@ class Mechanism:
             return plan
         from bunraku.plan.closed import close
 
-        return close(plan, list(self.connections.values()))
+        return close(plan, list(self.connections.values()), self.length_scale, frozenset(given), passive)
 
     def _refuse_massless_ends(self, plan):
         """Every joint must move some mass, or be held by a loop: a massless end would accelerate without bound."""
