@@ -2,8 +2,8 @@
 
     int32 f(double t, double* q, int64 nq, double* v, int64 nv, double* params, int64 np, double* tau, int64 nt)
 
-writes nt torques (zero beforehand; those of the nv tree joints, then those of the connections) and returns 0. A run gets its address: calling it costs a few nanoseconds, and the
-run itself is compiled and cached without knowing it.
+writes nt torques (zero beforehand; those of the nv tree joints, then those of the connections) and returns 0. A run
+gets its address: calling it costs a few nanoseconds, and the run itself is compiled and cached without knowing it.
 """
 
 from __future__ import annotations

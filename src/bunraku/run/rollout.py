@@ -171,7 +171,8 @@ def make_context(accelerate, hold, body_i, body_f, dof_f, link_i, link_f, spring
     nv = dof_f.shape[1]
     return (accelerate, hold, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, address,
             params, np.empty(nv + conn_i[-1, HEAD_FREEDOMS]),
-            np.empty(max(size_work, np.int64(conn_i[-1, HEAD_TOTAL]))), np.empty(size_total), np.empty(size_wrench), np.empty(size_states), np.empty(nv), np.zeros(nv))
+            np.empty(max(size_work, np.int64(conn_i[-1, HEAD_TOTAL]))), np.empty(size_total), np.empty(size_wrench),
+            np.empty(size_states), np.empty(nv), np.zeros(nv))
 
 
 @entry("simulation with RKF", [ROLLOUT])
