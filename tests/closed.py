@@ -102,15 +102,14 @@ def coordinates_of(rng, kind, count):
     return rng.uniform(-1.0, 1.0, count) * (0.6 if kind == "compound" else 1.5)
 
 
-def closing_tie(rng, tree, q, name, a, b, kind, passive=False) -> tuple[Tie, np.ndarray]:
-    """A connection of this kind between two links that holds them where they are at q, and its coordinates there."""
+def closing_tie(rng, at, name, a, b, kind, passive=False) -> tuple[Tie, np.ndarray]:
+    """A connection of this kind between two links that holds them where they are, and its coordinates there."""
     _, screws, rows = random_joint(rng, kind, passive)
     for row in rows:
         row["armature"] = 0.0
     rotation_a = random_rotation(rng) if rng.random() < 0.7 else np.eye(3)
     tie = Tie(name, a, b, kind, screws, rows, rng.normal(size=3) * 0.3, rotation_a, np.zeros(3), np.eye(3))
     c = coordinates_of(rng, kind, len(screws))
-    at = oracle.motion(tree, q, np.zeros(tree.m.nv))
     frame = oracle.placed((link_pose(at, a),), tie.position_a, tie.rotation_a)[0]
     for T, _ in oracle.steps(tie, c):
         frame = frame @ T
@@ -135,6 +134,7 @@ def random_closed(seed, links=None, ties=None, kinds=KINDS, tie_kinds=KINDS, pas
     closed = Closed(tree.m, tree.parts, tree.springs)
     closed.q = closed.state(rng)[0]
     wanted = int(rng.integers(1, 7)) if ties is None else ties
+    at = oracle.motion(closed, closed.q, np.zeros(closed.m.nv))
     for _ in range(12 * wanted):
         if len(closed.ties) == wanted:
             break
@@ -143,20 +143,25 @@ def random_closed(seed, links=None, ties=None, kinds=KINDS, tie_kinds=KINDS, pas
         kind = tie_kinds[rng.integers(len(tie_kinds))]
         if kind == "free" and rng.random() < 0.8:  # it always fits and holds nothing
             continue
-        closed.tie(*closing_tie(rng, closed, closed.q, f"tie{len(closed.ties)}", int(a), int(b), kind, passive),
-                   connect=False)
+        tie, coordinates = closing_tie(rng, at, f"tie{len(closed.ties)}", int(a), int(b), kind, passive)
+        if closed.m.nv - sum(6 - other.nv for other in (*closed.ties, tie)) < freedom:
+            continue
+        closed.tie(tie, coordinates, connect=False)
         A = loops(closed, closed.q, np.zeros(closed.m.nv)).A
         constraint = Constraint(A, np.zeros(len(A)))
-        if constraint.rank < len(A) or constraint.condition > 100 or A.shape[1] - len(A) < freedom:
+        if constraint.rank < len(A) or constraint.condition > 100:
             closed.ties.pop()
             closed.guesses.pop()
+    if not closed.ties:  # nothing fits
+        return random_closed(seed + 1, links, ties, kinds, tie_kinds, passive, springs, grounded, redundant, massless,
+                             freedom, chain)
     if redundant:
         double(rng, closed)
     for k in rng.permutation(len(closed.ties)):
         closed.connect(closed.ties[k])
     order = list(closed.m.connections)
     both = sorted(zip(closed.ties, closed.guesses, strict=True), key=lambda pair: order.index(pair[0].name))
-    closed.ties, closed.guesses = [list(x) for x in zip(*both, strict=True)] if both else ([], [])
+    closed.ties, closed.guesses = (list(x) for x in zip(*both, strict=True))
     return closed
 
 

@@ -233,10 +233,15 @@ def consistent(closed: Closed, q, v):
 
 
 def potential(closed: Closed, q):
-    """Energy in the springs of connections."""
+    """Energy in the springs and limits of connections."""
     ring = loops(closed, q, np.zeros(closed.m.nv))
     energy = 0.0
     for tie, c in zip(closed.ties, ring.q, strict=True):
         x = oracle.joint_coordinates(tie, c)
-        energy += sum(0.5 * row["stiffness"] * (x_d - row["rest"])**2 for row, x_d in zip(tie.passive, x, strict=True))
+        for row, x_d in zip(tie.passive, x, strict=True):
+            over = max(x_d - row["upper"], 0.0) - max(row["lower"] - x_d, 0.0) if tie.kind != "spherical" else 0.0
+            energy += 0.5 * row["stiffness"] * (x_d - row["rest"])**2 + 0.5 * row["limit_stiffness"] * over**2
+        if tie.kind == "spherical":
+            over = max(np.linalg.norm(x) - tie.passive[0]["upper"], 0.0)
+            energy += 0.5 * tie.passive[0]["limit_stiffness"] * over**2
     return energy

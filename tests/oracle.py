@@ -49,7 +49,7 @@ def screw_step(screw, x):
     R = np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * K @ K
     T = np.eye(4)
     T[:3, :3], T[:3, 3] = R, screw.at - R @ screw.at + screw.linear * x * screw.axis
-    slide = screw.linear * screw.axis - screw.angular * np.cross(screw.axis, screw.at)
+    slide = screw.linear * screw.axis - screw.angular * K @ screw.at
     return T, [motion_matrix(slide, screw.angular * screw.axis)]
 
 
