@@ -111,13 +111,13 @@ def runge_kutta(m, q, v, duration, steps):
 
 
 @pytest.mark.parametrize(("name", "speed", "duration"), [("2-four-bar", -1.0, 0.6), ("four-bar", 2.0, 0.5),
-                                                         ("Bricard", 1.0, 0.5), ("slider-crank", 8.0, 0.8)])
+                                                         ("Bricard", 1.0, 0.25), ("slider-crank", 4.0, 0.3)])
 def test_energy_is_kept_along_a_motion(name, speed, duration):
     m = BUILDERS[name]()
     q = m.neutral()
     v = speed * direction(m, q)
     before = sum(m.energy(q, v))
-    q1, v1 = runge_kutta(m, q, v, duration, 100)
+    q1, v1 = runge_kutta(m, q, v, duration, 60)
     moved = abs(m.energy(q1, v1)[1] - m.energy(q, v)[1])
     assert moved > 0.1
     assert abs(sum(m.energy(q1, v1)) - before) < 1e-6 * (abs(before) + moved)
