@@ -29,7 +29,7 @@ def check(closed, v, tau, external=None):
 
 
 @given(SEEDS)
-@settings(max_examples=100)
+@settings(max_examples=80)
 def test_everything_equals_the_oracle(seed):
     rng = np.random.default_rng(seed)
     closed = random_closed(seed, passive=seed % 2 == 0, springs=seed % 3 == 0)
@@ -37,14 +37,14 @@ def test_everything_equals_the_oracle(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_massless_links_in_loops_equal_the_oracle(seed):
     closed = random_closed(seed, massless=True, kinds=("revolute", "helical", "fixed", "spherical", "prismatic"))
     check(closed, *closed.motion(np.random.default_rng(seed)))
 
 
 @given(SEEDS)
-@settings(max_examples=80)
+@settings(max_examples=60)
 def test_redundant_connections_share_the_smallest_forces(seed):
     closed = random_closed(seed, redundant=True, passive=seed % 2 == 0)
     closed.m.length_scale = (1.0, 0.1, 3.0)[seed % 3]
@@ -52,21 +52,21 @@ def test_redundant_connections_share_the_smallest_forces(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_planar_linkages_of_hinges_in_space_equal_the_oracle(seed):
     closed = random_planar(seed, 1 + seed % 4)
     check(closed, *closed.motion(np.random.default_rng(seed)))
 
 
 @given(SEEDS)
-@settings(max_examples=10)
+@settings(max_examples=5)
 def test_deep_structures_equal_the_oracle(seed):
     closed = random_closed(seed, links=25, chain=True, ties=6)
     check(closed, *closed.motion(np.random.default_rng(seed)))
 
 
 @given(SEEDS)
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_all_methods_agree_on_one_state_and_on_batches(seed):
     rng = np.random.default_rng(seed)
     closed = random_closed(seed, passive=seed % 2 == 0, springs=seed % 3 == 0, redundant=seed % 5 < 2)
@@ -81,7 +81,7 @@ def test_all_methods_agree_on_one_state_and_on_batches(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=40)
+@settings(max_examples=30)
 def test_any_schedule_gives_the_same(seed):
     rng = np.random.default_rng(seed)
     closed = random_closed(seed, passive=seed % 2 == 0, redundant=seed % 5 < 2, massless=seed % 3 == 0)
@@ -95,7 +95,7 @@ def test_any_schedule_gives_the_same(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_forces_of_a_batch_are_those_of_its_states(seed):
     rng = np.random.default_rng(seed)
     closed = random_closed(seed, passive=True, redundant=seed % 2 == 0)
@@ -108,7 +108,7 @@ def test_forces_of_a_batch_are_those_of_its_states(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_prescribed_joints_and_connections_move_as_told(seed):
     rng = np.random.default_rng(seed)
     closed = random_closed(seed, links=7, passive=seed % 2 == 0, freedom=4)
@@ -142,7 +142,7 @@ def test_without_passive_forces_connections_have_none_either(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_drives_of_connections_are_the_tail_of_tau(seed):
     closed = random_closed(seed)
     m, q = closed.m, closed.q
