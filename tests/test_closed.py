@@ -159,12 +159,12 @@ def test_drives_of_connections_are_the_tail_of_tau(seed):
     close(bk.forward_dynamics(m, q, v), bk.forward_dynamics(m, q, v, np.zeros(m.nv + m.nc)), 1e-12)
 
 
-def hung(kind, seed, armature=False):
+def hung(kind, seed):
     """A body hung from another one by a joint with everything, and the same with a connection to a floating body."""
     rng = np.random.default_rng(seed)
     _, screws, rows = random_joint(rng, kind, True)
     for row in rows:
-        row["armature"] *= armature
+        row["armature"] = 0.0
     joint = make_joint(kind, screws, rows)
     place = {"position": rng.normal(size=3), "rotation": random_rotation(rng)}
     body = {"mass": 1.3, "com": rng.normal(size=3) * 0.2, "inertia": random_inertia(rng, 1.3)}
@@ -185,11 +185,10 @@ def hung(kind, seed, armature=False):
     return tree, (q, v, tau), twin, (q_twin, v_twin, np.concatenate([tau[:3], np.zeros(6), tau[3:]]))
 
 
-@pytest.mark.parametrize("armature", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(4))
-def test_a_floating_body_on_a_connection_moves_as_on_that_joint(kind, seed, armature):
-    tree, state, twin, twin_state = hung(kind, seed, armature)
+def test_a_floating_body_on_a_connection_moves_as_on_that_joint(kind, seed):
+    tree, state, twin, twin_state = hung(kind, seed)
     expected, result = bk.dynamics(tree, *state), bk.dynamics(twin, *twin_state)
     for name in ("carrier", "body"):
         close(result.links[name], expected.links[name], 1e-9)
@@ -385,6 +384,7 @@ def test_accelerations_prescribed_against_each_other_are_refused():
 @pytest.mark.parametrize("call", [
     lambda m: m.connect("upper", "nobody"), lambda m: m.connect("upper", "upper"),
     lambda m: m.connect("ground", "ground"),
+    lambda m: m.connect("ground", "upper", bk.Revolute((0, 1, 0), armature=0.1)),
     lambda m: m.connect("ground", "upper", joint="rope"), lambda m: m.connect("ground", "upper", name="upper"),
     lambda m: m.connect("ground", "upper", position_a=(1, 2)), lambda m: m.connect("ground", "upper", name="grip"),
     lambda m: m.connect("ground", "upper", rotation_b=2 * np.eye(3)), lambda m: m.cut("nothing"),
