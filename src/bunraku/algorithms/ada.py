@@ -69,6 +69,8 @@ from bunraku.plan.fields import (
     HEAD_JUDGED,
     HEAD_SLOTS,
     JUDGED_CLASH,
+    JUDGED_DRIVE,
+    JUDGED_MOBILITY,
     JUDGED_PIVOT,
     KEPT_FACTOR,
     KEPT_FREE,
@@ -120,9 +122,9 @@ from bunraku.spatial.scalar import clear, constant, load, maximum, minimum, sqrt
 
 RANK = 1e-11
 """A pivot below this part of its size is no pivot: nothing can move in this direction."""
-NOISE = 1e-13
-"""What a motion counts at least, as part of the square it could have if it were along the direction; times RANK it is
-the square of what rounding can feign."""
+NOISE = 1e-11
+"""Part of all mobility there is that counts as size of every direction; times RANK, the square of what rounding can
+feign."""
 CLASH = 1e-7
 """What a direction that nothing can move may still demand, as part of the accelerations involved."""
 
@@ -145,6 +147,8 @@ def ada(mode, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, drives, wr
     judged = conn_i[last, HEAD_JUDGED]
     store(work, judged + JUDGED_PIVOT, constant(q, 1.0))
     store(work, judged + JUDGED_CLASH, constant(q, -1.0))
+    store(work, judged + JUDGED_MOBILITY, constant(q, 0.0))
+    store(work, judged + JUDGED_DRIVE, constant(q, 0.0))
     margin, residue = constant(q, 1.0), constant(q, 0.0)
     for k in range(prog[0]):
         o = PROGRAM_START + PROGRAM_STEP * k
@@ -184,7 +188,9 @@ def assemble(op, o, body_i, dof_f, conn_i, prog, tau, work):
     if op == OP_SWEEP:
         margin = sweep(prog[o + 1], prog[o + 2], body_i, dof_f, tau, work)
     elif op == OP_STEP:
-        margin = step(prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], prog[o + 6], body_i, dof_f, tau, prog, work)
+        judged = conn_i[conn_i.shape[0] - 1, HEAD_JUDGED]
+        margin = step(prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], prog[o + 6], judged, body_i, dof_f, tau,
+                      prog, work)
     elif op == OP_NEW:
         front, end = prog[o + 1], prog[o + 1] + row_start(prog[o + 2])
         clear(work[front:end])
@@ -196,7 +202,7 @@ def assemble(op, o, body_i, dof_f, conn_i, prog, tau, work):
     elif op == OP_ATTACH:
         attach(prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], prog, work)
     elif op == OP_CLOSE:
-        margin = close(prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], prog[o + 6], conn_i, work)
+        margin = close(prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], prog[o + 6], prog[o + 7], conn_i, work)
     elif op == OP_RESET:
         clear(work[prog[o + 1]:prog[o + 1] + SLOT_SIZE])
     elif op == OP_GRAFT:
@@ -231,7 +237,7 @@ def row_start(row):
 
 
 @inner
-def step(i, front, rows, kept, rotors, body_i, dof_f, tau, prog, work):
+def step(i, front, rows, kept, rotors, judged, body_i, dof_f, tau, prog, work):
     """Take body i, the near body of a front, through its joint.
 
     y = S^T Y;   Y - U y^T / D,   beta + y u / D,   Theta + y y^T / D remain. The y are kept for the way back.
@@ -248,27 +254,64 @@ def step(i, front, rows, kept, rotors, body_i, dof_f, tau, prog, work):
             A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, dof_f, j + d, tau, work, axis, result)
             margin = minimum(margin, pivot)
             rotor = np.int64(prog[rotors + d]) if rotors > 0 else -1
-            step_rows(front, rows, kept + d * rows, axis, result, rotor, work)
-            if rotor >= 0:
+            step_rows(front, rows, kept + d * rows, axis, result, rotor, judged, work)
+        # Theta, as few times through memory as there are degrees of freedom over three
+        d = 0
+        while d + 3 <= dof:
+            r0, r1, r2 = (load(work, inverse_pivot(record, dof, d)), load(work, inverse_pivot(record, dof, d + 1)),
+                          load(work, inverse_pivot(record, dof, d + 2)))
+            y0, y1, y2 = kept + d * rows, kept + (d + 1) * rows, kept + (d + 2) * rows
+            o = front + ROW_THETA
+            for k in range(rows):
+                z0, z1, z2 = r0 * load(work, y0 + k), r1 * load(work, y1 + k), r2 * load(work, y2 + k)
+                for m in range(k + 1):
+                    gain = z0 * load(work, y0 + m) + z1 * load(work, y1 + m) + z2 * load(work, y2 + m)
+                    store(work, o + m, load(work, o + m) + gain)
+                o += ROW_THETA + k + 1
+            d += 3
+        while d < dof:
+            r0, y0 = load(work, inverse_pivot(record, dof, d)), kept + d * rows
+            o = front + ROW_THETA
+            for k in range(rows):
+                z0 = r0 * load(work, y0 + k)
+                for m in range(k + 1):
+                    store(work, o + m, load(work, o + m) + z0 * load(work, y0 + m))
+                o += ROW_THETA + k + 1
+            d += 1
+        if rotors > 0:
+            for d in range(dof):
+                rotor = np.int64(prog[rotors + d])
                 o = front + row_start(rotor) + ROW_THETA + rotor
                 store(work, o, load(work, o) - 1.0 / dof_f[ARMATURE, j + d])
     if is_anchor(body_i, i):
         r = load3(work, record + REC_JOINT + joint_part_size(elimination, dof))
         A, B = shift_inertia(A, B, C, r)
         p_w = add(p_w, cross(r, p_v))
+        o = front
         for k in range(rows):
-            o = front + row_start(k)
             accumulate3(work, o, cross(r, load3(work, o + 3)))
+            o += ROW_THETA + k + 1
     hand_over(i, body_i, work, A, B, C, p_w, p_v)
     return margin
 
 
 @inline
-def step_rows(front, rows, kept, axis, result, rotor, work):
+def inverse_pivot(record, dof, d):
+    """Where 1/D of degree of freedom d is."""
+    return (record + REC_U if d == 0 else record + REC_JOINT + 6 * dof + 3 + REC_U_SIZE * (d - 1)) + 6
+
+
+@inline
+def step_rows(front, rows, kept, axis, result, rotor, judged, work):
+    """y, Y and beta of every row for one degree of freedom."""
     s_w, s_v = load3(work, axis), load3(work, axis + 3)
     U_w, U_v = load3(work, result), load3(work, result + 3)
     r, u = load(work, result + 6), load(work, result + 7)
-    turning, sliding = NOISE * r * dot(s_w, s_w), NOISE * r * dot(s_v, s_v)
+    ur = u * r
+    o = judged + JUDGED_MOBILITY
+    store(work, o, load(work, o) + r * (dot(s_w, s_w) + dot(s_v, s_v)))
+    o = judged + JUDGED_DRIVE
+    store(work, o, load(work, o) + ur * u)
     o = front
     for k in range(rows):
         Y_w, Y_v = load3(work, o), load3(work, o + 3)
@@ -279,15 +322,8 @@ def step_rows(front, rows, kept, axis, result, rotor, work):
         store(work, kept + k, y)
         store3(work, o, sub(Y_w, scale(U_w, z)))
         store3(work, o + 3, sub(Y_v, scale(U_v, z)))
-        gain = z * u
-        store(work, o + ROW_BETA, load(work, o + ROW_BETA) + gain)
-        bound = turning * dot(Y_w, Y_w) + sliding * dot(Y_v, Y_v)
-        store(work, o + ROW_SCALE, load(work, o + ROW_SCALE) + z * y + bound)
-        store(work, o + ROW_SIZE, load(work, o + ROW_SIZE) + maximum(gain, -gain))
-        o += ROW_THETA
-        for m in range(k + 1):
-            store(work, o + m, load(work, o + m) + z * load(work, kept + m))
-        o += k + 1
+        store(work, o + ROW_BETA, load(work, o + ROW_BETA) + y * ur)
+        o += ROW_THETA + k + 1
 
 
 @inner
@@ -359,43 +395,86 @@ def attach(source, rows, target, places, prog, work):
 
 
 @inner
-def close(front, rows, count, slot, sign, conn_i, work):
+def close(front, rows, count, slot, sign, factors, conn_i, work):
     """Eliminate the last `count` forces of a front, whose handles have both sides inside, one after the other.
 
     0 = Y_k^T a + beta_k + Theta_k F  ->  F_k = -(..) / Theta_kk;  the rest is a Schur complement, I and p included.
+    Row by row from the last, each brought up to date by those eliminated before it (`factors`: scratch).
     A pivot that vanishes is left out. `sign` -1: rows that take a rotor away, whose pivots are negative and must not
     vanish: the margin.
     """
     margin, side = constant(work, 1.0), 1.0 if sign > 0 else -1.0
     judged = conn_i[conn_i.shape[0] - 1, HEAD_JUDGED]
-    worst = load(work, judged + JUDGED_PIVOT)
-    for last in range(count):
-        k = rows - 1 - last
+    worst, feigned = load(work, judged + JUDGED_PIVOT), RANK * NOISE * load(work, judged + JUDGED_MOBILITY)
+    end = front + row_start(rows - 1)  # the last row
+    for back in range(rows):
+        k = rows - 1 - back
         row = front + row_start(k)
-        pivot, size = load(work, row + ROW_THETA + k), load(work, row + ROW_SCALE)
-        room = pivot * side - RANK * size
-        r = where_positive(room, 1.0 / pivot, 0.0 * pivot)
-        worst = minimum(worst, where_positive(room, side * pivot / maximum(size, 1e-300), 0.0 * pivot + 1.0))
-        if sign < 0:
-            margin = minimum(margin, room)
-        store(work, row + ROW_THETA + k, r)
-        Y_w, Y_v = load3(work, row), load3(work, row + 3)
-        beta = load(work, row + ROW_BETA)
-        o = front
-        for m in range(k):
-            z = r * load(work, row + ROW_THETA + m)
+        theta_kk = load(work, row + ROW_THETA + k)
+        done = min(back, count)
+        if done > 0:
+            update_row(k, row, rows, done, end, slot, factors, work)
+            left = load(work, row + ROW_THETA + k)
+            store(work, row + ROW_SCALE, load(work, row + ROW_SCALE) + (theta_kk - left))
+            theta_kk = left
+        if back < count:
+            size = maximum(side * (theta_kk + load(work, row + ROW_SCALE)), side * theta_kk)
+            room = theta_kk * side - RANK * size - feigned
+            r = where_positive(room, 1.0 / theta_kk, 0.0 * theta_kk)
+            worst = minimum(worst, where_positive(room, side * theta_kk / maximum(size, 1e-300), 0.0 * size + 1.0))
+            if sign < 0:
+                margin = minimum(margin, room)
+            store(work, row + ROW_THETA + k, r)
             if slot >= 0:
-                store3(work, o, sub(load3(work, o), scale(Y_w, z)))
-                store3(work, o + 3, sub(load3(work, o + 3), scale(Y_v, z)))
-            store(work, o + ROW_BETA, load(work, o + ROW_BETA) - z * beta)
-            o += ROW_THETA
-            for l in range(m + 1):
-                store(work, o + l, load(work, o + l) - z * load(work, row + ROW_THETA + l))
-            o += m + 1
-        if slot >= 0:
-            absorb(slot, Y_w, Y_v, r, beta, work)
+                absorb(slot, load3(work, row), load3(work, row + 3), r, load(work, row + ROW_BETA), work)
     store(work, judged + JUDGED_PIVOT, worst)
     return margin
+
+
+@inline
+def update_row(k, row, rows, done, end, slot, factors, work):
+    """Subtract from row k what the last `done` rows, eliminated already, stand for: the sum of r_p Theta_pk row_p."""
+    o = end
+    beta = load(work, row + ROW_BETA)
+    for q in range(done):
+        p = rows - 1 - q
+        z = load(work, o + ROW_THETA + p) * load(work, o + ROW_THETA + k)
+        store(work, factors + q, z)
+        beta = beta - z * load(work, o + ROW_BETA)
+        o -= ROW_THETA + p
+    store(work, row + ROW_BETA, beta)
+    if slot >= 0:
+        Y_w, Y_v = load3(work, row), load3(work, row + 3)
+        o = end
+        for q in range(done):
+            z = load(work, factors + q)
+            Y_w, Y_v = sub(Y_w, scale(load3(work, o), z)), sub(Y_v, scale(load3(work, o + 3), z))
+            o -= ROW_THETA + rows - 1 - q
+        store3(work, row, Y_w)
+        store3(work, row + 3, Y_v)
+    m = 0
+    while m + 4 <= k + 1:
+        t = row + ROW_THETA + m
+        x0, x1, x2, x3 = load(work, t), load(work, t + 1), load(work, t + 2), load(work, t + 3)
+        o = end + ROW_THETA + m
+        for q in range(done):
+            z = load(work, factors + q)
+            x0, x1 = x0 - z * load(work, o), x1 - z * load(work, o + 1)
+            x2, x3 = x2 - z * load(work, o + 2), x3 - z * load(work, o + 3)
+            o -= ROW_THETA + rows - 1 - q
+        store(work, t, x0)
+        store(work, t + 1, x1)
+        store(work, t + 2, x2)
+        store(work, t + 3, x3)
+        m += 4
+    while m < k + 1:
+        x0 = load(work, row + ROW_THETA + m)
+        o = end + ROW_THETA + m
+        for q in range(done):
+            x0 = x0 - load(work, factors + q) * load(work, o)
+            o -= ROW_THETA + rows - 1 - q
+        store(work, row + ROW_THETA + m, x0)
+        m += 1
 
 
 @inline
@@ -417,7 +496,7 @@ def absorb(slot, Y_w, Y_v, r, beta, work):
 def open_again(front, rows, count, slot, ids, forces, conn_i, prog, work):
     """Forces that were eliminated, from the near body's acceleration and the forces of the other handles."""
     judged = conn_i[conn_i.shape[0] - 1, HEAD_JUDGED]
-    clash = load(work, judged + JUDGED_CLASH)
+    clash, drive = load(work, judged + JUDGED_CLASH), load(work, judged + JUDGED_DRIVE)
     alpha, a = zero3(work), zero3(work)
     if slot >= 0:
         alpha, a = load3(work, slot), load3(work, slot + 3)
@@ -428,6 +507,7 @@ def open_again(front, rows, count, slot, ids, forces, conn_i, prog, work):
         for m in range(k):
             demand = demand + load(work, row + ROW_THETA + m) * load(work, forces + prog[ids + m])
         r, size = load(work, row + ROW_THETA + k), load(work, row + ROW_SIZE)
+        size = size + sqrt(maximum(load(work, row + ROW_SCALE), 0.0) * drive)
         store(work, forces + prog[ids + k], 0.0 - r * demand)
         excess = maximum(demand, 0.0 - demand) - CLASH * (size + 1.0)
         clash = maximum(clash, where_positive(maximum(r, 0.0 - r), 0.0 * r - 1.0, excess))
@@ -491,27 +571,20 @@ def graft_row(k, g, A, first, target, B, kept, prog, work):
         for m in range(6):
             x = x + load(work, A + row_start(first + m) + d) * load(work, alpha + m)
         store(work, row + d, x)
-    beta, size, spread = constant(work, 0.0), constant(work, 0.0), constant(work, 0.0)
+    beta, size, lost = constant(work, 0.0), constant(work, 0.0), constant(work, 0.0)
     for d in range(6):
-        gain = load(work, alpha + d) * load(work, kept + KEPT_FREE + d)
-        beta, size = beta + gain, size + maximum(gain, 0.0 - gain)
-        spread = spread + load(work, alpha + d) * load(work, t + d)
+        beta = beta + load(work, alpha + d) * load(work, kept + KEPT_FREE + d)
     if own >= 0:
         o = A + row_start(own)
-        beta, size = beta + load(work, o + ROW_BETA), size + load(work, o + ROW_SIZE)
+        beta, size, lost = beta + load(work, o + ROW_BETA), load(work, o + ROW_SIZE), load(work, o + ROW_SCALE)
         for m in range(6):
             beta = beta - theta(A, first + m, own, work) * load(work, kept + KEPT_PUSH + m)
-        spread = maximum(spread, 0.0) + load(work, o + ROW_SCALE)
-    for d in range(6):
-        spread = spread + NOISE * load(work, alpha + d) * load(work, alpha + d) * theta(A, first + d, first + d, work)
     if other >= 0:
         o = B + row_start(other)
         beta, size = beta + load(work, o + ROW_BETA), size + load(work, o + ROW_SIZE)
-        spread = spread + load(work, o + ROW_SCALE)
-    if joint >= 0:
-        spread = spread + 1.0
+        lost = lost + load(work, o + ROW_SCALE)
     store(work, row + ROW_BETA, beta)
-    store(work, row + ROW_SCALE, spread)
+    store(work, row + ROW_SCALE, lost)
     store(work, row + ROW_SIZE, size)
     for m in range(k + 1):
         partner = g + GRAFT_ROWS + GRAFT_ROW * m

@@ -19,8 +19,7 @@ CLOSINGS = ("inside", "together")
 class Schedule:
     """An order of assembly for `forward_dynamics(..., schedule=)`.
 
-    order    names of tree joints and connections; those left out follow, tips first. None: the order for one processor,
-             tips to root
+    order    names of all tree joints and connections; None: the order for one processor, tips to root
     closing  how loops are closed [YN02, sec. 4.3]: "inside", a connection within one subchain, each by itself; or
              "together", all connections between two subchains at once with the joint that joins them
 
@@ -44,8 +43,11 @@ class Schedule:
             if name not in joints and name not in connections:
                 raise NamingError(f"the schedule adds {name!r}, which is neither a joint nor a connection of "
                                   f"{mechanism.name}")
-        taken = set(chosen)
-        self.order = (*chosen, *(name for name in names if name not in taken))
+        missing = set(names) - set(chosen)
+        if missing:
+            raise ModelError(f"the schedule leaves out {', '.join(map(repr, sorted(missing)[:5]))}"
+                             f"{' ...' if len(missing) > 5 else ''}: every joint and connection must have its turn")
+        self.order = tuple(chosen)
         self._ends = {**{name: (mechanism.links[k].parent, k) for name, k in joints.items()},
                       **{c.name: (c.link_a, c.link_b) for c in mechanism.connections.values()}}
 
@@ -93,7 +95,7 @@ def schedule(mechanism: Mechanism, workers: int = 1, *, closing: str = "inside")
         raise ModelError(f"workers must be a whole number of at least 1, not {workers!r}")
     if workers == 1:
         return Schedule(mechanism, None, closing)
-    return Schedule(mechanism, _rounds(mechanism), closing)
+    return Schedule(mechanism, [*_rounds(mechanism), *mechanism.connections], closing)
 
 
 def _rounds(mechanism: Mechanism) -> list[str]:

@@ -228,7 +228,7 @@ def _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program: Program, 
     conn_i[-1, f.HEAD_CONN] = body_i[n, f.HEAD_WORK]
     conn_i[-1, f.HEAD_FORCES] = base + program.size
     conn_i[-1, f.HEAD_JUDGED] = base + program.size + program.ids_used
-    conn_i[-1, f.HEAD_TOTAL] = base + program.size + program.ids_used + 2
+    conn_i[-1, f.HEAD_TOTAL] = base + program.size + program.ids_used + f.JUDGED
     tree = plan if plan.loops is None else plan.loops.tree
     return replace(plan, body_i=body_i, loops=Loops(names, dof_f, conn_i, conn_f, prog, structure, tree, frames))
 
@@ -239,7 +239,7 @@ def _shift(prog, base):
     ops = prog[f.PROGRAM_START:f.PROGRAM_START + f.PROGRAM_STEP * count].reshape(-1, f.PROGRAM_STEP)
     kind = ops[:, 0]
     for op, columns in ((f.OP_STEP, (2, 4)), (f.OP_NEW, (1,)), (f.OP_START, (1,)), (f.OP_HANDLE, (1,)),
-                        (f.OP_ATTACH, (1, 3)), (f.OP_CLOSE, (1,))):
+                        (f.OP_ATTACH, (1, 3)), (f.OP_CLOSE, (1, 7))):
         for column in columns:
             ops[kind == op, column] += base
     for g in ops[kind == f.OP_GRAFT, 1]:

@@ -141,9 +141,11 @@ HEAD_ROWS = 0        # multipliers of all connections
 HEAD_FREEDOMS = 1    # free directions of all connections
 HEAD_CONN = 2        # where in the work array the records of connections start
 HEAD_FORCES = 3      # where the multipliers start, followed by the forces at other handles
-HEAD_JUDGED = 4      # where two scalars to judge the result by are: JUDGED_PIVOT and JUDGED_CLASH
+HEAD_JUDGED = 4      # where the scalars to judge the result by are: JUDGED_..
 HEAD_TOTAL = 5       # size of the work array, without room for passive torques and wrenches
-JUDGED_PIVOT, JUDGED_CLASH = 0, 1
+JUDGED_PIVOT, JUDGED_CLASH = 0, 1  # smallest pivot as part of its size; largest demand that nothing can meet
+JUDGED_MOBILITY, JUDGED_DRIVE = 2, 3  # sums over degrees of freedom: |S|^2 / D, u^2 / D
+JUDGED = 4
 
 # conn_f (connections, CONN_F) float64
 FRAME_A = 0      # rotation 9 and origin 3 of the joint frame in the frame of body a
@@ -176,7 +178,7 @@ OP_NEW = 2       # front, rows: zero
 OP_START = 3     # front, row, connection, side: put the handle of a connection on a front
 OP_HANDLE = 4    # front, row: six rows for the motion of the near body itself
 OP_ATTACH = 5    # front, rows, target front, list of target rows: fronts that meet at one body add up
-OP_CLOSE = 6     # front, rows, how many of them (the last), slot of the near body or -1, ids, sign
+OP_CLOSE = 6     # front, rows, how many of them (the last), slot of the near body or -1, ids, sign, scratch
 OP_RESET = 7     # slot: zero
 OP_GRAFT = 8     # list: see GRAFT_FRONT
 PROGRAM_STEP = 8
@@ -197,6 +199,6 @@ KEPT_FREE, KEPT_PUSH, KEPT_FACTOR, KEPT_ROWS = 0, 6, 12, 48
 # A front: what a subchain shows to the outside through its open handles, row after row (packed lower triangle)
 ROW_BETA = 6     # 1, acceleration of the handle at rest of near body and zero handle forces; before it Y:
                  # 6, force transmission (moment, force at the near body's group origin)
-ROW_SCALE = 7    # 1, size that the diagonal of Theta would have without cancellation
-ROW_SIZE = 8     # 1, size of what adds up to beta
+ROW_SCALE = 7    # 1, what eliminations have taken from the diagonal of Theta
+ROW_SIZE = 8     # 1, size of what beta starts from
 ROW_THETA = 9    # row + 1, acceleration per handle force

@@ -138,7 +138,7 @@ class Program:
         kept = len(front.groups) - groups
         count = sum(map(self.count, front.groups[kept:]))
         slot = -1 if near < 0 else self.s.slot[near]
-        self.ops.append((f.OP_CLOSE, front.place, front.rows, count, slot, front.ids, sign, 0))
+        self.ops.append((f.OP_CLOSE, front.place, front.rows, count, slot, front.ids, sign, self.take(count)))
         if kept == 0:
             return None
         return Front(front.place, front.groups[:kept], front.rows - count, front.ids)

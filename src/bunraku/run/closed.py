@@ -35,8 +35,15 @@ from bunraku.plan.fields import (
     HEAD_TOTAL,
     JUDGED_CLASH,
     JUDGED_PIVOT,
+    LAW,
+    LAW_SPHERICAL,
     LENGTH,
+    LIMIT_STIFFNESS,
+    LOWER,
+    REST,
     ROWS,
+    STIFFNESS,
+    UPPER,
 )
 from bunraku.run.pool import spread
 from bunraku.run.redundancy import clashing, indeterminate, pivots
@@ -331,3 +338,28 @@ def rank(mechanism, plan, q) -> int:
     """Number of independent constrained directions."""
     solution = solve(mechanism, plan, IMPULSE, q, plan.zero_tau, judge=False)
     return plan.loops.rows - int((pivots(plan.loops, solution.work) == 0.0).sum())
+
+
+def stored_energy(mechanism, q):
+    """Energy in the springs and limits of connections, of one state or a batch; zero if there are none."""
+    plan = mechanism.plan()
+    sprung = [(c, passive) for c, connection in enumerate(mechanism.connections.values())
+              if (passive := connection.joint.passive)[:, [STIFFNESS, LIMIT_STIFFNESS]].any()]
+    if not sprung:
+        return 0.0
+    states = np.atleast_2d(as_array("q", q))
+    total = np.zeros(len(states))
+    for k, state in enumerate(states):
+        solution = solve(mechanism, plan, IMPULSE, np.ascontiguousarray(state), plan.zero_tau, judge=False)
+        for c, passive in sprung:
+            x, _ = solution.coordinates(c)
+            stretch = x - passive[:, REST]
+            total[k] += 0.5 * passive[:, STIFFNESS] @ stretch**2
+            if plan.loops.conn_i[c, LAW] == LAW_SPHERICAL:  # the limit is on the angle turned
+                beyond = np.maximum(np.linalg.norm(x) - passive[:1, UPPER], 0.0)
+                total[k] += 0.5 * passive[0, LIMIT_STIFFNESS] * beyond[0]**2
+            else:
+                beyond = np.maximum(x - passive[:, UPPER], 0.0) + np.maximum(passive[:, LOWER] - x, 0.0)
+                limited = passive[:, LIMIT_STIFFNESS] > 0
+                total[k] += 0.5 * passive[limited, LIMIT_STIFFNESS] @ beyond[limited]**2
+    return total if np.ndim(q) == 2 else float(total[0])

@@ -9,6 +9,7 @@ from bunraku.algorithms.kinematics import STATE, TOTALS, jacobian, link_states, 
 from bunraku.algorithms.passive import body_wrenches, passive_energy
 from bunraku.jit import entry, inline
 from bunraku.plan.fields import ARMATURE
+from bunraku.run.closed import stored_energy
 from bunraku.run.pool import spread
 from bunraku.run.signatures import LINKS, PLAN, SPRINGS, floats, int64, lane_array, table
 from bunraku.run.states import aligned, refuse
@@ -86,7 +87,9 @@ def observation(mechanism, q, v=None, a=None, workers=None):
 def energy(mechanism, q, v):
     """(kinetic, potential) of one state, or two arrays for a batch."""
     _, sums = observation(mechanism, q, v)
-    return (float(sums[9]), float(sums[10])) if sums.ndim == 1 else (sums[:, 9].copy(), sums[:, 10].copy())
+    stored = stored_energy(mechanism, q) if mechanism.connections else 0.0
+    return ((float(sums[9]), float(sums[10]) + stored) if sums.ndim == 1
+            else (sums[:, 9].copy(), sums[:, 10] + stored))
 
 
 @entry("Jacobians", [types.void(*PLAN, floats, floats, int64, floats)])

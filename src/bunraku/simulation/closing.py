@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bunraku.evaluate import poses
-from bunraku.mechanism import Mechanism
+from bunraku.mechanism import Connection, Mechanism
 from bunraku.mechanism.checks import as_rotation, as_vector
 from bunraku.mechanism.mechanism import GROUND
+from bunraku.plan.closed import close
 from bunraku.run.closed import gaps, rank, velocity_gaps
 
 OPEN = 1e-6  # [m, rad, m/s, rad/s] what counts as open at the start of a simulation
@@ -51,11 +52,11 @@ def _seen_from(link, other, frame):
     return R.T @ (x_other + R_other @ position - x), R.T @ R_other @ rotation
 
 
-def gap(mechanism: Mechanism, q, name: str) -> Gap:
-    """What the pose of the links leaves open in a connection."""
-    plan = mechanism.plan()
+def gap(mechanism: Mechanism, q, connection: Connection) -> Gap:
+    """What the pose of the links leaves open in a connection, made or to be made."""
+    plan = close(mechanism.plan("tree"), [connection], mechanism.length_scale)
     _, solution = gaps(mechanism, plan, q)
-    return Gap(*solution.gap(plan.loops.names.index(name)))
+    return Gap(*solution.gap(0))
 
 
 def refuse_open_loops(mechanism: Mechanism, q, v) -> str | None:

@@ -134,7 +134,7 @@ class Simulation:
         mechanism = self.mechanism.copy()
         connection = mechanism.connect(link_a, link_b, joint, name, position_a=a[0], rotation_a=a[1], position_b=b[0],
                                        rotation_b=b[1], actuated=actuated)
-        open_ = gap(mechanism, q, connection.name)
+        open_ = gap(mechanism, q, connection)
         if not max(open_) <= max_gap:
             raise SimulationError(f"connect {connection.name!r} at t = {self.t:.6g} s: the frames on {link_a!r} and "
                                   f"{link_b!r} are {open_.length:.3g} m and {open_.angle:.3g} rad from where "
