@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from bunraku.errors import (
+    ActuationError,
     BunrakuError,
     InertiaError,
     LoadError,

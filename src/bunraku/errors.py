@@ -35,6 +35,10 @@ class StateError(BunrakuError, ArithmeticError):
         self.result = result
 
 
+class ActuationError(StateError):
+    """A motion that no torques of a mechanism's actuators can make; the message says what is left undriven."""
+
+
 class SimulationError(BunrakuError, RuntimeError):
     """A run had to stop. `trajectory` keeps everything computed up to then."""
 
