@@ -133,8 +133,7 @@ def ada(mode, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, drives, wr
     at the connections alone (tau must be zeros). Multipliers are left in `work`, as are two scalars to judge by.
     """
     n, last = body_i.shape[0] - 1, conn_i.shape[0] - 1
-    ground = ground_acceleration(body_f, q)
-    outward(body_i, body_f, q, v, tau, wrench, ground, work)
+    first_pass(body_i, body_f, q, v, tau, wrench, work)
     meet_connections(mode, body_i, conn_i, conn_f, drives, work)
     if mode != DYNAMICS:
         for i in range(n):
@@ -154,12 +153,33 @@ def ada(mode, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, drives, wr
     return margin, residue
 
 
+@inner
+def first_pass(body_i, body_f, q, v, tau, wrench, work):
+    """`outward`, compiled once."""
+    outward(body_i, body_f, q, v, tau, wrench, ground_acceleration(body_f, q), work)
+
+
+@inner
+def sweep(first, last, body_i, dof_f, tau, work):
+    """`inward`, compiled once."""
+    return inward(first, last, body_i, dof_f, tau, work)
+
+
+@inner
+def sweep_back(first, last, body_i, tau, acceleration, work):
+    """`deliver` for bodies first, first - 1, .. last."""
+    residue = constant(tau, 0.0)
+    for i in range(last, first + 1):
+        residue = residue + deliver(i, body_i, tau, acceleration, work)
+    return residue
+
+
 @inline
 def assemble(op, o, body_i, dof_f, conn_i, prog, tau, work):
     """One operation of the program on its fronts. Returns the margin of its pivots."""
     margin = constant(tau, 1.0)
     if op == OP_SWEEP:
-        margin = inward(prog[o + 1], prog[o + 2], body_i, dof_f, tau, work)
+        margin = sweep(prog[o + 1], prog[o + 2], body_i, dof_f, tau, work)
     elif op == OP_STEP:
         margin = step(prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], prog[o + 6], body_i, dof_f, tau, prog, work)
     elif op == OP_NEW:
@@ -187,8 +207,7 @@ def disassemble(op, o, body_i, conn_i, prog, tau, acceleration, work):
     forces = conn_i[conn_i.shape[0] - 1, HEAD_FORCES]
     residue = constant(tau, 0.0)
     if op == OP_SWEEP:
-        for i in range(prog[o + 2], prog[o + 1] + 1):
-            residue = residue + deliver(i, body_i, tau, acceleration, work)
+        residue = sweep_back(prog[o + 1], prog[o + 2], body_i, tau, acceleration, work)
     elif op == OP_STEP:
         residue = step_back(prog[o + 1], prog[o + 3], prog[o + 4], prog[o + 5], forces, body_i, tau, acceleration,
                             prog, work)
@@ -208,7 +227,7 @@ def row_start(row):
 # -- STEP ----------------------------------------------------------------------------------------------------------
 
 
-@inline
+@inner
 def step(i, front, rows, kept, rotors, body_i, dof_f, tau, prog, work):
     """Take body i, the near body of a front, through its joint.
 
@@ -266,7 +285,7 @@ def step_rows(front, rows, kept, axis, result, rotor, work):
         o += k + 1
 
 
-@inline
+@inner
 def step_back(i, rows, kept, ids, forces, body_i, tau, acceleration, prog, work):
     """Accelerations of the joint and of body i: qdd = (u + y F - U^T a) / D."""
     above, to, record, elimination = body_i[i, FROM], body_i[i, TO], body_i[i, RECORD], body_i[i, ELIMINATION]
@@ -300,7 +319,7 @@ def step_back(i, rows, kept, ids, forces, body_i, tau, acceleration, prog, work)
 # -- START, ATTACH -------------------------------------------------------------------------------------------------
 
 
-@inline
+@inner
 def start(front, row, c, side, conn_i, work):
     """Add the handle of a connection: its forces act along the constrained directions on b, against them on a."""
     rec = conn_i[conn_i.shape[0] - 1, HEAD_CONN] + CONN_RECORD * c
@@ -318,7 +337,7 @@ def start(front, row, c, side, conn_i, work):
             store(work, o + ROW_SIZE, load(work, o + ROW_SIZE) + maximum(bias, -bias))
 
 
-@inline
+@inner
 def attach(source, rows, target, places, prog, work):
     """Add a front to another of the same near body; `places` says which rows are meant."""
     for k in range(rows):
@@ -334,7 +353,7 @@ def attach(source, rows, target, places, prog, work):
 # -- CLOSE ---------------------------------------------------------------------------------------------------------
 
 
-@inline
+@inner
 def close(front, rows, count, slot, sign, conn_i, work):
     """Eliminate the last `count` forces of a front, whose handles have both sides inside, one after the other.
 
@@ -389,7 +408,7 @@ def absorb(slot, Y_w, Y_v, r, beta, work):
     accumulate3(work, slot + SLOT_BIAS + 3, scale((z3, z4, z5), beta))
 
 
-@inline
+@inner
 def open_again(front, rows, count, slot, ids, forces, conn_i, prog, work):
     """Forces that were eliminated, from the near body's acceleration and the forces of the other handles."""
     judged = conn_i[conn_i.shape[0] - 1, HEAD_JUDGED]
@@ -413,7 +432,7 @@ def open_again(front, rows, count, slot, ids, forces, conn_i, prog, work):
 # -- GRAFT ---------------------------------------------------------------------------------------------------------
 
 
-@inline
+@inner
 def graft(g, prog, work):
     """Attach subchain B (through its joint already: inertia I, force p, rows Y) at handle rows of front A.
 
@@ -544,7 +563,7 @@ def factor_inertia(slot, rank, factor, work):
             store(work, factor + 6 * ((earlier + 3) % 6) + (c + 3) % 6, constant(work, 0.0))
 
 
-@inline
+@inner
 def ungraft(g, forces, prog, work):
     """Acceleration of the body that the handle is on, and the force on the handle."""
     A, first, kept = prog[g + GRAFT_FRONT], prog[g + GRAFT_HANDLE], prog[g + GRAFT_KEPT]

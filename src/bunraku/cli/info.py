@@ -87,6 +87,12 @@ def summary(mechanism: Mechanism, file: str, notes: list[str]) -> dict:
         } for link in mechanism.links],
         "springs": [{"name": s.name, "from": names[s.link_a], "to": names[s.link_b], "stiffness": s.stiffness,
                      "rest_length": s.rest_length, "damping": s.damping} for s in mechanism.springs],
+        "connections": [{
+            "name": c.name, "from": names[c.link_a], "to": names[c.link_b], "type": type(c.joint).__name__,
+            "axis": _direction(c.joint), "actuated": c.actuated, "drive": _places(mechanism.drive_slice(c.name)),
+            "position_from": c.position_a.tolist(), "rotation_from": c.rotation_a.tolist(),
+            "position_to": c.position_b.tolist(), "rotation_to": c.rotation_b.tolist(),
+        } for c in mechanism.connections.values()],
         "warnings": notes,
     }
 
@@ -108,11 +114,15 @@ MAX_INDENT = 40
 
 
 def text(mechanism: Mechanism, notes: list[str], moving_only: bool = False) -> str:
-    """The tree with its totals, springs and warnings."""
+    """The tree with its totals, connections, springs and warnings."""
     rows = list(_tree(mechanism, moving_only))
     parts = [*_totals(mechanism), "", *_table(rows)]
+    names = [*mechanism.link_names, "ground"]
+    if mechanism.connections:
+        parts += ["", f"connections ({len(mechanism.connections)})"]
+        parts += [f"  {c.name}: {names[c.link_a]} - {names[c.link_b]}, {' '.join(_motion(c.joint).split())}"
+                  for c in mechanism.connections.values()]
     if mechanism.springs:
-        names = [*mechanism.link_names, "ground"]
         parts += ["", f"springs ({len(mechanism.springs)})"]
         parts += [f"  {s.name}: {names[s.link_a]} - {names[s.link_b]}, {s.stiffness:g} N/m, "
                   f"at rest {s.rest_length:g} m, damping {s.damping:g} Ns/m" for s in mechanism.springs]

@@ -1,5 +1,6 @@
 """What people write: mechanisms, links and joints."""
 
+from bunraku.mechanism.connections import Connection, Family
 from bunraku.mechanism.joints import (
     Compound,
     Cylindrical,
@@ -14,5 +15,5 @@ from bunraku.mechanism.joints import (
 )
 from bunraku.mechanism.mechanism import Link, Mechanism, Spring, Visual
 
-__all__ = ["Compound", "Cylindrical", "Fixed", "Free", "Helical", "Joint", "Link", "Mechanism", "Planar", "Prismatic",
-           "Revolute", "Spherical", "Spring", "Visual"]
+__all__ = ["Compound", "Connection", "Cylindrical", "Family", "Fixed", "Free", "Helical", "Joint", "Link", "Mechanism",
+           "Planar", "Prismatic", "Revolute", "Spherical", "Spring", "Visual"]

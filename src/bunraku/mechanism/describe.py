@@ -31,6 +31,11 @@ def describe(mechanism: Mechanism) -> dict[str, Any]:
             "position_a": spring.position_a.tolist(), "position_b": spring.position_b.tolist(),
             "stiffness": spring.stiffness, "rest_length": spring.rest_length, "damping": spring.damping,
         } for spring in mechanism.springs],
+        "connections": [{
+            "name": c.name, "link_a": names[c.link_a], "link_b": names[c.link_b], "joint": _describe_joint(c.joint),
+            "actuated": c.actuated, "position_a": c.position_a.tolist(), "rotation_a": c.rotation_a.tolist(),
+            "position_b": c.position_b.tolist(), "rotation_b": c.rotation_b.tolist(),
+        } for c in mechanism.connections.values()],
     }
 
 
@@ -45,7 +50,9 @@ def rebuild(data: dict[str, Any]) -> Mechanism:
         mechanism.add_link(**{**link, "joint": _rebuild_joint(link["joint"]), "visuals": visuals,
                               "physical": False})  # judged when it was first built
     for spring in data["springs"]:
-        mechanism.add_spring(spring.pop("link_a"), spring.pop("link_b"), **spring)
+        mechanism.add_spring(**spring)
+    for connection in data.get("connections", ()):  # files from before there were any have none
+        mechanism.connect(**{**connection, "joint": _rebuild_joint(connection["joint"])})
     return mechanism
 
 

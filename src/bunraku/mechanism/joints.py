@@ -12,12 +12,13 @@ Every joint takes, per degree of freedom (one number for all, or one each):
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from bunraku.errors import ModelError
-from bunraku.plan.elements import ORIGIN, Element, rotation_from_z
+from bunraku.plan.elements import ORIGIN, Element, element_rows, rotation_from_z
 from bunraku.plan.fields import FREE, REVOLUTE, SCREW, SPHERICAL
 
 PASSIVE = ("armature", "damping", "stiffness", "rest", "lower", "upper", "limit_stiffness", "limit_damping")
@@ -71,6 +72,11 @@ class Joint:
         """The joint as a sequence of simple ones."""
         raise NotImplementedError
 
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """The elements as `build` reads them."""
+        return element_rows(self.elements())
+
     def neutral(self) -> list[float]:
         return [0.0] * self.nq
 
@@ -97,7 +103,7 @@ def _axis(what: str, axis) -> np.ndarray:
     length = np.linalg.norm(vector)
     if length < 1e-12:
         raise ModelError(f"{what}: the axis must not be zero")
-    return vector / length
+    return vector if abs(length - 1.0) < 1e-15 else vector / length  # a unit vector stays as it is, to the last bit
 
 
 def _number(what: str, value) -> float:

@@ -1,6 +1,6 @@
-"""The mechanism people write: links hung from each other by joints, springs between points, gravity.
+"""The mechanism people write: links hung from each other by joints, connections that close loops, springs, gravity.
 
-A mechanism is compiled to a `Plan` when first used and again after a change; nothing else is ever recompiled.
+A mechanism is turned into a `Plan` when first used and again after a change; nothing is ever recompiled.
 """
 
 from __future__ import annotations
@@ -8,17 +8,18 @@ from __future__ import annotations
 import copy
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from bunraku.errors import InertiaError, ModelError, NamingError
-from bunraku.mechanism.connections import Connection
-from bunraku.mechanism.joints import Fixed, Joint
+from bunraku.mechanism.connections import Carry, Connection, Family, families
+from bunraku.mechanism.joints import Fixed, Free, Joint
 from bunraku.plan import fields as f
 from bunraku.plan.build import Plan, build
 
 GROUND = "ground"
+_LOOSE = Free()  # the joint of everything cut off
 
 
 @dataclass(eq=False)
@@ -36,6 +37,10 @@ class Link:
     com: np.ndarray        # in the link frame [m]
     inertia: np.ndarray    # 3x3 about com, link axes [kg m^2]
     visuals: tuple[Visual, ...] = ()
+    row: np.ndarray = field(init=False, repr=False)  # the numbers above, as `build` reads them
+
+    def __post_init__(self):
+        self.row = np.concatenate((self.position, self.rotation.ravel(), (self.mass,), self.com, self.inertia.ravel()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +71,7 @@ class Spring:
 
 
 class Mechanism:
-    """Links, joints and springs under gravity. "ground" is the fixed world; SI units, radians, z up."""
+    """Links, joints, connections and springs under gravity. "ground" is the fixed world; SI units, radians, z up."""
 
     def __init__(self, gravity: Sequence[float] = (0.0, 0.0, -9.81), name: str = "mechanism"):
         self.name = name
@@ -102,6 +107,8 @@ class Mechanism:
         _check_name(name, "link")
         if name == GROUND or name in self._link_index:
             raise NamingError(f"there is already a link {name!r}; give the new one another name")
+        if name in self.connections:
+            raise NamingError(f"there is already a connection {name!r}; give the new link another name")
         joint = as_joint(what, joint)
         joint_name = name if joint_name is None else joint_name
         _check_name(joint_name, "joint")
@@ -153,9 +160,9 @@ class Mechanism:
         """
         name = self._free_name() if name is None else name
         _check_name(name, "connection")
-        if name in self.connections or name in self._joint_index:
-            kind = "connection" if name in self.connections else "joint"
-            raise NamingError(f"there is already a {kind} {name!r}; give the new connection another name")
+        taken = self._owner(name)
+        if taken:
+            raise NamingError(f"there is already a {taken} {name!r}; give the new connection another name")
         what = f"connection {name!r}"
         joint = as_joint(what, joint)
         a = self._find_link(link_a, f"link_a of {what}")
@@ -172,9 +179,51 @@ class Mechanism:
         self._reconnected()
         return connection
 
+    def cut(self, name: str) -> Carry:
+        """Take a connection away, or cut a tree joint (by joint name, else by link name): its link then hangs from the
+        ground by a Free joint of the same name, whose coordinates are the link's pose in the world.
+
+        Returns `carry`: q, v = carry(q, v) maps states of the old structure, one or a batch, to the new one.
+        """
+        if isinstance(name, str) and name in self.connections:
+            carry = Carry(self._as_tree(), None)
+            del self.connections[name]
+            self._reconnected()
+            return carry
+        index = self._find_joint(name, "cut: ", self.connections)
+        link = self.links[index]
+        if link.parent < 0 and isinstance(link.joint, Free):
+            raise ModelError(f"cut: joint {link.joint_name!r} is a Free joint on the ground, so link {link.name!r} is "
+                             "loose already")
+        carry = Carry(self._as_tree(), index)
+        self.links[index] = replace(link, parent=-1, joint=_LOOSE, actuated=False, position=np.zeros(3),
+                                    rotation=np.eye(3))
+        more_q, more_v = Free.nq - link.joint.nq, Free.nv - link.joint.nv
+        self._first_q[index + 1:] = [first + more_q for first in self._first_q[index + 1:]]
+        self._first_v[index + 1:] = [first + more_v for first in self._first_v[index + 1:]]
+        self.nq += more_q
+        self.nv += more_v
+        self._changed()
+        return carry
+
+    def _as_tree(self) -> Mechanism:
+        """A copy without the connections, for the kinematics of the tree as it is."""
+        twin = self.copy()
+        twin.connections, twin._variants = {}, {}
+        twin._plan = self.plan("tree")
+        return twin
+
+    def _owner(self, name) -> str | None:
+        """What has this name already, of those that a connection must not be mistaken for."""
+        if name in self.connections:
+            return "connection"
+        if name in self._joint_index:
+            return "joint"
+        return "link" if name == GROUND or name in self._link_index else None
+
     def _free_name(self) -> str:
         number = self._connected
-        while f"connection{number}" in self.connections or f"connection{number}" in self._joint_index:
+        while self._owner(f"connection{number}"):
             number += 1
         return f"connection{number}"
 
@@ -231,6 +280,34 @@ class Mechanism:
         i = self._find_joint(name)
         return slice(self._first_v[i], self._first_v[i] + self.links[i].joint.nv)
 
+    @property
+    def nc(self) -> int:
+        """Degrees of freedom of all connections: what tau may hold after the nv torques of the tree."""
+        return sum(connection.joint.nv for connection in self.connections.values())
+
+    def drive_slice(self, name: str) -> slice:
+        """Where the torques of a connection are in a tau of nv + nc entries; for a tree joint its v_slice."""
+        first = self.nv
+        for connection in self.connections.values():
+            if connection.name == name:
+                return slice(first, first + connection.joint.nv)
+            first += connection.joint.nv
+        i = self._find_joint(name, "", self.connections)
+        return slice(self._first_v[i], self._first_v[i] + self.links[i].joint.nv)
+
+    def family(self, name: str) -> Family:
+        """Parent, first child, next brother of a link, of the ground or of a connection, which is a virtual link."""
+        everybody = families(self)
+        if not isinstance(name, str) or name not in everybody:
+            raise NamingError(f"family: there is no link or connection {name!r}{_hint(name, list(everybody))}")
+        return everybody[name]
+
+    @property
+    def virtual_links(self) -> dict[str, str]:
+        """{connection: the real link that its virtual link stands for}, which is link b."""
+        names = [*self.link_names, GROUND]
+        return {name: names[connection.link_b] for name, connection in self.connections.items()}
+
     def neutral(self) -> np.ndarray:
         """The coordinates at which every joint frame coincides with its child frame."""
         return np.array([x for link in self.links for x in link.joint.neutral()], float)
@@ -270,58 +347,67 @@ class Mechanism:
             stack += [(c, depth + 1) for c in reversed(children.get(i, []))]
         if len(self.links) > len(lines) - 1:
             lines.append(f"  ... and {len(self.links) - len(lines) + 1} more links")
+        names = [*self.link_names, GROUND]
+        for c in list(self.connections.values())[:20]:
+            lines.append(f"  connection {c.name}: {names[c.link_a]} - {names[c.link_b]} by {c.joint!r}")
+        if len(self.connections) > 20:
+            lines.append(f"  ... and {len(self.connections) - 20} more connections")
         return "\n".join(lines)
 
     # -- machine ---------------------------------------------------------------------------------------------------
 
     def plan(self, variant=None) -> Plan:
         """The flat arrays. Variants: None, "bare" (no passive forces), "apart" (a body for every link), "tree" (without
-        the connections)."""
+        the connections; not checked for massless ends)."""
         if variant is None:
             if self._plan is None:
                 self._plan = self._closed(self.plan("tree"))
             return self._plan
         if variant == "tree":
             if self._tree_plan is None:
-                self._tree_plan = self._build()
+                self._tree_plan = build(self.links, self.springs, self._gravity)
             return self._tree_plan
         if variant not in self._variants:
             if variant == "bare":
                 self._variants[variant] = self.plan().without_passive()
             elif variant == "apart":
-                self._variants[variant] = self._closed(self._build(keep_fixed=True))
+                self._variants[variant] = self._closed(build(self.links, self.springs, self._gravity, keep_fixed=True))
             else:
                 raise ValueError(f"no plan variant {variant!r}")
         return self._variants[variant]
 
     def _closed(self, plan: Plan) -> Plan:
+        """The plan of the tree with its loops closed, if it is one that can be moved."""
+        if self.nv == 0:
+            raise ModelError(f"{self.name} has nothing to move: no joint has a degree of freedom")
+        self._refuse_massless_ends(plan)
         if not self.connections:
             return plan
         from bunraku.plan.closed import close
 
         return close(plan, list(self.connections.values()))
 
-    def _build(self, keep_fixed=False) -> Plan:
-        plan = build(self.links, self.springs, self._gravity, keep_fixed)
-        if self.nv == 0:
-            raise ModelError(f"{self.name} has nothing to move: no joint has a degree of freedom")
-        self._refuse_massless_ends(plan)
-        return plan
-
     def _refuse_massless_ends(self, plan):
-        """Every joint must move some mass: a massless end would accelerate without bound."""
+        """Every joint must move some mass, or be held by a loop: a massless end would accelerate without bound."""
         n = plan.bodies
+        massive = plan.body_i[:n, f.MASSIVE]
+        if massive.all():
+            return
         parent = plan.body_i[:n, f.PARENT].tolist()
-        mass = [bool(x) for x in plan.body_i[:n, f.MASSIVE]] + [True]
+        held = [*map(bool, massive.tolist()), True]
+        for connection in self.connections.values():
+            for link in (connection.link_a, connection.link_b):
+                if link >= 0 and not isinstance(connection.joint, Free):
+                    held[plan.link_i[link, f.LINK_BODY]] = True
         for i in range(n - 1, -1, -1):
-            if mass[i]:
-                mass[parent[i]] = True
-        if all(mass):
+            if held[i]:
+                held[parent[i]] = True
+        if all(held):
             return
         armature = plan.dof_f[f.ARMATURE] > 0
         for i in range(n):
             j, dof = plan.body_i[i, f.V_INDEX], plan.body_i[i, f.DOF]
-            if not mass[i] and not armature[j:j + dof].all():
+            if not held[i] and not armature[j:j + dof].all():
                 link = self.links[plan.body_link[i]]
                 raise ModelError(f"joint {link.joint_name!r} moves no mass: link {link.name!r} and all beyond it are "
                                  "massless. Give one of them mass, the joint an armature, or use a Fixed joint")
@@ -343,12 +429,16 @@ class Mechanism:
         except (KeyError, TypeError):
             raise NamingError(f"{what}: there is no link {name!r}{_hint(name, [GROUND, *self._link_index])}") from None
 
-    def _find_joint(self, name) -> int:
+    def _find_joint(self, name, what="", others=()) -> int:
+        """Index of the link whose joint has this name, else of the link of this name; `others` could be meant too."""
         index = self._joint_index.get(name) if isinstance(name, str) else None
         if index is None:
             index = self._link_index.get(name) if isinstance(name, str) else None
         if index is None:
-            raise NamingError(f"there is no joint or link {name!r}{_hint(name, [*self._joint_index])}")
+            if isinstance(name, str) and name in self.connections:
+                raise NamingError(f"{what}{name!r} is a connection: it closes a loop and adds no coordinates")
+            kinds = "joint, connection or link" if others else "joint or link"
+            raise NamingError(f"{what}there is no {kinds} {name!r}{_hint(name, [*self._joint_index, *others])}")
         return index
 
 
@@ -401,8 +491,11 @@ def as_rotation(what, value) -> np.ndarray:
         matrix = np.empty(0)
     if matrix.shape != (3, 3) or not np.all(np.isfinite(matrix)):
         raise ModelError(f"{what} must be a 3x3 matrix of finite numbers, not {value!r}")
-    if np.abs(matrix @ matrix.T - np.eye(3)).max() > 1e-6 or np.linalg.det(matrix) < 0:
+    error = np.abs(matrix @ matrix.T - np.eye(3)).max()
+    if error > 1e-6 or np.linalg.det(matrix) < 0:
         raise ModelError(f"{what} is not a rotation: its columns must be orthonormal and right-handed")
+    if error < 1e-14:  # as good as it gets: what comes back from a file stays the same to the last bit
+        return matrix
     u, _, vt = np.linalg.svd(matrix)  # the nearest rotation: what was rounded becomes exact
     return u @ vt
 

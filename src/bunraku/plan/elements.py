@@ -24,7 +24,6 @@ class Element(NamedTuple):
     nv: int
 
 
-FIXED_ELEMENT = Element(FIXED, np.array([0.0, 0.0, 1.0]), ORIGIN, 0.0, 0.0, 0, 0)
 
 
 def rotation_from_z(axis: Sequence[float] | np.ndarray) -> np.ndarray:
@@ -47,3 +46,28 @@ def body_rotation(axis: np.ndarray) -> np.ndarray:
         if np.array_equal(rotation[:, 2], axis):
             return rotation
     return rotation_from_z(axis)
+
+
+# -- rows that `build` reads (float64) ------------------------------------------------------------------------------
+# of an element of a joint
+E_KIND, E_NQ, E_NV, E_ANGULAR, E_LINEAR = range(5)
+E_POINT = 5      # 3, on the axis, joint frame [m]
+E_TURN = 8       # 9, rotation that takes z to the axis, joint frame
+ELEMENT = 17
+# of a link
+L_POSITION = 0   # 3, joint frame in the parent's frame [m]
+L_ROTATION = 3   # 9
+L_MASS = 12      # 1, [kg]
+L_COM = 13       # 3, link frame [m]
+L_INERTIA = 16   # 9, about the centre of mass, link axes [kg m^2]
+LINK = 25
+
+
+def element_rows(elements: Sequence[Element]) -> np.ndarray:
+    """(elements, ELEMENT)"""
+    rows = [(e.kind, e.nq, e.nv, e.angular, e.linear, *e.point, *body_rotation(e.axis).ravel()) for e in elements]
+    return np.array(rows, float).reshape(-1, ELEMENT)
+
+
+FIXED_ROWS = element_rows([Element(FIXED, np.array([0.0, 0.0, 1.0]), ORIGIN, 0.0, 0.0, 0, 0)])
+"""A Fixed joint that keeps its body."""

@@ -10,13 +10,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from bunraku.errors import ModelError, ShapeError, SimulationError
-from bunraku.mechanism import Mechanism
+from bunraku.mechanism import Connection, Joint, Mechanism
 from bunraku.run import rollout
 from bunraku.run.actuation import Actuation, PlainActuation
 from bunraku.run.states import as_floats, explain
+from bunraku.simulation.closing import capture, gap
 from bunraku.simulation.trajectory import Event, Segment, Trajectory
 
 SOLVERS = {"rkf": rollout.rollout_rkf, "symplectic_euler": rollout.rollout_symplectic_euler}
+ADAPTIVE = ("rkf",)
+CLOSED = 1e-10  # [m, rad] frames that fit this well need not be moved
 BODY_STEPS_PER_CALL = 50_000  # compiled code runs this long (bodies times steps) before Python has its turn
 
 
@@ -37,7 +40,7 @@ class Statistics:
 
 
 class Simulation:
-    """A mechanism in motion. Works on its own copy of the mechanism.
+    """A mechanism in motion. Works on its own copy of the mechanism, whose structure `connect` and `cut` change.
 
     q, v        start; neutral and at rest by default
     solver      "rkf" (adaptive, order 5) or "symplectic_euler" (fixed `step`, order 1)
@@ -74,9 +77,12 @@ class Simulation:
         self._clock[[rollout.STEP, rollout.RTOL, rollout.ATOL]] = step or 0.0, rtol, atol
         self._clock[[rollout.MIN_STEP, rollout.MAX_STEP]] = min_step, max_step
         self.params = np.zeros(0) if params is None else _as_params(params)
+        self._drive = actuation
         self._actuation = _as_actuation(actuation, plan.nv)
+        self._past: list[Segment] = []  # of structures that are no more
         self._chunks: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(1), self._y[None].copy())]
         self._events: list[Event] = []
+        self.impulses: dict[str, np.ndarray] = {}  # of the last connection made: see `connect`
 
     # -- ask -------------------------------------------------------------------------------------------------------
 
@@ -95,12 +101,81 @@ class Simulation:
     @property
     def trajectory(self) -> Trajectory:
         """Everything recorded so far."""
+        return Trajectory([*self._past, self._present()], list(self._events))
+
+    def _present(self) -> Segment:
         if len(self._chunks) > 1:
             times, states = zip(*self._chunks, strict=True)
             self._chunks = [(np.concatenate(times), np.concatenate(states))]
         t, y = self._chunks[0]
         nq = self.mechanism.nq
-        return Trajectory([Segment(self.mechanism, t, y[:, :nq], y[:, nq:])], list(self._events))
+        return Segment(self.mechanism, t, y[:, :nq], y[:, nq:])
+
+    # -- change the structure --------------------------------------------------------------------------------------
+
+    def connect(self, link_a: str, link_b: str, joint: Joint | None = None, name: str | None = None, *,
+                position_a=None, rotation_a=None, position_b=None, rotation_b=None, actuated: bool | None = None,
+                max_gap: float = 1e-6) -> Connection:
+        """Close a loop now: link b is held to link a by `joint`, and velocities jump to what that allows.
+
+        Without frames the links are held as they are now, the joint's frame being link b's own; with one side's frame
+        given, the other side's is captured. With both given they must fit the joint up to `max_gap` [m, rad]; what is
+        left is closed by moving all links a little. `impulses` then holds {connection: (impulse, moment of impulse)}:
+        six numbers on link b at the joint frame's origin, in child-side axes. If anything fails nothing has changed.
+        """
+        if not max_gap >= 0:
+            raise ShapeError(f"max_gap must be a distance [m, rad], not {max_gap!r}")
+        q, v = self.q, self.v
+        a, b = capture(self.mechanism, q, link_a, link_b, (position_a, rotation_a), (position_b, rotation_b))
+        mechanism = self.mechanism.copy()
+        connection = mechanism.connect(link_a, link_b, joint, name, position_a=a[0], rotation_a=a[1], position_b=b[0],
+                                       rotation_b=b[1], actuated=actuated)
+        open_ = gap(self.mechanism, q, connection)
+        if not max(open_) <= max_gap:
+            raise SimulationError(f"connect {connection.name!r} at t = {self.t:.6g} s: the frames on {link_a!r} and "
+                                  f"{link_b!r} are {open_.length:.3g} m and {open_.angle:.3g} rad from where "
+                                  f"{connection.joint!r} lets them be; leave one side's frame out to capture it, bring "
+                                  f"the links together, or allow max_gap={max(open_):.3g}", self.trajectory)
+        from bunraku.evaluate import impact, project  # type: ignore[attr-defined]
+
+        if max(open_) > CLOSED:
+            q, v = project(mechanism, q, v)
+        v, impulses = impact(mechanism, q, v, impulses=True)
+        hit = impulses[connection.name]
+        self._change(mechanism, q, v, f"connect {connection.name!r}: {link_a} - {link_b} by {connection.joint!r}, "
+                     f"impulse {np.linalg.norm(hit[:3]):.4g} N s, {np.linalg.norm(hit[3:]):.4g} N m s")
+        self.impulses = impulses
+        return connection
+
+    def cut(self, name: str) -> None:
+        """Take a connection away, or let a tree joint go, now: every link keeps its place and velocity.
+
+        The link of a tree joint (by joint name, else by link name) then hangs from the ground by a Free joint of the
+        same name, so q and v become longer. If anything fails nothing has changed.
+        """
+        mechanism = self.mechanism.copy()
+        carry = mechanism.cut(name)
+        mechanism.plan()  # refuses ends without mass
+        q, v = carry(self.q, self.v)
+        if name in self.mechanism.connections:
+            old, names = self.mechanism.connections[name], [*mechanism.link_names, "ground"]
+            what = f"{names[old.link_a]} - {names[old.link_b]} by {old.joint!r}"
+        else:
+            what = f"{mechanism.links[mechanism._find_joint(name)].name} is free"
+        self._change(mechanism, q, v, f"cut {name!r}: {what}")
+
+    def _change(self, mechanism, q, v, event):
+        """Go on with another structure from here."""
+        segment = self._present()
+        if len(segment.t) > 1:  # what lasted no time left no trace
+            self._past.append(segment)
+        self.mechanism = mechanism
+        self._y = np.concatenate([q, v])
+        self._chunks = [(np.array([self.t]), self._y[None].copy())]
+        self._actuation = _as_actuation(self._drive, mechanism.nv)
+        if self.solver in ADAPTIVE:
+            self._clock[rollout.STEP] = 0.0  # what was a good step before says nothing now
+        self._events.append(Event(self.t, event))
 
     # -- move ------------------------------------------------------------------------------------------------------
 
