@@ -23,6 +23,8 @@ from bunraku.errors import (
 if TYPE_CHECKING:
     from bunraku import convert, models
     from bunraku.evaluate import (
+        closed_chain,
+        constraints,
         dynamics,
         forward_dynamics,
         inverse_dynamics,
@@ -48,16 +50,16 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "BunrakuError", "Compound", "Cylindrical", "Fixed", "Free", "Helical", "InertiaError", "LoadError", "LoadWarning",
-    "Mechanism", "MissingExtra", "ModelError", "NamingError", "Planar", "Prismatic", "Revolute", "ShapeError",
-    "Simulation", "SimulationError", "Spherical", "StateError", "Trajectory", "actuation", "convert", "dynamics",
-    "forward_dynamics", "inverse_dynamics", "joint_forces", "kinematics", "load", "load_trajectory", "mass_matrix",
-    "models", "poses",
+    "ActuationError", "BunrakuError", "Compound", "Cylindrical", "Fixed", "Free", "Helical", "InertiaError",
+    "LoadError", "LoadWarning", "Mechanism", "MissingExtra", "ModelError", "NamingError", "Planar", "Prismatic",
+    "Revolute", "ShapeError", "Simulation", "SimulationError", "Spherical", "StateError", "Trajectory", "actuation",
+    "closed_chain", "constraints", "convert", "dynamics", "forward_dynamics", "inverse_dynamics", "joint_forces",
+    "kinematics", "load", "load_trajectory", "mass_matrix", "models", "poses",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter
-    "evaluate": ("dynamics", "forward_dynamics", "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix",
-                 "poses"),
+    "evaluate": ("closed_chain", "constraints", "dynamics", "forward_dynamics", "inverse_dynamics", "joint_forces",
+                 "kinematics", "mass_matrix", "poses"),
     "io": ("load",),
     "mechanism": ("Compound", "Cylindrical", "Fixed", "Free", "Helical", "Mechanism", "Planar", "Prismatic", "Revolute",
                   "Spherical"),

@@ -1,8 +1,8 @@
 """Inverse dynamics of closed chains by virtual work: which actuator torques make a mechanism with loops move so.
 
 Idea: cut the loops; the tree's torques tau_O follow from Newton-Euler. A closed chain moves by fewer, generalised
-coordinates G, v = W v_G, and its actuators by v_A = S v_G. The same virtual work gives W^T tau_O = S^T tau_A, solved for
-tau_A. Reference: [YN99] sec. 2, eqs. 1-10. Cost: one inverse dynamics, O(rows^2 nv) for W, O(nv^3) to solve.
+coordinates G, v = W v_G, and its actuators by v_A = S v_G. The same virtual work gives W^T tau_O = S^T tau_A, which is
+solved for tau_A. Reference: [YN99] sec. 2, eqs. 1-10. Cost: one inverse dynamics, O(rows^2 nv) for W, O(nv^3) to solve.
 
 Actuators are the joints and connections whose `actuated` is true. Springs and dampers act by themselves: they are not
 part of tau_A, in joints or in connections.
@@ -73,13 +73,13 @@ class ClosedChain:
         """
         tau_O = np.asarray(tau_O, float) - self.found.own  # springs and dampers of connections act by themselves
         tau_G = self.W.T @ tau_O                           # [YN99, eq. 3]
-        tau_A = np.linalg.lstsq(self.S.T, tau_G, rcond=RANK)[0] if self.freedom and len(self.A) else np.zeros(len(self.A))
+        tau_A = np.linalg.lstsq(self.S.T, tau_G, rcond=RANK)[0] if self.S.size else np.zeros(len(self.A))
         missing = tau_G - self.S.T @ tau_A                 # [YN99, eq. 4]
         size = float((np.abs(self.W.T) @ np.abs(tau_O)).max(initial=0.0))
         if np.abs(missing).max(initial=0.0) > DRIVEN * size + 1e-12:
             self._refuse(missing)
         nv, nc = self.found.ways.shape
-        tau = np.zeros(nv + nc if np.any(self.A >= nv) else nv)
+        tau = np.zeros(nv + nc if self.A.max(initial=-1) >= nv else nv)
         tau[self.A] = tau_A
         return tau
 
@@ -104,8 +104,8 @@ class ClosedChain:
         name = next(name for name, where in self.names.items() if where.start <= worst < where.stop)
         raise StateError(
             f"these accelerations open the loop at connection {name!r}: its two sides would accelerate apart by "
-            f"{np.linalg.norm(left[self.names[name]]):.3g} (m/s^2, rad/s^2). Take a from bk.forward_dynamics, or make it "
-            "fit: bk.closed_chain(m, q, v).consistent(a)")
+            f"{np.linalg.norm(left[self.names[name]]):.3g} (m/s^2, rad/s^2). Take a from bk.forward_dynamics, or make "
+            "it fit: bk.closed_chain(m, q, v).consistent(a)")
 
 
 def _named(label: Label) -> str:
@@ -130,7 +130,8 @@ def _closed_chain(mechanism, plan, q, v) -> ClosedChain:
     W = np.zeros((plan.nv, len(G)))
     W[G, np.arange(len(G))] = 1.0
     W[dependent] = H  # [YN99, eqs. 9-10]
-    labels, A, rows = _labels(mechanism), [], []
+    labels, rows = _labels(mechanism), []
+    A: list[int] = []
     for link in mechanism.links:
         if link.actuated:
             where = mechanism.v_slice(link.joint_name)
@@ -159,10 +160,10 @@ def _labels(mechanism) -> list[Label]:
 
 
 def closed_inverse_dynamics(mechanism: Mechanism, plan, tree, q, v, a, external=None) -> np.ndarray:
-    """Actuator torques of one state or a batch, for plans with loops; `external` is None or (links * 6) floats per state.
+    """Actuator torques of one state or a batch, for plans with loops; `external` is None or (links * 6) per state.
 
-    `tree` is the plan without the connections, with the same passive behaviour. (nv,), or (nv + freedoms of connections,)
-    if some connection with freedom is actuated. States that fail in a batch are named in one error.
+    `tree` is the plan without the connections, with the same passive behaviour. nv numbers, or nv + nc if some
+    connection with freedom is actuated. States that fail in a batch are named in one error.
     """
     tau_O = inverse_dynamics(mechanism, tree, q, v, a, external, None)  # [YN99] step 2
     batch, (q, v, a) = aligned(("q", q, plan.nq), ("v", v, plan.nv), ("a", a, plan.nv))

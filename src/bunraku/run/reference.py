@@ -32,8 +32,8 @@ def unit_vector_batch(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f,
 
 @entry("the unit-vector method for loops", [types.void(*PLAN, *LINKS, *SPRINGS, *LOOPS, table, table, table, table,
                                                        table, table, table, flags, int64, int64)])
-def unit_vector_loops(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v, tau, drives,
-                      external, a, multipliers, bad, start, stop):
+def unit_vector_loops(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v, tau,
+                      drives, external, a, multipliers, bad, start, stop):
     """`dof_f` of the tree; `drives` (B, 0 or all freedoms) are torques of the connections."""
     n, nv, pushed = body_i.shape[0] - 1, dof_f.shape[1], external.shape[0] > 0
     wrench = np.empty(6 * n if pushed or body_i[n, HEAD_SPRINGS] > 0 else 0)
