@@ -1,3 +1,8 @@
+import os
+
+# The oracle's matrices are small: threads would only wait for each other, for seconds on a busy machine.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from hypothesis import HealthCheck, settings
 
 # The same cases on every run: a failure is then a change, never luck.

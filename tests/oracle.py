@@ -49,7 +49,7 @@ def screw_step(screw, x):
     R = np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * K @ K
     T = np.eye(4)
     T[:3, :3], T[:3, 3] = R, screw.at - R @ screw.at + screw.linear * x * screw.axis
-    slide = screw.linear * screw.axis - screw.angular * np.cross(screw.axis, screw.at)
+    slide = screw.linear * screw.axis - screw.angular * K @ screw.at
     return T, [motion_matrix(slide, screw.angular * screw.axis)]
 
 
@@ -62,38 +62,50 @@ class Motion:
     velocity: np.ndarray   # (n, 6)
     drift: np.ndarray      # (n, 6) acceleration at zero joint acceleration
     J: np.ndarray          # (n, 6, nv)
+    carried: list          # what `onward` made of each link
+
+
+def at_rest(nv):
+    """The ground, as `onward` carries it: pose, its two time derivatives, its derivative by each of nv velocities."""
+    return np.eye(4), np.zeros((4, 4)), np.zeros((4, 4)), np.zeros((nv, 4, 4))
+
+
+def placed(carried, position, rotation):
+    """The same for a frame fixed on it."""
+    place = np.eye(4)
+    place[:3, :3], place[:3, 3] = rotation, position
+    return tuple(part @ place for part in carried)
+
+
+def onward(carried, part, q, v, first):
+    """The same beyond a joint, whose velocities are number `first` and following."""
+    X, X1, X2, U = carried
+    i = 0
+    for T, columns in steps(part, q):
+        V = sum(c * r for c, r in zip(columns, v[i:i + len(columns)], strict=True))
+        U = U @ T
+        for column in columns:
+            U[first + i] += X @ T @ column
+            i += 1
+        X, X1, X2 = X @ T, X1 @ T + X @ T @ V, X2 @ T + 2 * X1 @ T @ V + X @ T @ V @ V
+    return X, X1, X2, U
+
+
+def six(D, R):
+    """(linear, angular) of the derivative D of a pose with rotation R."""
+    return np.concatenate([D[..., :3, 3], unskew(D[..., :3, :3] @ np.swapaxes(R, -1, -2))], axis=-1)
 
 
 def motion(tree: Tree, q, v) -> Motion:
-    n, nv = len(tree.parts), tree.m.nv
-    poses, first, second, unit = [], [], [], []
-    i_q = i_v = 0
-    for part in tree.parts:
-        X, X1, X2, U = np.eye(4), np.zeros((4, 4)), np.zeros((4, 4)), np.zeros((nv, 4, 4))
-        if part.parent >= 0:
-            X, X1, X2, U = (a[part.parent] for a in (poses, first, second, unit))
-        place = np.eye(4)
-        place[:3, :3], place[:3, 3] = part.rotation, part.position
-        X, X1, X2, U = X @ place, X1 @ place, X2 @ place, U @ place
-        for T, columns in steps(part, q[i_q:i_q + part.nq]):
-            rates = v[i_v:i_v + len(columns)]
-            V = sum(c * r for c, r in zip(columns, rates, strict=True))
-            U = U @ T
-            for d, column in enumerate(columns):
-                U[i_v + d] += X @ T @ column
-            X, X1, X2 = X @ T, X1 @ T + X @ T @ V, X2 @ T + 2 * X1 @ T @ V + X @ T @ V @ V
-            i_v += len(columns)
-        i_q += part.nq
-        for many, one in ((poses, X), (first, X1), (second, X2), (unit, U)):
-            many.append(one)
-    X, X1, X2, U = (np.array(a) for a in (poses, first, second, unit))
-    R, Rt = X[:, :3, :3], X[:, :3, :3].transpose(0, 2, 1)
-
-    def six(D, Rt):
-        return np.concatenate([D[..., :3, 3], unskew(D[..., :3, :3] @ Rt)], axis=-1)
-
-    J = six(U, Rt[:, None]).transpose(0, 2, 1) if n else np.zeros((0, 6, nv))
-    return Motion(R, X[:, :3, 3], six(X1, Rt), six(X2, Rt), J)
+    nv = tree.m.nv
+    links, i_v = [], 0
+    for part, q_j, v_j in by_joint(tree, q, v):
+        above = links[part.parent] if part.parent >= 0 else at_rest(nv)
+        links.append(onward(placed(above, part.position, part.rotation), part, q_j, v_j, i_v))
+        i_v += part.nv
+    X, X1, X2, U = (np.array(a) for a in zip(*links, strict=True))
+    R = X[:, :3, :3]
+    return Motion(R, X[:, :3, 3], six(X1, R), six(X2, R), six(U, R[:, None]).transpose(0, 2, 1), links)
 
 
 def newton_euler(part, R, velocity):
@@ -125,21 +137,25 @@ def joint_coordinates(part, q):
 
 def passive_torque(tree, q, v):
     """Torques of joint springs, dampers and limits."""
+    return np.array([torque for joint in by_joint(tree, q, v) for torque in own_torque(*joint)])
+
+
+def own_torque(part, q, v):
+    """Torques of one joint's springs, dampers and limits."""
+    x = joint_coordinates(part, q)
+    length = np.linalg.norm(x)
     out = []
-    for part, q_j, v_j in by_joint(tree, q, v):
-        x = joint_coordinates(part, q_j)
-        length = np.linalg.norm(x)
-        for row, x_d, v_d in zip(part.passive, x, v_j, strict=True):
-            torque = -row["stiffness"] * (x_d - row["rest"]) - row["damping"] * v_d
-            if part.kind == "spherical":
-                over = max(length - row["upper"], 0.0)
-                beyond = over * x_d / length if over > 0 else 0.0
-            else:
-                over = beyond = max(x_d - row["upper"], 0.0) - max(row["lower"] - x_d, 0.0)
-            if row["limit_stiffness"] > 0 and over != 0:
-                torque -= row["limit_stiffness"] * beyond + row["limit_damping"] * v_d
-            out.append(torque)
-    return np.array(out)
+    for row, x_d, v_d in zip(part.passive, x, v, strict=True):
+        torque = -row["stiffness"] * (x_d - row["rest"]) - row["damping"] * v_d
+        if part.kind == "spherical":
+            over = max(length - row["upper"], 0.0)
+            beyond = over * x_d / length if over > 0 else 0.0
+        else:
+            over = beyond = max(x_d - row["upper"], 0.0) - max(row["lower"] - x_d, 0.0)
+        if row["limit_stiffness"] > 0 and over != 0:
+            torque -= row["limit_stiffness"] * beyond + row["limit_damping"] * v_d
+        out.append(torque)
+    return out
 
 
 def by_joint(tree, q, v):

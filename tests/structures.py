@@ -201,10 +201,11 @@ def one_screw(screw, passive):
     return bk.Helical(screw.axis, screw.linear, at=screw.at, **passive)
 
 
-def random_tree(seed, links=None, kinds=KINDS, passive=False, springs=False, chain=False, grounded=True) -> Tree:
+def random_tree(seed, links=None, kinds=KINDS, passive=False, springs=False, chain=False, grounded=True,
+                massless=True) -> Tree:
     """A mechanism with the given kinds of joints: branching, several roots, massless links inside.
 
-    `chain` makes it deep; without `grounded` it has one root, on a Free joint.
+    `chain` makes it deep; without `grounded` it has one root, on a Free joint; without `massless` all links weigh.
     """
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 9)) if links is None else links
@@ -217,10 +218,10 @@ def random_tree(seed, links=None, kinds=KINDS, passive=False, springs=False, cha
     if all(kind == "fixed" for kind in chosen):
         chosen[-1] = "revolute"
     tree = Tree(bk.Mechanism(gravity=rng.normal(size=3) * 5))
-    massless = choose_massless(rng, parents, chosen)
+    weightless = choose_massless(rng, parents, chosen) if massless else [False] * n
     for i in range(n):
-        joint, screws, rows = random_joint(rng, chosen[i], passive, generic=parents[i] >= 0 and massless[parents[i]])
-        mass = 0.0 if massless[i] else rng.uniform(0.5, 2.0)
+        joint, screws, rows = random_joint(rng, chosen[i], passive, generic=parents[i] >= 0 and weightless[parents[i]])
+        mass = 0.0 if weightless[i] else rng.uniform(0.5, 2.0)
         rotation = random_rotation(rng) if rng.random() < 0.7 else np.eye(3)
         tree.add(Part(f"link{i}", f"joint{i}" if rng.random() < 0.5 else f"link{i}", parents[i], chosen[i], screws,
                       rows, rng.normal(size=3) * 0.3, rotation, mass, rng.normal(size=3) * 0.2,

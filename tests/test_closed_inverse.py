@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 import bunraku as bk
-from bunraku.evaluate.closed_chain import closed_inverse_dynamics
 from bunraku.plan import fields as f
-from bunraku.run import closed, reference
-from bunraku.run.signatures import CLASHED, FINE
+from bunraku.run import reference
 from oracle import close
 from structures import arm, random_joint, random_rotation, random_tree
 
@@ -40,24 +38,12 @@ def random_loops(seed, connections=2, passive=False, links=7):
 
 def forward(m, q, v, tau, drives=None):
     """Accelerations by assembly and disassembly."""
-    plan = m.plan()
-    loops, a = plan.loops, np.empty(m.nv)
-    answer = closed.closed_one.call(0, plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i,
-                                    plan.spring_f, loops.conn_i, loops.conn_f, loops.prog, q, v, tau,
-                                    plan.nothing if drives is None else drives, plan.nothing, a,
-                                    np.empty(loops.work_size))
-    assert answer == FINE
-    return a
-
-
-def inverse(m, q, v, a, external=None):
-    return closed_inverse_dynamics(m, m.plan(), m.plan("tree"), q, v, a, external)
+    return bk.forward_dynamics(m, q, v, tau if drives is None else np.concatenate([tau, drives]))
 
 
 def unit_vectors(m, q, v, tau, drives=None, external=None):
-    rows = [x if x is None else np.ascontiguousarray(x[None]) for x in (q, v, tau, drives, external)]
-    a, multipliers, answers = reference.closed_forward_dynamics(m.plan(), m.plan("tree"), *rows, 1)
-    return a[0], multipliers[0], answers[0]
+    return bk.forward_dynamics(m, q, v, tau if drives is None else np.concatenate([tau, drives]), external=external,
+                               method="unit_vector")
 
 
 def parallelogram(both=False, length=0.5, driven=False, **passive):
@@ -147,14 +133,14 @@ def test_parallelogram_in_closed_form(angle):
     close(A, posed(a), 1e-12)
     # the coupler moves on a circle: kinetic energy (2 (0.1 + 2 0.2^2) + 3 0.5^2) w^2 / 2
     inertia, weight = 2 * (0.1 + 2.0 * 0.2**2) + 3.0 * 0.5**2, 9.81 * (2 * 2.0 * 0.2 + 3.0 * 0.5)
-    tau = inverse(m, q, posed(v), A)
+    tau = bk.inverse_dynamics(m, q, posed(v), A)
     close(tau, [inertia * a + weight * np.sin(angle), 0.0, 0.0], 1e-12)
     close(forward(m, q, posed(v), tau), A, 1e-11)
 
 
 def test_redundant_actuators_share_the_torque():
     q, v, a = posed(0.7), posed(1.0), posed(2.0)
-    one, two = inverse(parallelogram(), q, v, a), inverse(parallelogram(both=True), q, v, a)
+    one, two = bk.inverse_dynamics(parallelogram(), q, v, a), bk.inverse_dynamics(parallelogram(both=True), q, v, a)
     close(two, [0.5 * one[0], 0.0, 0.5 * one[0]], 1e-12)
     assert bk.closed_chain(parallelogram(both=True), q).redundant == 1
 
@@ -165,35 +151,35 @@ def test_too_few_actuators_are_named():
                com=(0, 0, -0.3), inertia=(0.1, 0.1, 0.1))
     q, v = np.array([0.3, -0.3, 0.3, 0.2]), np.zeros(4)
     with pytest.raises(bk.ActuationError, match="'tail'") as caught:
-        inverse(m, q, v, np.zeros(4))
+        bk.inverse_dynamics(m, q, v, np.zeros(4))
     assert "2 degrees of freedom and 1 actuator, which leave 1 undriven" in str(caught.value)
     a = forward(m, q, v, np.array([2.5, 0.0, 0.0, 0.0]))  # a motion that the one actuator makes
-    close(inverse(m, q, v, a), [2.5, 0.0, 0.0, 0.0], 1e-10)
+    close(bk.inverse_dynamics(m, q, v, a), [2.5, 0.0, 0.0, 0.0], 1e-10)
 
 
 def test_accelerations_must_fit_the_loops():
     m, q = parallelogram(), posed(0.3)
     with pytest.raises(bk.StateError, match=r"'pin'.*consistent"):
-        inverse(m, q, posed(1.0), np.array([1.0, 0.0, 0.0]))
+        bk.inverse_dynamics(m, q, posed(1.0), np.array([1.0, 0.0, 0.0]))
     fits = bk.closed_chain(m, q, posed(1.0)).consistent(np.array([1.0, 0.0, 0.0]))
-    assert np.isfinite(inverse(m, q, posed(1.0), fits)).all()
+    assert np.isfinite(bk.inverse_dynamics(m, q, posed(1.0), fits)).all()
 
 
 def test_a_driven_connection():
     m = parallelogram(driven=True)
     m.links[0].actuated = False
     q, v, a = posed(0.7), posed(1.0), posed(2.0)
-    tau = inverse(m, q, v, a)
+    tau = bk.inverse_dynamics(m, q, v, a)
     assert tau.shape == (4,)
     assert not tau[:3].any()
-    close(tau[3], -inverse(parallelogram(), q, v, a)[0], 1e-12)  # its angle is the coupler's in the rocker: -q
+    close(tau[3], -bk.inverse_dynamics(parallelogram(), q, v, a)[0], 1e-12)  # its angle is the coupler's in the rocker: -q
     close(forward(m, q, v, tau[:3], tau[3:]), a, 1e-11)
 
 
 def test_springs_of_connections_act_by_themselves():
     m = parallelogram(stiffness=7.0, damping=0.5)
     q, v, a = posed(0.7), posed(1.0), posed(2.0)
-    plain, sprung = inverse(parallelogram(), q, v, a), inverse(m, q, v, a)
+    plain, sprung = bk.inverse_dynamics(parallelogram(), q, v, a), bk.inverse_dynamics(m, q, v, a)
     close(sprung[0] - plain[0], 7.0 * 0.7 + 0.5 * 1.0, 1e-12)
     close(forward(m, q, v, sprung), a, 1e-11)
 
@@ -205,7 +191,7 @@ def test_torques_found_reproduce_the_motion(seed, passive):
     for link in m.links:
         link.actuated = True
     a = forward(m, q, v, tau)
-    found = inverse(m, q, v, a)
+    found = bk.inverse_dynamics(m, q, v, a)
     close(forward(m, q, v, found[:m.nv], found[m.nv:]), a, 1e-7)
     # least norm: none of the torques that only strain the loops
     assert np.linalg.norm(found) <= np.linalg.norm(tau) * (1 + 1e-9)
@@ -228,11 +214,11 @@ def test_batches_name_the_states_that_fail():
     m = parallelogram()
     q, v = np.array([posed(0.1 * k) for k in range(5)]), np.zeros((5, 3))
     a = np.array([posed(1.0)] * 5)
-    tau = inverse(m, q, v, a)
-    close(tau[3], inverse(m, q[3], v[3], a[3]), 1e-14)
+    tau = bk.inverse_dynamics(m, q, v, a)
+    close(tau[3], bk.inverse_dynamics(m, q[3], v[3], a[3]), 1e-14)
     a[1] = a[3] = (1.0, 0.0, 0.0)
     with pytest.raises(bk.StateError, match="2 of 5 states") as caught:
-        inverse(m, q, v, a)
+        bk.inverse_dynamics(m, q, v, a)
     assert caught.value.states == (1, 3)
     close(caught.value.result[[0, 2, 4]], tau[[0, 2, 4]], 1e-14)
 
@@ -244,8 +230,8 @@ def test_batches_name_the_states_that_fail():
 def test_unit_vectors_agree_with_assembly(seed):
     m, q, v, tau = random_loops(seed, connections=1 + seed % 4, passive=bool(seed % 2))
     drives = np.random.default_rng(seed).normal(size=m.nc)
-    a, multipliers, answer = unit_vectors(m, q, v, tau, drives)
-    assert answer == FINE
+    a, multipliers = reference.closed_forward_dynamics(m, m.plan(), q, v, np.concatenate([tau, drives]), None, 1)
+    close(a, unit_vectors(m, q, v, tau, drives), 1e-15)
     close(a, forward(m, q, v, tau, drives), 1e-7)
     found = bk.constraints(m, q, v)
     close(found.jacobian @ a + found.bias, np.zeros(len(found.bias)), 1e-8 * max(1.0, np.abs(a).max()))
@@ -254,20 +240,23 @@ def test_unit_vectors_agree_with_assembly(seed):
     close(needed, tau + chain.found.own + chain.found.ways @ drives + found.jacobian.T @ multipliers, 1e-8)
 
 
-def test_unit_vectors_take_external_forces():
+def test_unit_vectors_take_external_forces_and_batches():
     m, q, v, tau = random_loops(3)
-    external = np.random.default_rng(0).normal(size=6 * len(m.links))
-    a = unit_vectors(m, q, v, tau, external=external)[0]
-    by_name = {link.name: external[6 * k:6 * k + 6] for k, link in enumerate(m.links)}
-    needed = bk.inverse_dynamics(_tree(m), q, v, a, external=by_name)
-    assert np.abs(bk.closed_chain(m, q, v).W.T @ (needed - tau - bk.closed_chain(m, q, v).found.own)).max() < 1e-8
+    external = {m.link_names[k]: np.random.default_rng(k).normal(size=6) for k in (1, 4)}
+    a = unit_vectors(m, q, v, tau, external=external)
+    close(a, bk.forward_dynamics(m, q, v, tau, external=external), 1e-8)
+    many = unit_vectors(m, np.array([q] * 3), np.array([v] * 3), tau, external=external)
+    close(many, np.array([a] * 3), 1e-14)
 
 
 def test_unit_vectors_tell_constraints_that_contradict_each_other():
     m, q = arm(2), np.array([0.3, 0.5])
     connect_here(m, q, "ground", "link1", bk.Fixed(), "weld")
-    assert unit_vectors(m, q, np.zeros(2), np.ones(2))[2] == FINE
-    assert unit_vectors(m, q, np.ones(2), np.ones(2))[2] == CLASHED  # moves, though nothing can
+    close(unit_vectors(m, q, np.zeros(2), np.ones(2)), np.zeros(2))
+    with pytest.raises(bk.ConstraintError, match="'weld'"):
+        unit_vectors(m, q, np.ones(2), np.ones(2))  # moves, though nothing can
+    with pytest.raises(bk.ConstraintError, match="1 of 2 states"):
+        unit_vectors(m, q, np.array([np.zeros(2), np.ones(2)]), np.ones(2))
 
 
 def test_massless_links_held_by_a_loop():
@@ -276,8 +265,7 @@ def test_massless_links_held_by_a_loop():
     m.connect("rocker", "rod", bk.Revolute((0, 1, 0)), "stay", position_a=(0, 0, -0.25), position_b=(1, 0, 0),
               actuated=False)
     q, v, tau = np.array([0.4, -0.4, 0.4, -0.4]), np.array([1.0, -1.0, 1.0, -1.0]), np.array([3.0, 0, 0, 0])
-    a, _, answer = unit_vectors(m, q, v, tau)
-    assert answer == FINE
+    a = unit_vectors(m, q, v, tau)
     close(a, forward(m, q, v, tau), 1e-8)
-    close(inverse(m, q, v, a), tau, 1e-8)
-    assert m.plan().dof_f[f.ARMATURE].any()  # what assembly uses; inverse dynamics must not feel it
+    close(bk.inverse_dynamics(m, q, v, a), tau, 1e-8)
+    assert m.plan().loops.dof_f[f.ARMATURE].any()  # what assembly uses; inverse dynamics must not feel it

@@ -13,7 +13,7 @@ import bunraku as bk
 from bunraku.cli import info
 from bunraku.mechanism.connections import quaternion
 from bunraku.mechanism.describe import describe, rebuild
-from bunraku.plan.build import Plan
+from bunraku.plan.build import Plan, lay_out_records, mark_slots
 from oracle import close
 from structures import arm, random_rotation, random_tree
 
@@ -326,6 +326,24 @@ def test_quaternions_of_rotations(seed):
                       [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
                       [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]])
     close(np.moveaxis(again, 2, 0), R, 1e-14)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10**6))
+def test_bodies_may_keep_a_slot_of_their_own(seed):
+    """Where passes leave their results makes no difference to them."""
+    tree = random_tree(seed, links=12)
+    m, rng = tree.m, np.random.default_rng(seed)
+    q, v, tau = tree.state(rng)
+    a = bk.forward_dynamics(m, q, v, tau)
+    body_i = m.plan().body_i.copy()
+    mark_slots(body_i, rng.random(m.plan().bodies) < 0.3)
+    lay_out_records(body_i)
+    m._plan = dataclasses.replace(m.plan(), body_i=body_i)
+    close(bk.forward_dynamics(m, q, v, tau), a, 1e-10)
+    mark_slots(body_i)
+    lay_out_records(body_i)
+    np.testing.assert_array_equal(body_i, m.plan("tree").body_i)
 
 
 # -- what people see -----------------------------------------------------------------------------------------------

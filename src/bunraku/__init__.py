@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from bunraku.errors import (
     ActuationError,
     BunrakuError,
+    ConstraintError,
     InertiaError,
     LoadError,
     LoadWarning,
@@ -23,15 +24,20 @@ from bunraku.errors import (
 if TYPE_CHECKING:
     from bunraku import convert, models
     from bunraku.evaluate import (
+        Schedule,
         closed_chain,
         constraints,
+        coordinates,
         dynamics,
         forward_dynamics,
+        impact,
         inverse_dynamics,
         joint_forces,
         kinematics,
         mass_matrix,
         poses,
+        project,
+        schedule,
     )
     from bunraku.io import load
     from bunraku.mechanism import (
@@ -50,16 +56,17 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "ActuationError", "BunrakuError", "Compound", "Cylindrical", "Fixed", "Free", "Helical", "InertiaError",
-    "LoadError", "LoadWarning", "Mechanism", "MissingExtra", "ModelError", "NamingError", "Planar", "Prismatic",
-    "Revolute", "ShapeError", "Simulation", "SimulationError", "Spherical", "StateError", "Trajectory", "actuation",
-    "closed_chain", "constraints", "convert", "dynamics", "forward_dynamics", "inverse_dynamics", "joint_forces",
-    "kinematics", "load", "load_trajectory", "mass_matrix", "models", "poses",
+    "ActuationError", "BunrakuError", "Compound", "ConstraintError", "Cylindrical", "Fixed", "Free", "Helical",
+    "InertiaError", "LoadError", "LoadWarning", "Mechanism", "MissingExtra", "ModelError", "NamingError", "Planar",
+    "Prismatic", "Revolute", "Schedule", "ShapeError", "Simulation", "SimulationError", "Spherical", "StateError",
+    "Trajectory", "actuation", "closed_chain", "constraints", "convert", "coordinates", "dynamics", "forward_dynamics",
+    "impact", "inverse_dynamics", "joint_forces", "kinematics", "load", "load_trajectory", "mass_matrix", "models",
+    "poses", "project", "schedule",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter
-    "evaluate": ("closed_chain", "constraints", "dynamics", "forward_dynamics", "inverse_dynamics", "joint_forces",
-                 "kinematics", "mass_matrix", "poses"),
+    "evaluate": ("Schedule", "closed_chain", "constraints", "coordinates", "dynamics", "forward_dynamics", "impact",
+                 "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix", "poses", "project", "schedule"),
     "io": ("load",),
     "mechanism": ("Compound", "Cylindrical", "Fixed", "Free", "Helical", "Mechanism", "Planar", "Prismatic", "Revolute",
                   "Spherical"),

@@ -39,6 +39,10 @@ class ActuationError(StateError):
     """A motion that no torques of a mechanism's actuators can make; the message says what is left undriven."""
 
 
+class ConstraintError(StateError):
+    """Connections ask for what cannot be: names which."""
+
+
 class SimulationError(BunrakuError, RuntimeError):
     """A run had to stop. `trajectory` keeps everything computed up to then."""
 

@@ -40,8 +40,8 @@ def accelerate(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, 
 
 
 @inline
-def accelerate_closed(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v, tau, drives,
-                      external, a, work, total, wrench, states):
+def accelerate_closed(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v, tau,
+                      drives, external, a, work, total, wrench, states):
     """The same for a structure with connections; `work` holds conn_i[-1, HEAD_TOTAL] scalars."""
     if wrench.shape[0] > 0:
         survey(body_i, body_f, q, v, v, states)

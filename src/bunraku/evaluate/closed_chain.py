@@ -159,13 +159,13 @@ def _labels(mechanism) -> list[Label]:
     return [(name, k) for name, count in [*joints, *connections] for k in range(count)]
 
 
-def closed_inverse_dynamics(mechanism: Mechanism, plan, tree, q, v, a, external=None) -> np.ndarray:
+def closed_inverse_dynamics(mechanism: Mechanism, plan, q, v, a, external=None) -> np.ndarray:
     """Actuator torques of one state or a batch, for plans with loops; `external` is None or (links * 6) per state.
 
-    `tree` is the plan without the connections, with the same passive behaviour. nv numbers, or nv + nc if some
-    connection with freedom is actuated. States that fail in a batch are named in one error.
+    nv numbers, or nv + nc if some connection with freedom is actuated. States that fail in a batch are named in one
+    error.
     """
-    tau_O = inverse_dynamics(mechanism, tree, q, v, a, external, None)  # [YN99] step 2
+    tau_O = inverse_dynamics(mechanism, plan, q, v, a, external, None)  # [YN99] step 2
     batch, (q, v, a) = aligned(("q", q, plan.nq), ("v", v, plan.nv), ("a", a, plan.nv))
     if batch is None:
         return _one(mechanism, plan, q, v, a, tau_O)

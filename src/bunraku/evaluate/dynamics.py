@@ -8,76 +8,133 @@ from dataclasses import dataclass
 import numpy as np
 from numpy import empty
 
+from bunraku.algorithms.connections import DYNAMICS
 from bunraku.errors import ModelError, NamingError, ShapeError
+from bunraku.evaluate.closed_chain import closed_inverse_dynamics
 from bunraku.evaluate.kinematics import kinematics
+from bunraku.evaluate.schedule import Schedule
 from bunraku.mechanism import Mechanism
 from bunraku.plan import fields as f
-from bunraku.run import forward, inverse, reference
+from bunraku.plan.closed import close, reschedule
+from bunraku.run import closed, forward, inverse, reference
+from bunraku.run.closed import closed_plain
 from bunraku.run.forward import forward_plain
 from bunraku.run.states import as_array, as_floats
 
-METHODS = ("auto", "aba", "unit_vector")
+METHODS = ("auto", "aba", "ada", "unit_vector")
 
 
 def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None = None,
                      prescribed: Mapping | None = None, passive: bool = True, method: str = "auto",
-                     workers: int | None = None) -> np.ndarray:
+                     workers: int | None = None, schedule: Schedule | None = None) -> np.ndarray:
     """Accelerations: the time derivative of v's components, of one state or a batch.
 
+    tau         nv torques; with connections, nv + nc where their drives follow (`Mechanism.drive_slice`)
     external    {link: (fx, fy, fz, mx, my, mz)} at the link frame's origin in world axes, (6,) or (B, 6)
-    prescribed  {joint: acceleration} in place of the joint's torque
+    prescribed  {joint or connection: acceleration} in place of its torque
     passive     springs, dampers, limits and armature act
-    method      "auto", "aba" (articulated bodies, O(N)) or "unit_vector" (the O(N^3) reference)
+    method      "auto": articulated bodies, and with connections assembly and disassembly, O(N); "aba": trees only;
+                "ada": assembly and disassembly; "unit_vector": the O(N^3) reference
     workers     threads for a batch; by default as many as there are cores
+    schedule    order of assembly for "ada"; by default tips to root
     """
-    if external is None and prescribed is None and passive and (method == "auto" or method == "aba"):
+    if external is None and prescribed is None and passive and method != "unit_vector":
         # One state of a plain mechanism: straight to compiled code, which refuses whatever is not simple
         plan = mechanism._plan
         if plan is None:
             plan = mechanism.plan()
         try:
+            if method != "auto" or schedule is not None:
+                plan = _assembled(mechanism, plan, method, schedule)
             if q.ndim == 1 and not mechanism.springs:
-                a = empty(plan.nv)
-                if forward_plain.call(plan.body_i, plan.body_f, plan.dof_f, q, v,
-                                      plan.zero_tau if tau is None else tau, a) == 0:
+                a, loops = empty(plan.nv), plan.loops
+                if loops is None:
+                    if forward_plain.call(plan.body_i, plan.body_f, plan.dof_f, q, v,
+                                          plan.zero_tau if tau is None else tau, a) == 0:
+                        return a
+                elif closed_plain.call(plan.body_i, plan.body_f, loops.dof_f, loops.conn_i, loops.conn_f, loops.prog, q,
+                                       v, plan.zero_tau if tau is None else tau, a, empty(loops.work_size)) == 0:
                     return a
         except (AttributeError, TypeError):
             pass
-    if method not in METHODS:
-        raise ModelError(f"method {method!r} is not one of {', '.join(METHODS)}")
     plan = mechanism.plan(None if passive else "bare")
     if prescribed:
         plan, tau = _prescribe(mechanism, plan, passive, tau, prescribed)
+    plan = _assembled(mechanism, plan, method, schedule)
     pushed = _external(mechanism, external)
     if method == "unit_vector":
         if prescribed:
-            raise ModelError("the unit-vector method takes torques only; use method='aba' with prescribed joints")
+            raise ModelError("the unit-vector method takes torques only; use method='auto' with prescribed joints")
         return reference.forward_dynamics(mechanism, plan, q, v, tau, pushed, workers)
+    if plan.loops is not None:
+        return closed.forward_dynamics(mechanism, plan, q, v, tau, pushed, workers)
     return forward.forward_dynamics(mechanism, plan, q, v, tau, pushed, workers)
+
+
+def _assembled(mechanism, plan, method, schedule):
+    """The plan with the operations that the method and its schedule ask for."""
+    if method == "auto" and schedule is None:
+        return plan
+    key = ("assembled", id(plan), method, id(schedule))
+    found = mechanism._variants.get(key)
+    if found is None:  # kept with the schedule, so that its number stays its own
+        found = mechanism._variants[key] = (_assemble(mechanism, plan, method, schedule), schedule)
+    return found[0]
+
+
+def _assemble(mechanism, plan, method, schedule):
+    if method not in METHODS:
+        raise ModelError(f"method {method!r} is not one of {', '.join(METHODS)}")
+    if schedule is not None and method not in ("auto", "ada"):
+        raise ModelError(f"method {method!r} has no schedule; use method='ada'")
+    if method == "aba" and plan.loops is not None:
+        raise ModelError(f"{mechanism.name} has connections, and method='aba' is for trees; use method='auto'")
+    if method in ("aba", "unit_vector"):
+        return plan
+    if schedule is not None:
+        if not isinstance(schedule, Schedule):
+            raise ModelError(f"schedule must be made by bk.schedule or bk.Schedule, not {schedule!r}")
+        items = schedule.items(mechanism)  # complains if it was made for another structure
+        if not schedule.serial:
+            return reschedule(plan, items, schedule.closing == "together")
+    return close(plan, ()) if plan.loops is None else plan
 
 
 def inverse_dynamics(mechanism: Mechanism, q, v, a, *, external: Mapping | None = None, passive: bool = True,
                      workers: int | None = None) -> np.ndarray:
-    """Torques that give the accelerations a; arguments as in `forward_dynamics`."""
+    """Torques that give the accelerations a; arguments as in `forward_dynamics`.
+
+    With connections: torques of the actuated joints (and connections), zero elsewhere; the smallest if there are more
+    actuators than needed, an ActuationError if there are too few. See `bk.closed_chain`.
+    """
     plan = mechanism.plan(None if passive else "bare")
+    if plan.loops is not None:
+        return closed_inverse_dynamics(mechanism, plan, q, v, a, _external(mechanism, external))
     return inverse.inverse_dynamics(mechanism, plan, q, v, a, _external(mechanism, external), workers)
 
 
 def joint_forces(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None = None) -> dict[str, np.ndarray]:
-    """{joint: (force, moment)}: the total wrench each joint passes to its child link.
+    """{joint or connection: (force, moment)}: the total wrench each passes to its child link (link b of a connection).
 
-    Six numbers, or (B, 6), at the joint frame's origin in child-side axes, drive and passive forces included.
+    Six numbers, or (B, 6), at the joint frame's origin in child-side axes, drive and passive forces included. Where
+    connections are redundant: the smallest forces that do, see `Report`.
     """
     return dynamics(mechanism, q, v, tau, external=external).forces
 
 
 @dataclass(frozen=True)
 class Report:
-    """About the loop constraints: how many, how many of them independent, and the condition of their solution."""
+    """About the loop constraints.
 
-    constraints: int
-    rank: int
-    condition: float
+    Forces of redundant connections are not determined by rigid-body mechanics. Those reported have the smallest norm
+    over all connections, moments divided by the mechanism's `length_scale`; accelerations are unique all the same.
+    """
+
+    constraints: int      # constrained directions of all connections
+    rank: int             # how many of them are independent
+    condition: float      # how close the independent ones are to dependent: from 1; beyond 1e8 digits are lost
+    indeterminate: dict[str, int]        # connections whose forces are not unique: in how many directions
+    directions: dict[str, np.ndarray]    # of these: (n, 6) orthonormal, force and moment / length scale, child axes
 
 
 @dataclass(frozen=True)
@@ -85,18 +142,92 @@ class Dynamics:
     """What one evaluation knows."""
 
     a: np.ndarray                     # accelerations
-    forces: dict[str, np.ndarray]     # of every joint: see `joint_forces`
+    forces: dict[str, np.ndarray]     # of every joint and connection: see `joint_forces`
     links: dict[str, np.ndarray]      # of every link: acceleration of its frame (linear, angular), world axes
     report: Report
 
 
 def dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None = None) -> Dynamics:
     """Accelerations, joint forces and link accelerations at once."""
-    a = forward_dynamics(mechanism, q, v, tau, external=external)
+    plan, pushed = mechanism.plan(), _external(mechanism, external)
     apart = mechanism.plan("apart")
-    _, passed = inverse.inverse_dynamics(mechanism, apart, q, v, a, _external(mechanism, external), None, wrenches=True)
-    moved = kinematics(mechanism, q, v, a)
-    return Dynamics(a, _joint_wrenches(mechanism, apart, passed), moved.accelerations, Report(0, 0, 1.0))
+    if plan.loops is None:
+        a = forward_dynamics(mechanism, q, v, tau, external=external)
+        moved, held, report = kinematics(mechanism, q, v, a), {}, Report(0, 0, 1.0, {}, {})
+    else:
+        a, held, report = _connection_forces(mechanism, plan, q, v, tau, pushed)
+        moved = kinematics(mechanism, q, v, a)
+        pushed = _with_connections(mechanism, moved, held, pushed)
+    _, passed = inverse.inverse_dynamics(mechanism, apart, q, v, a, pushed, None, wrenches=True)
+    return Dynamics(a, {**_joint_wrenches(mechanism, apart, passed), **held}, moved.accelerations, report)
+
+
+def _connection_forces(mechanism, plan, q, v, tau, pushed):
+    """Accelerations, wrenches of the connections {name: (6,) or (B, 6)}, and the report (of the worst state)."""
+    loops = plan.loops
+    tau, drives = closed.split(plan, tau)
+    batch, (q, v, tau, drives, pushed) = closed._aligned(plan, q, v, tau, drives, pushed)
+    states = [(q, v, tau, drives, pushed)] if batch is None else [
+        (q[k], v[k], tau[k], None if drives is None else drives[k], None if pushed is None else pushed[k])
+        for k in range(batch)]
+    accelerations, wrenches, reports = [], [], []
+    for state in states:
+        solution = closed.solve(mechanism, plan, DYNAMICS, *state)
+        multipliers, basis = closed.forces(solution)
+        accelerations.append(solution.a)
+        wrenches.append([solution.wrench(c, multipliers) for c in range(len(loops.names))])
+        reports.append(_report(mechanism, solution, basis))
+    worst = max(reports, key=lambda r: (r.constraints - r.rank, r.condition))
+    if batch is None:
+        return accelerations[0], dict(zip(loops.names, wrenches[0], strict=True)), worst
+    columns = np.array(wrenches).reshape(batch, len(loops.names), 6)
+    return np.array(accelerations), {name: columns[:, c] for c, name in enumerate(loops.names)}, worst
+
+
+def _report(mechanism, solution, basis) -> Report:
+    loops = solution.plan.loops
+    if basis is None:
+        return Report(loops.rows, loops.rows, solution.condition, {}, {})
+    free: dict[str, np.ndarray] = {}
+    for c, name in enumerate(loops.names):
+        mine = solution.rows(c)
+        found = []
+        for rows, vectors in basis:
+            inside = (rows >= mine.start) & (rows < mine.stop)
+            if inside.any():
+                full = np.zeros((mine.stop - mine.start, vectors.shape[1]))
+                full[rows[inside] - mine.start] = vectors[inside]
+                found.append(full)
+        if not found:
+            continue
+        u, s, _ = np.linalg.svd(np.concatenate(found, axis=1), full_matrices=False)
+        u = u[:, s > 1e-9]
+        if u.shape[1]:
+            free[name] = (u.T @ solution.directions(c)) / np.repeat([1.0, mechanism.length_scale], 3)
+    lost = sum(vectors.shape[1] for _, vectors in basis)
+    return Report(loops.rows, loops.rows - lost, solution.condition, {name: len(x) for name, x in free.items()}, free)
+
+
+def _with_connections(mechanism, moved, held, pushed):
+    """External forces on links with those of the connections added: on b as they are, on a the opposite."""
+    shape = next(iter(held.values())).shape[:-1]
+    pushed = np.zeros((*shape, 6 * len(mechanism.links))) if pushed is None else np.array(pushed)
+    if pushed.ndim == 1 and shape:
+        pushed = np.repeat(pushed[None], shape[0], axis=0)
+    ground = (np.eye(3), np.zeros(3))
+    places = [*moved.poses.values(), ground]
+    for name, connection in mechanism.connections.items():
+        R, x = places[connection.link_b]
+        turn = R @ connection.rotation_b
+        origin = x + R @ connection.position_b
+        force = (turn @ held[name][..., :3, None])[..., 0]
+        moment = (turn @ held[name][..., 3:, None])[..., 0]
+        for link, sign in ((connection.link_b, 1.0), (connection.link_a, -1.0)):
+            if link >= 0:
+                arm = origin - places[link][1]
+                pushed[..., 6 * link:6 * link + 3] += sign * force
+                pushed[..., 6 * link + 3:6 * link + 6] += sign * (moment + np.cross(arm, force))
+    return pushed
 
 
 def _joint_wrenches(mechanism, plan, passed) -> dict[str, np.ndarray]:
@@ -140,15 +271,25 @@ def _external(mechanism, external):
 
 
 def _prescribe(mechanism, plan, passive, tau, prescribed):
-    """A plan with the named joints driven by acceleration, and tau with the accelerations in their places."""
+    """A plan with the named joints and connections driven by acceleration, and tau with those in their places."""
     if not isinstance(prescribed, Mapping):
         raise ShapeError("prescribed must be a dictionary {joint: acceleration}")
-    tau = plan.zero_tau.copy() if tau is None else as_floats("tau", tau, plan.nv).copy()
-    links = set()
+    links, given = set(), {name for name in prescribed if name in mechanism.connections}
+    width = plan.nv
+    if plan.loops is not None:
+        tree, drives = closed.split(plan, tau)
+        if given or drives is not None:
+            width = plan.nv + plan.loops.freedoms
+            rest = np.zeros((*tree.shape[:-1], plan.loops.freedoms)) if drives is None else drives
+            tau = np.concatenate([tree, rest], axis=-1)
+    tau = np.zeros(width) if tau is None else as_floats("tau", tau, width).copy()
     for name, value in prescribed.items():
-        where = mechanism.v_slice(name)
+        if name in given:
+            where = mechanism.drive_slice(name)
+        else:
+            where = mechanism.v_slice(name)
+            links.add(mechanism._find_joint(name))
         width = where.stop - where.start
-        links.add(mechanism._find_joint(name))
         array = as_array(f"prescribed: the acceleration of {name!r}", value)
         if array.ndim == 0 and width == 1:
             array = array[None]
@@ -162,7 +303,4 @@ def _prescribe(mechanism, plan, passive, tau, prescribed):
         if array.ndim == 2 and array.shape[0] not in (1, tau.shape[0]):
             raise ShapeError(f"prescribed: {name!r} holds {array.shape[0]} states where the others hold {tau.shape[0]}")
         tau[..., where] = array
-    key = ("locked", passive, frozenset(links))
-    if key not in mechanism._variants:
-        mechanism._variants[key] = plan.with_locked(links)
-    return mechanism._variants[key], tau
+    return mechanism.driven_plan(links, given, passive), tau

@@ -6,15 +6,15 @@ A mechanism is turned into a `Plan` when first used and again after a change; no
 from __future__ import annotations
 
 import copy
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from bunraku.errors import InertiaError, ModelError, NamingError
+from bunraku.errors import ModelError, NamingError
+from bunraku.mechanism.checks import as_joint, as_rotation, as_size, as_vector, check_inertia, check_name, hint
 from bunraku.mechanism.connections import Carry, Connection, Family, families
-from bunraku.mechanism.joints import Fixed, Free, Joint
+from bunraku.mechanism.joints import Free, Joint
 from bunraku.plan import fields as f
 from bunraku.plan.build import Plan, build
 
@@ -87,6 +87,7 @@ class Mechanism:
         self._tree_plan: Plan | None = None
         self._plan: Plan | None = None  # with the connections: what most callers want
         self._variants: dict = {}
+        self._length_scale = 1.0
         self.nq = 0
         self.nv = 0
         self.gravity = gravity
@@ -104,14 +105,14 @@ class Mechanism:
         for Free and Fixed joints. `physical=False` takes an inertia that no real body has (files are full of them).
         """
         what = f"link {name!r}"
-        _check_name(name, "link")
+        check_name(name, "link")
         if name == GROUND or name in self._link_index:
             raise NamingError(f"there is already a link {name!r}; give the new one another name")
         if name in self.connections:
             raise NamingError(f"there is already a connection {name!r}; give the new link another name")
         joint = as_joint(what, joint)
         joint_name = name if joint_name is None else joint_name
-        _check_name(joint_name, "joint")
+        check_name(joint_name, "joint")
         if joint_name in self._joint_index or joint_name in self.connections:
             kind = "joint" if joint_name in self._joint_index else "connection"
             raise NamingError(f"{what}: there is already a {kind} {joint_name!r}; give this one another joint_name")
@@ -134,7 +135,7 @@ class Mechanism:
                    name: str | None = None) -> Spring:
         """A spring and damper between a point of one link and a point of another (each in its link's frame)."""
         name = f"spring{len(self.springs)}" if name is None else name
-        _check_name(name, "spring")
+        check_name(name, "spring")
         if name in self._spring_index:
             raise NamingError(f"there is already a spring {name!r}; give the new one another name")
         a = self._find_link(link_a, f"link_a of spring {name!r}")
@@ -159,7 +160,7 @@ class Mechanism:
         link's own frame unless given. b is the child side. Either side may be "ground".
         """
         name = self._free_name() if name is None else name
-        _check_name(name, "connection")
+        check_name(name, "connection")
         taken = self._owner(name)
         if taken:
             raise NamingError(f"there is already a {taken} {name!r}; give the new connection another name")
@@ -169,7 +170,9 @@ class Mechanism:
         b = self._find_link(link_b, f"link_b of {what}")
         if a == b:
             raise ModelError(f"{what} has both ends on {link_a!r}: there is nothing to hold together")
-        connection = Connection(name, a, b, joint, joint.default_actuated if actuated is None else bool(actuated),
+        if joint.passive[:, f.ARMATURE].any():
+            raise ModelError(f"{what}: a connection has no armature; give it to a joint of the tree")
+        connection = Connection(name, a, b, joint, bool(actuated),
                                 as_vector(f"{what}: position_a", (0, 0, 0) if position_a is None else position_a),
                                 as_rotation(f"{what}: rotation_a", rotation_a),
                                 as_vector(f"{what}: position_b", (0, 0, 0) if position_b is None else position_b),
@@ -226,6 +229,18 @@ class Mechanism:
         while self._owner(f"connection{number}"):
             number += 1
         return f"connection{number}"
+
+    @property
+    def length_scale(self) -> float:
+        """Length by which moments are divided to be compared with forces, where forces in loops are not unique [m]."""
+        return self._length_scale
+
+    @length_scale.setter
+    def length_scale(self, value):
+        self._length_scale = as_size("length_scale", value)
+        if self._length_scale == 0.0:
+            raise ModelError("length_scale must be positive")
+        self._reconnected()
 
     @property
     def gravity(self) -> np.ndarray:
@@ -299,7 +314,7 @@ class Mechanism:
         """Parent, first child, next brother of a link, of the ground or of a connection, which is a virtual link."""
         everybody = families(self)
         if not isinstance(name, str) or name not in everybody:
-            raise NamingError(f"family: there is no link or connection {name!r}{_hint(name, list(everybody))}")
+            raise NamingError(f"family: there is no link or connection {name!r}{hint(name, list(everybody))}")
         return everybody[name]
 
     @property
@@ -369,14 +384,24 @@ class Mechanism:
             return self._tree_plan
         if variant not in self._variants:
             if variant == "bare":
-                self._variants[variant] = self.plan().without_passive()
+                self._variants[variant] = self.driven_plan(passive=False)
             elif variant == "apart":
-                self._variants[variant] = self._closed(build(self.links, self.springs, self._gravity, keep_fixed=True))
+                self._variants[variant] = build(self.links, self.springs, self._gravity, keep_fixed=True)
             else:
                 raise ValueError(f"no plan variant {variant!r}")
         return self._variants[variant]
 
-    def _closed(self, plan: Plan) -> Plan:
+    def driven_plan(self, locked=frozenset(), given=frozenset(), passive=True) -> Plan:
+        """The plan with the joints of some links (`locked`, by index) and some connections (`given`, by name) driven by
+        acceleration; not `passive`: without springs, dampers, limits and armature."""
+        key = ("driven", frozenset(locked), frozenset(given), passive)
+        if key not in self._variants:
+            tree = self.plan("tree")
+            tree = tree if passive else tree.without_passive()
+            self._variants[key] = self._closed(tree.with_locked(locked) if locked else tree, given, passive)
+        return self._variants[key]
+
+    def _closed(self, plan: Plan, given=frozenset(), passive=True) -> Plan:
         """The plan of the tree with its loops closed, if it is one that can be moved."""
         if self.nv == 0:
             raise ModelError(f"{self.name} has nothing to move: no joint has a degree of freedom")
@@ -385,7 +410,7 @@ class Mechanism:
             return plan
         from bunraku.plan.closed import close
 
-        return close(plan, list(self.connections.values()))
+        return close(plan, list(self.connections.values()), self.length_scale, frozenset(given), passive)
 
     def _refuse_massless_ends(self, plan):
         """Every joint must move some mass, or be held by a loop: a massless end would accelerate without bound."""
@@ -427,7 +452,7 @@ class Mechanism:
         try:
             return self._link_index[name]
         except (KeyError, TypeError):
-            raise NamingError(f"{what}: there is no link {name!r}{_hint(name, [GROUND, *self._link_index])}") from None
+            raise NamingError(f"{what}: there is no link {name!r}{hint(name, [GROUND, *self._link_index])}") from None
 
     def _find_joint(self, name, what="", others=()) -> int:
         """Index of the link whose joint has this name, else of the link of this name; `others` could be meant too."""
@@ -438,92 +463,5 @@ class Mechanism:
             if isinstance(name, str) and name in self.connections:
                 raise NamingError(f"{what}{name!r} is a connection: it closes a loop and adds no coordinates")
             kinds = "joint, connection or link" if others else "joint or link"
-            raise NamingError(f"{what}there is no {kinds} {name!r}{_hint(name, [*self._joint_index, *others])}")
+            raise NamingError(f"{what}there is no {kinds} {name!r}{hint(name, [*self._joint_index, *others])}")
         return index
-
-
-def _hint(name, known) -> str:
-    close = difflib.get_close_matches(str(name), known, n=1)
-    if close:
-        return f"; did you mean {close[0]!r}?"
-    return f"; there are {', '.join(map(repr, known[:8]))}{' ...' if len(known) > 8 else ''}" if known else ""
-
-
-def _check_name(name, what):
-    if not isinstance(name, str) or not name:
-        raise NamingError(f"a {what} name must be text, not {name!r}")
-
-
-def as_joint(what, joint) -> Joint:
-    joint = Fixed() if joint is None else joint
-    if not isinstance(joint, Joint):
-        raise ModelError(f"{what}: joint must be a joint such as bk.Revolute((0, 0, 1)), not {joint!r}")
-    return joint
-
-
-def as_vector(what, value) -> np.ndarray:
-    try:
-        vector = np.array(value, float)
-    except (TypeError, ValueError):
-        vector = np.empty(0)
-    if vector.shape != (3,) or not np.all(np.isfinite(vector)):
-        raise ModelError(f"{what} must be three finite numbers, not {value!r}")
-    return vector
-
-
-def as_size(what, value, error=ModelError) -> float:
-    """A finite number that is not negative."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = np.nan
-    if not (np.isfinite(number) and number >= 0):
-        raise error(f"{what} must be a finite number, not negative, but is {value!r}")
-    return number
-
-
-def as_rotation(what, value) -> np.ndarray:
-    if value is None:
-        return np.eye(3)
-    try:
-        matrix = np.array(value, float)
-    except (TypeError, ValueError):
-        matrix = np.empty(0)
-    if matrix.shape != (3, 3) or not np.all(np.isfinite(matrix)):
-        raise ModelError(f"{what} must be a 3x3 matrix of finite numbers, not {value!r}")
-    error = np.abs(matrix @ matrix.T - np.eye(3)).max()
-    if error > 1e-6 or np.linalg.det(matrix) < 0:
-        raise ModelError(f"{what} is not a rotation: its columns must be orthonormal and right-handed")
-    if error < 1e-14:  # as good as it gets: what comes back from a file stays the same to the last bit
-        return matrix
-    u, _, vt = np.linalg.svd(matrix)  # the nearest rotation: what was rounded becomes exact
-    return u @ vt
-
-
-def check_inertia(what, mass, com, inertia, physical=True):
-    """Mass, centre of mass and inertia as arrays; an InertiaError if no real body has them (unless not `physical`)."""
-    mass = as_size(f"{what}: mass", mass, InertiaError)
-    com = as_vector(f"{what}: com", com)
-    try:
-        tensor = np.zeros((3, 3)) if inertia is None else np.array(inertia, float)
-    except (TypeError, ValueError):
-        tensor = np.empty(0)
-    if tensor.shape == (3,):
-        tensor = np.diag(tensor)
-    if tensor.shape != (3, 3) or not np.all(np.isfinite(tensor)):
-        raise InertiaError(f"{what}: inertia must be a 3x3 matrix (or 3 principal moments) of finite numbers, "
-                           f"not {inertia!r}")
-    size = np.abs(tensor).max()
-    if np.abs(tensor - tensor.T).max() > 1e-9 * size:
-        raise InertiaError(f"{what}: inertia is not symmetric:\n{tensor}")
-    tensor = 0.5 * (tensor + tensor.T)
-    if size > 0 and physical:
-        if mass == 0:
-            raise InertiaError(f"{what}: inertia without mass is not a body; give it a mass")
-        a, b, c = np.linalg.eigvalsh(tensor)
-        if a < -1e-9 * size:
-            raise InertiaError(f"{what}: inertia has a negative principal moment ({a:.3g} kg m^2)")
-        if a + b < c * (1 - 1e-6):
-            raise InertiaError(f"{what}: principal moments {a:.3g}, {b:.3g}, {c:.3g} kg m^2 violate the triangle "
-                               "inequality (no body has one larger than the sum of the others)")
-    return mass, com, tensor

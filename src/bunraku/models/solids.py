@@ -48,3 +48,9 @@ def box(mass: float, size, com=(0.0, 0.0, 0.0)) -> Solid:
     """A solid box of edges `size` along x, y, z."""
     xx, yy, zz = np.square(np.array(size, float))
     return Solid(float(mass), np.array(com, float), mass / 12.0 * np.diag([yy + zz, xx + zz, xx + yy]))
+
+
+def rod(mass: float, length: float) -> Solid:
+    """A thin rod along x that begins at the origin; it does not resist turning about itself."""
+    across = mass * length**2 / 12.0
+    return Solid(float(mass), np.array([0.5 * length, 0.0, 0.0]), np.diag([0.0, across, across]))

@@ -26,25 +26,26 @@ class Loops:
     """The connections of a mechanism as the machine sees them. See `fields.py`."""
 
     names: list[str]
+    dof_f: np.ndarray                # as in the plan, with rotors for joints that only loops hold up
     conn_i: np.ndarray
     conn_f: np.ndarray
     prog: np.ndarray
     structure: Structure
     tree: Plan = field(repr=False)   # the plan without them
-    frames: list[np.ndarray]         # rotation of each joint frame as people gave it, in the one used here
-    no_drives: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    frames: list[np.ndarray]         # rotation of the joint frame used here, in the one people gave
+    work_size: int = field(init=False)
+    rows: int = field(init=False)
+    freedoms: int = field(init=False)
 
-    @property
-    def rows(self) -> int:
-        return int(self.conn_i[-1, f.HEAD_ROWS])
+    def __post_init__(self):
+        self.rows, self.freedoms = int(self.conn_i[-1, f.HEAD_ROWS]), int(self.conn_i[-1, f.HEAD_FREEDOMS])
+        self.work_size = int(self.conn_i[-1, f.HEAD_TOTAL])
 
-    @property
-    def freedoms(self) -> int:
-        return int(self.conn_i[-1, f.HEAD_FREEDOMS])
-
-    @property
-    def work_size(self) -> int:
-        return int(self.conn_i[-1, f.HEAD_TOTAL])
+    def closings(self):
+        """The operations that eliminate forces, in order: (front, rows, count, slot of the near body, ids, sign)."""
+        count = int(self.prog[0])
+        ops = self.prog[f.PROGRAM_START:f.PROGRAM_START + f.PROGRAM_STEP * count].reshape(-1, f.PROGRAM_STEP)
+        return ops[ops[:, 0] == f.OP_CLOSE, 1:7].tolist()
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +118,13 @@ def _directions(free, length) -> np.ndarray:
     return directions
 
 
-def close(plan: Plan, connections: Sequence, length: float = LENGTH_SCALE, given: frozenset = frozenset()) -> Plan:
-    """The plan with connections; those named in `given` are driven by acceleration."""
+def close(plan: Plan, connections: Sequence, length: float = LENGTH_SCALE, given: frozenset = frozenset(),
+          passive: bool = True) -> Plan:
+    """The plan with connections; those named in `given` are driven by acceleration; without springs and dampers of
+    their own if not `passive`."""
     conn_i, conn_f, structure, frames = _tables(plan, connections, length, given)
+    if not passive:
+        conn_f[:, f.CONN_PASSIVE:f.LENGTH] = 0.0
     body_i, dof_f = plan.body_i.copy(), plan.dof_f
     n = plan.bodies
     keep = np.zeros(n + 1, bool)
@@ -146,7 +151,8 @@ def reschedule(plan: Plan, order, together: bool) -> Plan:
     mark_slots(body_i, np.ones(n, bool))
     structure.slot = body_i[:n, f.TO].tolist()
     program = scheduled(structure, 0, clusters(plan), order, together)
-    return _finished(plan, body_i, plan.dof_f, conn_i, conn_f, structure, program, frames, names)
+    dof_f = plan.dof_f if plan.loops is None else plan.loops.dof_f
+    return _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program, frames, names)
 
 
 def _tables(plan: Plan, connections, length, given):
@@ -222,8 +228,8 @@ def _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program: Program, 
     conn_i[-1, f.HEAD_FORCES] = base + program.size
     conn_i[-1, f.HEAD_JUDGED] = base + program.size + program.ids_used
     conn_i[-1, f.HEAD_TOTAL] = base + program.size + program.ids_used + 2
-    loops = Loops(names, conn_i, conn_f, prog, structure, plan if plan.loops is None else plan.loops.tree, frames)
-    return replace(plan, body_i=body_i, dof_f=dof_f, loops=loops)
+    tree = plan if plan.loops is None else plan.loops.tree
+    return replace(plan, body_i=body_i, loops=Loops(names, dof_f, conn_i, conn_f, prog, structure, tree, frames))
 
 
 def _shift(prog, base):

@@ -1,9 +1,9 @@
 """Actuation inside compiled runs: one C function, whether it was compiled from Python or is Python.
 
-    int32 f(double t, double* q, int64 nq, double* v, int64 nv, double* params, int64 np, double* tau)
+    int32 f(double t, double* q, int64 nq, double* v, int64 nv, double* params, int64 np, double* tau, int64 nt)
 
-writes nv torques (zero beforehand) and returns 0. A run gets its address: calling it costs a few nanoseconds, and the
-run itself is compiled and cached without knowing it.
+writes nt torques (zero beforehand; those of the nv tree joints, then those of the connections) and returns 0. A run
+gets its address: calling it costs a few nanoseconds, and the run itself is compiled and cached without knowing it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from bunraku.errors import ShapeError
 from bunraku.jit import JIT_OFF, OPTIONS
 
 _POINTER = types.CPointer(types.float64)
-_SIGNATURE = types.int32(types.float64, _POINTER, types.int64, _POINTER, types.int64, _POINTER, types.int64, _POINTER)
+_SIGNATURE = types.int32(types.float64, _POINTER, types.int64, _POINTER, types.int64, _POINTER, types.int64, _POINTER,
+                         types.int64)
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p,
-                              ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
+                              ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 
 
 class Actuation:
@@ -43,9 +44,9 @@ class Actuation:
             return _address_of(self._kept)
         user = njit(**OPTIONS)(self.function)
 
-        def call(t, q, nq, v, nv, params, np_, tau):
+        def call(t, q, nq, v, nv, params, np_, tau, nt):
             try:
-                user(t, carray(q, nq), carray(v, nv), carray(params, np_), carray(tau, nv))
+                user(t, carray(q, nq), carray(v, nv), carray(params, np_), carray(tau, nt))
             except Exception:
                 return 1
             return 0
@@ -69,14 +70,16 @@ class PlainActuation:
     def __init__(self, function, nv):
         self.function, self.error = function, None
 
-        def call(t, q, nq, v, nv_, params, np_, tau):
+        def call(t, q, nq, v, nv_, params, np_, tau, nt):
             try:
                 answer = function(t, _copy(q, nq), _copy(v, nv_))
                 if answer is not None:
                     array = np.asarray(answer, float)
-                    if array.shape != (nv,):
-                        raise ShapeError(f"the actuation returned an array of shape {array.shape}; tau must be ({nv},)")
-                    _view(tau, nv_)[:] = array
+                    if array.shape not in ((nv,), (nt,)):
+                        more = f" or, with the connections, ({nt},)" if nt > nv else ""
+                        raise ShapeError(f"the actuation returned an array of shape {array.shape}; tau must be ({nv},)"
+                                         + more)
+                    _view(tau, len(array))[:] = array
             except BaseException as error:  # handed over to `Simulation.run`, which raises it
                 self.error = error
                 return 1
@@ -108,9 +111,9 @@ def _copy(pointer, n) -> np.ndarray:
 
 
 def _callback_writing(function):
-    def call(t, q, nq, v, nv, params, np_, tau):
+    def call(t, q, nq, v, nv, params, np_, tau, nt):
         try:
-            function(t, _view(q, nq), _view(v, nv), _view(params, np_), _view(tau, nv))
+            function(t, _view(q, nq), _view(v, nv), _view(params, np_), _view(tau, nt))
         except Exception:
             return 1
         return 0
@@ -120,22 +123,22 @@ def _callback_writing(function):
 def call_actuation(address, t, q, v, params, tau):
     """Call the C function at `address`; returns its status."""
     return _PROTOTYPE(address)(t, q.ctypes.data, len(q), v.ctypes.data, len(v), params.ctypes.data, len(params),
-                               tau.ctypes.data)
+                               tau.ctypes.data, len(tau))
 
 
 @intrinsic
-def _call_address(typingctx, address, t, q, nq, v, nv, params, np_, tau):
+def _call_address(typingctx, address, t, q, nq, v, nv, params, np_, tau, nt):
     """Call a C function by its address; arrays are given as addresses too."""
     def generate(context, builder, sig, args):
         i64, double, i32 = ir.IntType(64), ir.DoubleType(), ir.IntType(32)
-        kind = ir.FunctionType(i32, [double, i64, i64, i64, i64, i64, i64, i64])
+        kind = ir.FunctionType(i32, [double, i64, i64, i64, i64, i64, i64, i64, i64])
         return builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
     i = types.int64
-    return types.int32(i, types.float64, i, i, i, i, i, i, i), generate
+    return types.int32(i, types.float64, i, i, i, i, i, i, i, i), generate
 
 
 @overload(call_actuation, jit_options={"nogil": True})
 def _call_actuation(address, t, q, v, params, tau):
     return lambda address, t, q, v, params, tau: _call_address(
         address, t, q.ctypes.data, q.shape[0], v.ctypes.data, v.shape[0], params.ctypes.data, params.shape[0],
-        tau.ctypes.data)
+        tau.ctypes.data, tau.shape[0])

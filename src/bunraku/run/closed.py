@@ -5,23 +5,40 @@ What an evaluation leaves in its work array (multipliers, records of connections
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numba import types
 
 from bunraku.algorithms.ada import ada
-from bunraku.algorithms.connections import DYNAMICS, IMPULSE
+from bunraku.algorithms.connections import DYNAMICS, IMPULSE, POSITION
 from bunraku.algorithms.forward import accelerate_closed, scratch_sizes
 from bunraku.algorithms.passive import passive_torque
+from bunraku.errors import ConstraintError, ShapeError
 from bunraku.jit import entry
 from bunraku.plan.fields import (
+    CONN_BIAS,
+    CONN_COLUMNS,
+    CONN_COORDINATES,
+    CONN_DRIVE,
+    CONN_RATES,
+    CONN_RECORD,
+    CONN_TURN,
+    FIRST_ROW,
+    FREEDOMS,
+    HEAD_CONN,
+    HEAD_FORCES,
     HEAD_FREEDOMS,
     HEAD_JUDGED,
     HEAD_NQ,
     HEAD_PASSIVE,
     HEAD_TOTAL,
     JUDGED_CLASH,
+    JUDGED_PIVOT,
+    ROWS,
 )
 from bunraku.run.pool import spread
+from bunraku.run.redundancy import clashing, indeterminate, pivots
 from bunraku.run.signatures import (
     CLASHED,
     FAILED,
@@ -37,7 +54,7 @@ from bunraku.run.signatures import (
     lane_array,
     table,
 )
-from bunraku.run.states import aligned
+from bunraku.run.states import aligned, as_array, explain, refuse
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import clear, gather, scatter, store
 
@@ -119,3 +136,184 @@ def closed_batch(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f
         for w in range(min(WIDTH, stop - first)):
             fine = judged[0, w] > 0.0 and judged[1, w] == 0.0
             bad[first + w] = (FINE if work[clash, w] <= 0.0 else CLASHED) if fine else FAILED
+
+
+# -- for Python ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Solution:
+    """One state of a closed structure, solved: what the work array holds, with names."""
+
+    plan: object
+    a: np.ndarray
+    work: np.ndarray
+
+    @property
+    def multipliers(self) -> np.ndarray:
+        """Forces along the constrained directions; where they are not unique, those that come out."""
+        first = self.plan.loops.conn_i[-1, HEAD_FORCES]
+        return self.work[first:first + self.plan.loops.rows]
+
+    @property
+    def condition(self) -> float:
+        """Largest ratio of a constrained direction's size to what is left of it beside the others."""
+        pivot = self.work[self.plan.loops.conn_i[-1, HEAD_JUDGED] + JUDGED_PIVOT]
+        return 1.0 / float(pivot) if pivot > 0 else np.inf
+
+    def record(self, c) -> np.ndarray:
+        o = self.plan.loops.conn_i[-1, HEAD_CONN] + CONN_RECORD * c
+        return self.work[o:o + CONN_RECORD]
+
+    def rows(self, c) -> slice:
+        first, count = self.plan.loops.conn_i[c, [FIRST_ROW, ROWS]]
+        return slice(int(first), int(first + count))
+
+    def demand(self, c) -> np.ndarray:
+        """What connection c demands along its constrained directions (a gap, a velocity or an acceleration)."""
+        return self.record(c)[CONN_BIAS:CONN_BIAS + self.plan.loops.conn_i[c, ROWS]]
+
+    def coordinates(self, c) -> tuple[np.ndarray, np.ndarray]:
+        record, n = self.record(c), self.plan.loops.conn_i[c, FREEDOMS]
+        return record[CONN_COORDINATES:CONN_COORDINATES + n].copy(), record[CONN_RATES:CONN_RATES + n].copy()
+
+    def directions(self, c) -> np.ndarray:
+        """Constrained directions of connection c, (rows, 6): force and moment, in the axes given for its frame on b."""
+        record, count = self.record(c), self.plan.loops.conn_i[c, ROWS]
+        columns = record[CONN_COLUMNS:CONN_COLUMNS + 6 * count].reshape(count, 2, 3)
+        return (columns[:, ::-1] @ self._axes(c)).reshape(count, 6)
+
+    def wrench(self, c, multipliers, drive=True) -> np.ndarray:
+        """Force and moment on link b at the joint frame's origin, in the axes people gave that frame."""
+        wrench = multipliers[self.rows(c)] @ self.directions(c)
+        if drive:
+            moment, force = self.record(c)[CONN_DRIVE:CONN_DRIVE + 6].reshape(2, 3)
+            wrench = wrench + np.concatenate([force @ self._axes(c), moment @ self._axes(c)])
+        return wrench
+
+    def _axes(self, c) -> np.ndarray:
+        """World axes to those of the frame on b: for row vectors."""
+        return self.record(c)[CONN_TURN:CONN_TURN + 9].reshape(3, 3) @ self.plan.loops.frames[c].T
+
+
+def solve(mechanism, plan, mode, q, v, tau=None, drives=None, external=None, judge=True) -> Solution:
+    """One state; arrays are as kernels want them. `judge`: a clash of constraints is an error."""
+    loops = plan.loops
+    a, work = np.empty(plan.nv), np.empty(loops.work_size)
+    answer = closed_one.call(mode, plan.body_i, plan.body_f, loops.dof_f, plan.link_i, plan.link_f, plan.spring_i,
+                             plan.spring_f, loops.conn_i, loops.conn_f, loops.prog, q, v,
+                             plan.zero_tau if tau is None else tau, plan.nothing if drives is None else drives,
+                             plan.nothing if external is None else external, a, work)
+    solution = Solution(plan, a, work)
+    if answer == FAILED:
+        refuse(mechanism, q, {"v": v, **({} if tau is None else {"tau": tau})})
+    if answer == CLASHED and judge:
+        raise ConstraintError(_clash(solution))
+    return solution
+
+
+def split(plan, tau):
+    """(torques of the tree, torques of the connections or None) from a tau that may have both."""
+    nv, nc = plan.nv, plan.loops.freedoms
+    if tau is None:
+        return plan.zero_tau, None
+    array = as_array("tau", tau)
+    if array.ndim in (1, 2) and array.shape[-1] == nv + nc and nc > 0:
+        return np.ascontiguousarray(array[..., :nv]), np.ascontiguousarray(array[..., nv:])
+    if array.ndim not in (1, 2) or array.shape[-1] != nv:
+        tail = f", or {nv + nc} with torques of the connections" if nc else ""
+        raise ShapeError(f"tau has shape {array.shape}; its last axis must hold {nv} entries{tail}")
+    return array, None
+
+
+def forward_dynamics(mechanism, plan, q, v, tau, external, workers):
+    """Accelerations of one state or of a batch of a structure with connections."""
+    tau, drives = split(plan, tau)
+    batch, (q, v, tau, drives, external) = _aligned(plan, q, v, tau, drives, external)
+    if batch is None:
+        return solve(mechanism, plan, DYNAMICS, q, v, tau, drives, external).a
+    return _batch(mechanism, plan, DYNAMICS, q, v, tau, drives, external, workers)
+
+
+def velocity_change(mechanism, plan, q, v, workers=None):
+    """The change of velocity that makes every connection hold, of one state or a batch."""
+    batch, (q, v, *_) = _aligned(plan, q, v, plan.zero_tau, None, None)
+    if batch is None:
+        return solve(mechanism, plan, IMPULSE, q, v).a
+    return _batch(mechanism, plan, IMPULSE, q, v, plan.zero_tau[None, :0], None, None, workers)
+
+
+def _aligned(plan, q, v, tau, drives, external):
+    pieces = [("q", q, plan.nq), ("v", v, plan.nv), ("tau", tau, plan.nv)]
+    if drives is not None:
+        pieces.append(("the connections' part of tau", drives, plan.loops.freedoms))
+    if external is not None:
+        pieces.append(("external", external, 6 * plan.links))
+    batch, arrays = aligned(*pieces)
+    rest = iter(arrays[3:])
+    return batch, (*arrays[:3], None if drives is None else next(rest), None if external is None else next(rest))
+
+
+def _batch(mechanism, plan, mode, q, v, tau, drives, external, workers):
+    loops, batch = plan.loops, q.shape[0]
+    a, bad = np.empty((batch, plan.nv)), np.zeros(batch, np.uint8)
+    nothing = np.zeros((0, 0))
+    constants = (mode, plan.body_i, plan.body_f, loops.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f,
+                 loops.conn_i, loops.conn_f, loops.prog, q, v, tau, nothing if drives is None else drives,
+                 nothing if external is None else external)
+    closed_batch.load()
+    spread(lambda start, stop: closed_batch.call(*constants, a, bad, start, stop), batch, WIDTH, workers,
+           SMALLEST_SHARE)
+    if bad.any():
+        _refuse_states(mechanism, plan, mode, q, v, tau, drives, external, a, bad)
+    return a
+
+
+def _refuse_states(mechanism, plan, mode, q, v, tau, drives, external, a, bad):
+    """One error for all failing states of a batch."""
+    states = np.flatnonzero(bad)
+    reasons = []
+    for k in states[:5]:
+        torque = tau[k] if tau.shape[0] else plan.zero_tau
+        if bad[k] == CLASHED:
+            solution = solve(mechanism, plan, mode, q[k], v[k], torque, None if drives is None else drives[k],
+                             None if external is None else external[k], judge=False)
+            reasons.append(_clash(solution))
+        else:
+            reasons.append(explain(mechanism, q[k], {"v": v[k], "tau": torque}))
+    lines = "\n  ".join(f"state {k}: {reason}" for k, reason in zip(states, reasons, strict=False))
+    more = f" (and {len(states) - 5} more)" if len(states) > 5 else ""
+    raise ConstraintError(f"{len(states)} of {len(bad)} states have no answer; the others are in `.result`\n  "
+                          + lines + more, states=states.tolist(), result=a)
+
+
+def _clash(solution) -> str:
+    """Which connections ask for what cannot be."""
+    names, excess = clashing(solution.plan.loops, solution.work)
+    several = len(names) > 1
+    listed = ", ".join(map(repr, names))
+    return (f"connection{'s' * several} {listed} ask{'s' * (not several)} for a motion that cannot be: {excess:.3g} "
+            "(m/s^2, rad/s^2; m/s in an impact) along a direction in which nothing can move. Are the loops closed and "
+            "the velocities consistent (bk.project), and do prescribed joints agree with them?")
+
+
+# -- forces where they are not unique ------------------------------------------------------------------------------
+
+
+def forces(solution: Solution):
+    """(multipliers of minimum norm, null space (rows, n) or None): see `redundancy.py`."""
+    loops = solution.plan.loops
+    dropped = pivots(loops, solution.work) == 0.0
+    if not dropped.any():
+        return solution.multipliers, None
+    return indeterminate(loops, solution.work, solution.multipliers, dropped)
+
+
+# -- closing gaps --------------------------------------------------------------------------------------------------
+
+
+def gaps(mechanism, plan, q) -> tuple[np.ndarray, Solution]:
+    """How far each connection is from closed along its constrained directions (largest entry), and the move to make."""
+    solution = solve(mechanism, plan, POSITION, q, plan.zero_tau, judge=False)
+    worst = [np.abs(solution.demand(c)).max(initial=0.0) for c in range(len(plan.loops.names))]
+    return np.array(worst), solution

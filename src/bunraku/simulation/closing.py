@@ -8,7 +8,8 @@ import numpy as np
 
 from bunraku.evaluate import kinematics, poses
 from bunraku.mechanism import Connection, Joint, Mechanism
-from bunraku.mechanism.mechanism import GROUND, as_rotation, as_vector
+from bunraku.mechanism.checks import as_rotation, as_vector
+from bunraku.mechanism.mechanism import GROUND
 
 ITERATIONS = 50
 

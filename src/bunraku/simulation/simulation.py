@@ -191,7 +191,9 @@ class Simulation:
         entry = SOLVERS[self.solver].load()
         rows = max(1, min(512, BODY_STEPS_PER_CALL // plan.bodies))
         address = self._actuation.address if self._actuation else 0
-        constants = (plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f)
+        accelerate, hold, dof_f, loops = rollout.functions(plan)
+        constants = (accelerate, hold, plan.body_i, plan.body_f, dof_f, plan.link_i, plan.link_f, plan.spring_i,
+                     plan.spring_f, *loops)
         self._clock[rollout.UNTIL] = until
         with _Bar(self.progress, self.t, until) as bar:
             status = rollout.RECORD_FULL
@@ -215,6 +217,7 @@ class Simulation:
         self.stats.rejected += int(tally[rollout.REJECTED])
         self.stats.evaluations += int(tally[rollout.EVALUATIONS])
         self.stats.wall_time += seconds
+        self.stats.loop_error = float(self._clock[rollout.GAP])
 
     def _fail(self, status):
         trajectory, where = self.trajectory, f"at t = {self.t:.6g} s"

@@ -1,0 +1,97 @@
+"""What people give, as numbers that can be trusted; an error that names the place if it cannot be."""
+
+from __future__ import annotations
+
+import difflib
+
+import numpy as np
+
+from bunraku.errors import InertiaError, ModelError, NamingError
+from bunraku.mechanism.joints import Fixed, Joint
+
+
+def hint(name, known) -> str:
+    close = difflib.get_close_matches(str(name), known, n=1)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; there are {', '.join(map(repr, known[:8]))}{' ...' if len(known) > 8 else ''}" if known else ""
+
+
+def check_name(name, what):
+    if not isinstance(name, str) or not name:
+        raise NamingError(f"a {what} name must be text, not {name!r}")
+
+
+def as_joint(what, joint) -> Joint:
+    joint = Fixed() if joint is None else joint
+    if not isinstance(joint, Joint):
+        raise ModelError(f"{what}: joint must be a joint such as bk.Revolute((0, 0, 1)), not {joint!r}")
+    return joint
+
+
+def as_vector(what, value) -> np.ndarray:
+    try:
+        vector = np.array(value, float)
+    except (TypeError, ValueError):
+        vector = np.empty(0)
+    if vector.shape != (3,) or not np.all(np.isfinite(vector)):
+        raise ModelError(f"{what} must be three finite numbers, not {value!r}")
+    return vector
+
+
+def as_size(what, value, error=ModelError) -> float:
+    """A finite number that is not negative."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not (np.isfinite(number) and number >= 0):
+        raise error(f"{what} must be a finite number, not negative, but is {value!r}")
+    return number
+
+
+def as_rotation(what, value) -> np.ndarray:
+    if value is None:
+        return np.eye(3)
+    try:
+        matrix = np.array(value, float)
+    except (TypeError, ValueError):
+        matrix = np.empty(0)
+    if matrix.shape != (3, 3) or not np.all(np.isfinite(matrix)):
+        raise ModelError(f"{what} must be a 3x3 matrix of finite numbers, not {value!r}")
+    error = np.abs(matrix @ matrix.T - np.eye(3)).max()
+    if error > 1e-6 or np.linalg.det(matrix) < 0:
+        raise ModelError(f"{what} is not a rotation: its columns must be orthonormal and right-handed")
+    if error < 1e-14:  # as good as it gets: what comes back from a file stays the same to the last bit
+        return matrix
+    u, _, vt = np.linalg.svd(matrix)  # the nearest rotation: what was rounded becomes exact
+    return u @ vt
+
+
+def check_inertia(what, mass, com, inertia, physical=True):
+    """Mass, centre of mass and inertia as arrays; an InertiaError if no real body has them (unless not `physical`)."""
+    mass = as_size(f"{what}: mass", mass, InertiaError)
+    com = as_vector(f"{what}: com", com)
+    try:
+        tensor = np.zeros((3, 3)) if inertia is None else np.array(inertia, float)
+    except (TypeError, ValueError):
+        tensor = np.empty(0)
+    if tensor.shape == (3,):
+        tensor = np.diag(tensor)
+    if tensor.shape != (3, 3) or not np.all(np.isfinite(tensor)):
+        raise InertiaError(f"{what}: inertia must be a 3x3 matrix (or 3 principal moments) of finite numbers, "
+                           f"not {inertia!r}")
+    size = np.abs(tensor).max()
+    if np.abs(tensor - tensor.T).max() > 1e-9 * size:
+        raise InertiaError(f"{what}: inertia is not symmetric:\n{tensor}")
+    tensor = 0.5 * (tensor + tensor.T)
+    if size > 0 and physical:
+        if mass == 0:
+            raise InertiaError(f"{what}: inertia without mass is not a body; give it a mass")
+        a, b, c = np.linalg.eigvalsh(tensor)
+        if a < -1e-9 * size:
+            raise InertiaError(f"{what}: inertia has a negative principal moment ({a:.3g} kg m^2)")
+        if a + b < c * (1 - 1e-6):
+            raise InertiaError(f"{what}: principal moments {a:.3g}, {b:.3g}, {c:.3g} kg m^2 violate the triangle "
+                               "inequality (no body has one larger than the sum of the others)")
+    return mass, com, tensor
