@@ -16,8 +16,8 @@ def add_parser(subparsers):
     yn_hrp = names.add_parser(
         "yn-hrp", help="2 s of a 34-DOF figure by assembly-disassembly and by the O(N^3) method",
         description="Yamane and Nakamura's humanoid simulation: a 34-DOF figure for 2 s at steps of 2 ms, first on "
-                    "both feet, then on one, by assembly and disassembly and by the O(N^3) method side by side; and the "
-                    "cost of both over degrees of freedom. Some seconds after the first run.",
+                    "both feet, then on one, by assembly and disassembly and by the O(N^3) method side by side; and "
+                    "the cost of both over degrees of freedom. Some seconds after the first run.",
         epilog="example: bunraku reproduce yn-hrp --json > yn-hrp.json")
     yn_hrp.add_argument("--out", type=Path, default=None, metavar="DIR",
                         help="draw cost over degrees of freedom into this folder (needs matplotlib)")
