@@ -248,6 +248,7 @@ def test_a_small_gap_is_closed_and_a_connection_cut_again(tmp_path):
     sim.connect("one", "two", bk.Spherical(), "grip", position_a=(0, 0, 0), position_b=(0, 0, 0), max_gap=1e-3)
     assert max(gap(sim.mechanism, sim.q, sim.mechanism.connections["grip"])) < 1e-9
     assert np.abs(m.difference(q, sim.q)).max() < 1e-3
+    assert np.linalg.norm(sim.impulses["grip"]) > 0.1
     sim.run(0.1)
     held, speed = sim.q, sim.v
     sim.cut("grip")

@@ -139,7 +139,7 @@ class Simulation:
         from bunraku.evaluate import impact, project  # type: ignore[attr-defined]
 
         if max(open_) > CLOSED:
-            q, v = project(mechanism, q, v)
+            q, _ = project(mechanism, q, v)  # the velocity stays for the impact to change, and to count
         v, impulses = impact(mechanism, q, v, impulses=True)
         hit = impulses[connection.name]
         self._change(mechanism, q, v, f"connect {connection.name!r}: {link_a} - {link_b} by {connection.joint!r}, "
