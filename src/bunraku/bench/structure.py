@@ -196,8 +196,8 @@ def _schedules(options: Options) -> list[dict]:
                             ("human 48", bk.models.human(48), TARGETS["human"])):
         q, v, tau = (x[0] for x in _random(m))
         balanced = bk.schedule(m, workers=len(m.links))
-        ways: dict[str, dict] = {"articulated bodies": {}, "assembly, tips to root": {"method": "ada"},
-                                 f"assembly, balanced (depth {balanced.depth})": {"method": "ada", "schedule": balanced}}
+        ways: dict[str, dict] = {"articulated bodies": {}, "assembly, tips to root": {"method": "ada"}}
+        ways[f"assembly, balanced (depth {balanced.depth})"] = {"method": "ada", "schedule": balanced}
         a = bk.forward_dynamics(m, q, v, tau)
         contestants = [Contestant(label, functools.partial(bk.forward_dynamics, m, q, v, tau, **how), 1)
                        for label, how in ways.items()]
@@ -296,8 +296,8 @@ def _scaling(build, sizes, options: Options, progress) -> dict:
     for n, t in zip(sizes, best, strict=True):
         m = cases[n][0]
         loops, links = m.plan().loops, len(m.links)
-        rows.append({"size": n, "links": links, "constraints": loops.rows, "ms": 1e3 * t, "us_per_link": 1e6 * t / links,
-                     "bytes_per_link": 8.0 * loops.work_size / links})
+        rows.append({"size": n, "links": links, "constraints": loops.rows, "ms": 1e3 * t,
+                     "us_per_link": 1e6 * t / links, "bytes_per_link": 8.0 * loops.work_size / links})
     return {"rows": rows, "exponent": float(np.polyfit(np.log(sizes), np.log(best), 1)[0])}
 
 
