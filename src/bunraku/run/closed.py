@@ -106,7 +106,7 @@ def closed_batch(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f
     if mode != DYNAMICS:
         size_total = size_wrench = size_states = 0
     q_lanes, v_lanes, tau_lanes = lane_array(nq), lane_array(nv), lane_array(nv)
-    a_lanes, work = lane_array(nv), lane_array(np.int64(conn_i[-1, HEAD_TOTAL]))
+    a_lanes, work = lane_array(nv), lane_array(conn_i[-1, HEAD_TOTAL])
     external_lanes, total = lane_array(external.shape[1] if pushed else 0), lane_array(size_total)
     drive_lanes = lane_array(drives.shape[1] if driven else 0)
     wrench, states = lane_array(size_wrench), lane_array(size_states)
