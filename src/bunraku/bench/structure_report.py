@@ -18,7 +18,7 @@ def text(result: dict, colour: bool = False) -> str:
     for robot in result["robots"]:
         lines += ["", *_robot(robot, paint)]
     for s in result["schedules"]:
-        heading = f"  {s['name'] + ', one call from Python':<{WIDE}}{'best us':>9}{'median':>9}"
+        heading = f"  {s['name'] + ', one call':<{WIDE}}{'best us':>9}{'median':>9}"
         lines += ["", paint("4", heading)]
         lines += [f"  {row['label']:<{WIDE}}{row['best_us']:9.2f}{row['median_us']:9.2f}" for row in s["rows"]]
         lines.append(f"  all agree to {s['difference']:.0e} (relative)")
