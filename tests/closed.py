@@ -147,7 +147,7 @@ def random_closed(seed, links=None, ties=None, kinds=KINDS, tie_kinds=KINDS, pas
         if closed.m.nv - sum(6 - other.nv for other in (*closed.ties, tie)) < freedom:
             continue
         closed.tie(tie, coordinates, connect=False)
-        A = loops(closed, closed.q, np.zeros(closed.m.nv)).A
+        A = loops(closed, closed.q, np.zeros(closed.m.nv), at).A
         constraint = Constraint(A, np.zeros(len(A)))
         if constraint.rank < len(A) or constraint.condition > 100:
             closed.ties.pop()

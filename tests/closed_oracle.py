@@ -66,9 +66,10 @@ def quaternion(R):
     return np.linalg.eigh(K)[1][:, -1]
 
 
-def loops(closed: Closed, q, v) -> Loops:
+def loops(closed: Closed, q, v, at=None) -> Loops:
+    """`at`: the motion of the tree, if it is known."""
     nv, nc = closed.m.nv, sum(tie.nv for tie in closed.ties)
-    at = oracle.motion(closed, q, v)
+    at = oracle.motion(closed, q, v) if at is None else at
     sides, coordinates, first = [], [], nv
     for tie, guess in zip(closed.ties, closed.guesses, strict=True):
         a = placed(carried(at, tie.a, nv), tie.position_a, tie.rotation_a)
@@ -84,6 +85,8 @@ def loops(closed: Closed, q, v) -> Loops:
         A[6 * k:6 * k + 6] = (six(wider(b, nc)[3], R) - six(U, R)).T
         gap.append(six(b[0] - X, R))
         frames.append((R, b[0][:3, 3]))
+    if not v.any():
+        return Loops(A, np.zeros(len(A)), np.ravel(gap), frames, coordinates, np.zeros(nc))
     rates = -np.linalg.lstsq(A[:, nv:], A[:, :nv] @ v, rcond=None)[0] if nc else np.empty(0)
     drift = []
     for tie, a, b, c, first in sides:
@@ -140,7 +143,8 @@ class ClosedAnswer:
 def solve(closed: Closed, q, v, tau=None, external=None, prescribed=None, passive=True, length=1.0) -> ClosedAnswer:
     """tau: nv or nv + nc numbers. prescribed: {index in the long tau: acceleration}, in place of that torque."""
     nv = closed.m.nv
-    ring = loops(closed, q, v)
+    at = oracle.motion(closed, q, v)
+    ring = loops(closed, q, v, at)
     assert np.abs(ring.gap).max(initial=0.0) < 1e-8, "the loops are open"
     nc = len(ring.v)
     drive = np.zeros(nv + nc)
@@ -159,7 +163,6 @@ def solve(closed: Closed, q, v, tau=None, external=None, prescribed=None, passiv
     wrenches, multipliers = F[:6 * len(closed.ties)].reshape(-1, 2, 3), F[6 * len(closed.ties):]
     drive[told] = multipliers
     pushed = {part.name: np.zeros(6) for part in closed.parts}
-    at = oracle.motion(closed, q, v)
     for tie, (force, moment), (_, x) in zip(closed.ties, wrenches, ring.frames, strict=True):
         for link, sign in ((tie.b, 1.0), (tie.a, -1.0)):
             if link >= 0:

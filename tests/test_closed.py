@@ -29,7 +29,7 @@ def check(closed, v, tau, external=None):
 
 
 @given(SEEDS)
-@settings(max_examples=100)
+@settings(max_examples=80)
 def test_everything_equals_the_oracle(seed):
     rng = np.random.default_rng(seed)
     closed = random_closed(seed, passive=seed % 2 == 0, springs=seed % 3 == 0)
@@ -37,14 +37,14 @@ def test_everything_equals_the_oracle(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_massless_links_in_loops_equal_the_oracle(seed):
     closed = random_closed(seed, massless=True, kinds=("revolute", "helical", "fixed", "spherical", "prismatic"))
     check(closed, *closed.motion(np.random.default_rng(seed)))
 
 
 @given(SEEDS)
-@settings(max_examples=80)
+@settings(max_examples=60)
 def test_redundant_connections_share_the_smallest_forces(seed):
     closed = random_closed(seed, redundant=True, passive=seed % 2 == 0)
     closed.m.length_scale = (1.0, 0.1, 3.0)[seed % 3]
@@ -52,21 +52,21 @@ def test_redundant_connections_share_the_smallest_forces(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_planar_linkages_of_hinges_in_space_equal_the_oracle(seed):
     closed = random_planar(seed, 1 + seed % 4)
     check(closed, *closed.motion(np.random.default_rng(seed)))
 
 
 @given(SEEDS)
-@settings(max_examples=10)
+@settings(max_examples=5)
 def test_deep_structures_equal_the_oracle(seed):
     closed = random_closed(seed, links=25, chain=True, ties=6)
     check(closed, *closed.motion(np.random.default_rng(seed)))
 
 
 @given(SEEDS)
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_all_methods_agree_on_one_state_and_on_batches(seed):
     rng = np.random.default_rng(seed)
     closed = random_closed(seed, passive=seed % 2 == 0, springs=seed % 3 == 0, redundant=seed % 5 < 2)
@@ -81,7 +81,7 @@ def test_all_methods_agree_on_one_state_and_on_batches(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=40)
+@settings(max_examples=30)
 def test_any_schedule_gives_the_same(seed):
     rng = np.random.default_rng(seed)
     closed = random_closed(seed, passive=seed % 2 == 0, redundant=seed % 5 < 2, massless=seed % 3 == 0)
@@ -95,7 +95,7 @@ def test_any_schedule_gives_the_same(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_forces_of_a_batch_are_those_of_its_states(seed):
     rng = np.random.default_rng(seed)
     closed = random_closed(seed, passive=True, redundant=seed % 2 == 0)
@@ -108,7 +108,7 @@ def test_forces_of_a_batch_are_those_of_its_states(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_prescribed_joints_and_connections_move_as_told(seed):
     rng = np.random.default_rng(seed)
     closed = random_closed(seed, links=7, passive=seed % 2 == 0, freedom=4)
@@ -142,7 +142,7 @@ def test_without_passive_forces_connections_have_none_either(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_drives_of_connections_are_the_tail_of_tau(seed):
     closed = random_closed(seed)
     m, q = closed.m, closed.q
@@ -159,12 +159,12 @@ def test_drives_of_connections_are_the_tail_of_tau(seed):
     close(bk.forward_dynamics(m, q, v), bk.forward_dynamics(m, q, v, np.zeros(m.nv + m.nc)), 1e-12)
 
 
-def hung(kind, seed, armature=False):
+def hung(kind, seed):
     """A body hung from another one by a joint with everything, and the same with a connection to a floating body."""
     rng = np.random.default_rng(seed)
     _, screws, rows = random_joint(rng, kind, True)
     for row in rows:
-        row["armature"] *= armature
+        row["armature"] = 0.0
     joint = make_joint(kind, screws, rows)
     place = {"position": rng.normal(size=3), "rotation": random_rotation(rng)}
     body = {"mass": 1.3, "com": rng.normal(size=3) * 0.2, "inertia": random_inertia(rng, 1.3)}
@@ -185,11 +185,10 @@ def hung(kind, seed, armature=False):
     return tree, (q, v, tau), twin, (q_twin, v_twin, np.concatenate([tau[:3], np.zeros(6), tau[3:]]))
 
 
-@pytest.mark.parametrize("armature", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(4))
-def test_a_floating_body_on_a_connection_moves_as_on_that_joint(kind, seed, armature):
-    tree, state, twin, twin_state = hung(kind, seed, armature)
+def test_a_floating_body_on_a_connection_moves_as_on_that_joint(kind, seed):
+    tree, state, twin, twin_state = hung(kind, seed)
     expected, result = bk.dynamics(tree, *state), bk.dynamics(twin, *twin_state)
     for name in ("carrier", "body"):
         close(result.links[name], expected.links[name], 1e-9)
@@ -385,6 +384,7 @@ def test_accelerations_prescribed_against_each_other_are_refused():
 @pytest.mark.parametrize("call", [
     lambda m: m.connect("upper", "nobody"), lambda m: m.connect("upper", "upper"),
     lambda m: m.connect("ground", "ground"),
+    lambda m: m.connect("ground", "upper", bk.Revolute((0, 1, 0), armature=0.1)),
     lambda m: m.connect("ground", "upper", joint="rope"), lambda m: m.connect("ground", "upper", name="upper"),
     lambda m: m.connect("ground", "upper", position_a=(1, 2)), lambda m: m.connect("ground", "upper", name="grip"),
     lambda m: m.connect("ground", "upper", rotation_b=2 * np.eye(3)), lambda m: m.cut("nothing"),

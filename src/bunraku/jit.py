@@ -23,11 +23,13 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import llvmlite.binding as llvm
 import numba
 from numba import njit
+from numba.core.errors import NumbaExperimentalFeatureWarning
 
 # Everything fast-math allows except assuming that NaN and infinity never happen: kernels test for them.
 FASTMATH = {"contract", "nsz", "arcp", "reassoc"}
@@ -120,8 +122,10 @@ class Entry:
         return self
 
     def _compile(self, dispatcher):
-        for signature in self.signatures:
-            dispatcher.compile(signature)
+        with warnings.catch_warnings():  # functions as arguments: how solvers get their right-hand side
+            warnings.simplefilter("ignore", NumbaExperimentalFeatureWarning)
+            for signature in self.signatures:
+                dispatcher.compile(signature)
 
     def _first_call(self, *args):
         self.load()

@@ -120,6 +120,9 @@ from bunraku.spatial.scalar import clear, constant, load, maximum, minimum, sqrt
 
 RANK = 1e-11
 """A pivot below this part of its size is no pivot: nothing can move in this direction."""
+NOISE = 1e-13
+"""What a motion counts at least, as part of the square it could have if it were along the direction; times RANK it is
+the square of what rounding can feign."""
 CLASH = 1e-7
 """What a direction that nothing can move may still demand, as part of the accelerations involved."""
 
@@ -265,6 +268,7 @@ def step_rows(front, rows, kept, axis, result, rotor, work):
     s_w, s_v = load3(work, axis), load3(work, axis + 3)
     U_w, U_v = load3(work, result), load3(work, result + 3)
     r, u = load(work, result + 6), load(work, result + 7)
+    turning, sliding = NOISE * r * dot(s_w, s_w), NOISE * r * dot(s_v, s_v)
     o = front
     for k in range(rows):
         Y_w, Y_v = load3(work, o), load3(work, o + 3)
@@ -277,7 +281,8 @@ def step_rows(front, rows, kept, axis, result, rotor, work):
         store3(work, o + 3, sub(Y_v, scale(U_v, z)))
         gain = z * u
         store(work, o + ROW_BETA, load(work, o + ROW_BETA) + gain)
-        store(work, o + ROW_SCALE, load(work, o + ROW_SCALE) + z * y)
+        bound = turning * dot(Y_w, Y_w) + sliding * dot(Y_v, Y_v)
+        store(work, o + ROW_SCALE, load(work, o + ROW_SCALE) + z * y + bound)
         store(work, o + ROW_SIZE, load(work, o + ROW_SIZE) + maximum(gain, -gain))
         o += ROW_THETA
         for m in range(k + 1):
@@ -361,16 +366,16 @@ def close(front, rows, count, slot, sign, conn_i, work):
     A pivot that vanishes is left out. `sign` -1: rows that take a rotor away, whose pivots are negative and must not
     vanish: the margin.
     """
-    margin = constant(work, 1.0)
+    margin, side = constant(work, 1.0), 1.0 if sign > 0 else -1.0
     judged = conn_i[conn_i.shape[0] - 1, HEAD_JUDGED]
     worst = load(work, judged + JUDGED_PIVOT)
     for last in range(count):
         k = rows - 1 - last
         row = front + row_start(k)
         pivot, size = load(work, row + ROW_THETA + k), load(work, row + ROW_SCALE)
-        room = pivot * sign - RANK * size
+        room = pivot * side - RANK * size
         r = where_positive(room, 1.0 / pivot, 0.0 * pivot)
-        worst = minimum(worst, where_positive(room, sign * pivot / maximum(size, 1e-300), 0.0 * pivot + 1.0))
+        worst = minimum(worst, where_positive(room, side * pivot / maximum(size, 1e-300), 0.0 * pivot + 1.0))
         if sign < 0:
             margin = minimum(margin, room)
         store(work, row + ROW_THETA + k, r)
@@ -497,6 +502,8 @@ def graft_row(k, g, A, first, target, B, kept, prog, work):
         for m in range(6):
             beta = beta - theta(A, first + m, own, work) * load(work, kept + KEPT_PUSH + m)
         spread = maximum(spread, 0.0) + load(work, o + ROW_SCALE)
+    for d in range(6):
+        spread = spread + NOISE * load(work, alpha + d) * load(work, alpha + d) * theta(A, first + d, first + d, work)
     if other >= 0:
         o = B + row_start(other)
         beta, size = beta + load(work, o + ROW_BETA), size + load(work, o + ROW_SIZE)

@@ -172,7 +172,7 @@ def matmul_left(M, N):
     return matmul((M[0], M[3], M[6], M[1], M[4], M[7], M[2], M[5], M[8]), N)
 
 
-@inline
+@inner
 def rotation_vector_of(R):
     """Rotation vector of a rotation matrix (short of half a turn)."""
     half = (0.5 * (R[7] - R[5]), 0.5 * (R[2] - R[6]), 0.5 * (R[3] - R[1]))
@@ -184,7 +184,7 @@ def rotation_vector_of(R):
 # -- coordinates ---------------------------------------------------------------------------------------------------
 
 
-@inline
+@inner
 def coordinates(law, c, conn_i, conn_f, R, x, work, rec):
     """The joint's coordinates from the pose (R, x) of b's joint frame in a's; rotations as a vector."""
     o = rec + CONN_COORDINATES
@@ -235,7 +235,7 @@ def joint_pose(law, c, conn_i, conn_f, R, x, work, rec):
     return Q, t
 
 
-@inline
+@inner
 def chain_pose(c, n, conn_f, work, rec):
     """Screws in a row: pose of the last frame in the first, and each free direction in axes of the last.
 
@@ -262,7 +262,7 @@ def chain_pose(c, n, conn_f, work, rec):
     return Q, t
 
 
-@inline
+@inner
 def rates(law, c, conn_i, conn_f, W, V, work, rec):
     """Rates of the coordinates from the relative motion (W, V)."""
     o, L = rec + CONN_RATES, conn_f[c, LENGTH]
@@ -281,7 +281,7 @@ def rates(law, c, conn_i, conn_f, W, V, work, rec):
             store(work, o + i, (L * L * dot(s_w, W) + dot(s_v, V)) / size)
 
 
-@inline
+@inner
 def directions(law, c, conn_i, conn_f, turn, work, rec):
     """Constrained directions in world axes: constant in b's axes, or the complement of what is free."""
     for k in range(conn_i[c, ROWS]):
@@ -328,7 +328,7 @@ def given_motion(law, c, conn_i, drives, work, rec):
     return W, V
 
 
-@inline
+@inner
 def own_forces(law, c, body_i, conn_i, conn_f, drives, turn, arm_a, arm_b, work, rec):
     """Springs, dampers and drives along the free directions, as wrench on b; added to the bodies' records."""
     first, L, n = conn_i[c, FIRST_FREEDOM], conn_f[c, LENGTH], conn_i[c, FREEDOMS]
@@ -402,7 +402,7 @@ def push(body, sign, arm, moment, force, body_i, work):
 # reflectors 6, then one vector of 6.
 
 
-@inline
+@inner
 def factor_axes(n, L, work, rec):
     o, diagonal = rec + CONN_SCRATCH, rec + CONN_SCRATCH + 36
     for j in range(n):
@@ -426,7 +426,7 @@ def factor_axes(n, L, work, rec):
             reflect(j, o + 6 * m, work, o, diagonal)
 
 
-@inline
+@inner
 def reflect(j, vector, work, o, diagonal):
     """Reflect a vector of six by reflector j."""
     total = 0.0 * load(work, vector)
@@ -437,7 +437,7 @@ def reflect(j, vector, work, o, diagonal):
         store(work, vector + k, load(work, vector + k) - total * load(work, o + 6 * j + k))
 
 
-@inline
+@inner
 def solve_rates(n, L, W, V, work, rec, out):
     """Least-squares rates of the coordinates for the relative motion (W, V)."""
     o, diagonal, vector = rec + CONN_SCRATCH, rec + CONN_SCRATCH + 36, rec + CONN_SCRATCH + 48
@@ -453,7 +453,7 @@ def solve_rates(n, L, W, V, work, rec, out):
         store(work, out + j, x / load(work, diagonal + j))
 
 
-@inline
+@inner
 def from_factors(n, L, work, rec):
     """Q times the vector: a wrench or direction (angular, linear)."""
     o, diagonal, vector = rec + CONN_SCRATCH, rec + CONN_SCRATCH + 36, rec + CONN_SCRATCH + 48

@@ -9,7 +9,7 @@ from bunraku.algorithms.connections import DYNAMICS
 from bunraku.algorithms.kinematics import STATE, survey
 from bunraku.algorithms.passive import body_wrenches, passive_torque
 from bunraku.jit import inline
-from bunraku.plan.fields import HEAD_PASSIVE, HEAD_SPRINGS, HEAD_WORK
+from bunraku.plan.fields import HEAD_PASSIVE, HEAD_SPRINGS, HEAD_TOTAL, HEAD_WORK
 
 
 @inline
@@ -40,14 +40,25 @@ def accelerate(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, 
 
 
 @inline
+def scratch_total(body_i, dof_f):
+    """Scalars behind the work array that `accelerate_closed` needs at most."""
+    return dof_f.shape[1] + (6 + STATE) * (body_i.shape[0] - 1)
+
+
+@inline
 def accelerate_closed(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v, tau,
-                      drives, external, a, work, total, wrench, states):
-    """The same for a structure with connections; `work` holds conn_i[-1, HEAD_TOTAL] scalars."""
-    if wrench.shape[0] > 0:
+                      drives, external, a, work):
+    """The same for a structure with connections. `work` holds conn_i[-1, HEAD_TOTAL] scalars and, behind them, as many
+    as `scratch_total` says."""
+    n, nv, end = body_i.shape[0] - 1, dof_f.shape[1], np.int64(conn_i[-1, HEAD_TOTAL])
+    total, wrench, states = work[end:end], work[end:end], work[end:end]
+    acting = tau
+    if external.shape[0] > 0 or body_i[n, HEAD_SPRINGS] > 0:
+        wrench, states = work[end + nv:end + nv + 6 * n], work[end + nv + 6 * n:end + nv + (6 + STATE) * n]
         survey(body_i, body_f, q, v, v, states)
         body_wrenches(link_i, link_f, spring_i, spring_f, states, external, wrench)
-    acting = tau
-    if total.shape[0] > 0:
+    if body_i[n, HEAD_PASSIVE] != 0:
+        total = work[end:end + nv]
         passive_torque(body_i, dof_f, q, v, tau, total)
         acting = total
     return ada(DYNAMICS, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives, wrench, a, work)

@@ -39,7 +39,7 @@ class Loops:
 
     def __post_init__(self):
         self.rows, self.freedoms = int(self.conn_i[-1, f.HEAD_ROWS]), int(self.conn_i[-1, f.HEAD_FREEDOMS])
-        self.work_size = int(self.conn_i[-1, f.HEAD_TOTAL])
+        self.work_size = int(self.conn_i[-1, f.HEAD_TOTAL]) + self.dof_f.shape[1] + 30 * len(self.structure.parent)
 
     def closings(self):
         """The operations that eliminate forces, in order: (front, rows, count, slot of the near body, ids, sign)."""
@@ -63,7 +63,8 @@ _laws: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 def joint_law(joint, length: float) -> JointLaw:
-    known = _laws.setdefault(joint, {})
+    same = type(joint) if type(joint).__name__ in ("Fixed", "Spherical", "Free") else joint  # one is like the other
+    known = _laws.setdefault(same, {})
     if length not in known:
         known[length] = _joint_law(joint, length)
     return known[length]

@@ -142,7 +142,7 @@ HEAD_FREEDOMS = 1    # free directions of all connections
 HEAD_CONN = 2        # where in the work array the records of connections start
 HEAD_FORCES = 3      # where the multipliers start, followed by the forces at other handles
 HEAD_JUDGED = 4      # where two scalars to judge the result by are: JUDGED_PIVOT and JUDGED_CLASH
-HEAD_TOTAL = 5       # size of the work array
+HEAD_TOTAL = 5       # size of the work array, without room for passive torques and wrenches
 JUDGED_PIVOT, JUDGED_CLASH = 0, 1
 
 # conn_f (connections, CONN_F) float64

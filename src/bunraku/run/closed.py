@@ -12,7 +12,7 @@ from numba import types
 
 from bunraku.algorithms.ada import ada
 from bunraku.algorithms.connections import DYNAMICS, IMPULSE, POSITION
-from bunraku.algorithms.forward import accelerate_closed, scratch_sizes
+from bunraku.algorithms.forward import accelerate_closed, scratch_total
 from bunraku.algorithms.passive import passive_torque
 from bunraku.errors import ConstraintError, ShapeError
 from bunraku.jit import entry
@@ -35,6 +35,7 @@ from bunraku.plan.fields import (
     HEAD_TOTAL,
     JUDGED_CLASH,
     JUDGED_PIVOT,
+    LENGTH,
     ROWS,
 )
 from bunraku.run.pool import spread
@@ -45,6 +46,7 @@ from bunraku.run.signatures import (
     FINE,
     LINKS,
     LOOPS,
+    MOTION,
     PLAN,
     SPRINGS,
     WRONG_SHAPE,
@@ -69,29 +71,26 @@ def closed_plain(body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, a, work
     full = tau.shape[0] == nv + conn_i[-1, HEAD_FREEDOMS]
     if q.shape[0] != body_i[-1, HEAD_NQ] or v.shape[0] != nv or not (tau.shape[0] == nv or full):
         return WRONG_SHAPE
-    acting, nothing = tau, np.empty(0)
+    acting, end = tau, np.int64(conn_i[-1, HEAD_TOTAL])
     if body_i[-1, HEAD_PASSIVE] != 0:
-        acting = np.empty(nv)
+        acting = work[end:end + nv]
         passive_torque(body_i, dof_f, q, v, tau, acting)
-    margin, residue = ada(DYNAMICS, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, tau[nv:], nothing, a,
+    margin, residue = ada(DYNAMICS, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, tau[nv:], work[:0], a,
                           work)
     if not (margin > 0.0 and residue == 0.0):
         return FAILED
     return FINE if work[conn_i[-1, HEAD_JUDGED] + JUDGED_CLASH] <= 0.0 else CLASHED
 
 
-@entry("loops with all forces", [int64(int64, *PLAN, *LINKS, *SPRINGS, *LOOPS, floats, floats, floats, floats, floats,
-                                       floats, floats)])
+@entry("loops with all forces", [MOTION])
 def closed_one(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v, tau, drives,
                external, a, work):
+    """One state in any mode of `ada`: all that there is of a structure with connections."""
     if mode == DYNAMICS:
-        _, size_total, size_wrench, size_states = scratch_sizes(body_i, dof_f, external.shape[0] > 0)
         margin, residue = accelerate_closed(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f,
-                                            prog, q, v, tau, drives, external, a, work, np.empty(size_total),
-                                            np.empty(size_wrench), np.empty(size_states))
+                                            prog, q, v, tau, drives, external, a, work)
     else:
-        margin, residue = ada(mode, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, drives, np.empty(0), a,
-                              work)
+        margin, residue = ada(mode, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, drives, work[:0], a, work)
     if not (margin > 0.0 and residue == 0.0):
         return FAILED
     return FINE if work[conn_i[-1, HEAD_JUDGED] + JUDGED_CLASH] <= 0.0 else CLASHED
@@ -102,14 +101,10 @@ def closed_one(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, 
 def closed_batch(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v, tau,
                  drives, external, a, bad, start, stop):
     nq, nv, pushed, driven = q.shape[1], v.shape[1], external.shape[0] > 0, drives.shape[0] > 0
-    _, size_total, size_wrench, size_states = scratch_sizes(body_i, dof_f, pushed)
-    if mode != DYNAMICS:
-        size_total = size_wrench = size_states = 0
-    q_lanes, v_lanes, tau_lanes = lane_array(nq), lane_array(nv), lane_array(nv)
-    a_lanes, work = lane_array(nv), lane_array(conn_i[-1, HEAD_TOTAL])
-    external_lanes, total = lane_array(external.shape[1] if pushed else 0), lane_array(size_total)
+    q_lanes, v_lanes, tau_lanes, a_lanes = lane_array(nq), lane_array(nv), lane_array(nv), lane_array(nv)
+    work = lane_array(np.int64(conn_i[-1, HEAD_TOTAL]) + scratch_total(body_i, dof_f))
+    external_lanes = lane_array(external.shape[1] if pushed else 0)
     drive_lanes = lane_array(drives.shape[1] if driven else 0)
-    wrench, states = lane_array(size_wrench), lane_array(size_states)
     judged = lane_array(2)
     clash = conn_i[-1, HEAD_JUDGED] + JUDGED_CLASH
     for first in range(start, stop, WIDTH):
@@ -126,10 +121,10 @@ def closed_batch(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f
         if mode == DYNAMICS:
             margin, residue = accelerate_closed(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i,
                                                 conn_f, prog, q_lanes, v_lanes, tau_lanes, drive_lanes, external_lanes,
-                                                a_lanes, work, total, wrench, states)
+                                                a_lanes, work)
         else:
             margin, residue = ada(mode, body_i, body_f, dof_f, conn_i, conn_f, prog, q_lanes, v_lanes, tau_lanes,
-                                  drive_lanes, wrench, a_lanes, work)
+                                  drive_lanes, work[:0], a_lanes, work)
         store(judged, 0, margin)
         store(judged, 1, residue)
         scatter(a_lanes, a, first)
@@ -172,6 +167,13 @@ class Solution:
     def demand(self, c) -> np.ndarray:
         """What connection c demands along its constrained directions (a gap, a velocity or an acceleration)."""
         return self.record(c)[CONN_BIAS:CONN_BIAS + self.plan.loops.conn_i[c, ROWS]]
+
+    def gap(self, c) -> tuple[float, float]:
+        """How far connection c is from closed [m, rad], solved in mode POSITION."""
+        demand, directions = self.demand(c), self.directions(c)
+        length = self.plan.loops.conn_f[c, LENGTH]
+        return (float(np.linalg.norm(demand @ directions[:, :3])),
+                float(np.linalg.norm(demand @ directions[:, 3:])) / length**2)
 
     def coordinates(self, c) -> tuple[np.ndarray, np.ndarray]:
         record, n = self.record(c), self.plan.loops.conn_i[c, FREEDOMS]
@@ -317,3 +319,15 @@ def gaps(mechanism, plan, q) -> tuple[np.ndarray, Solution]:
     solution = solve(mechanism, plan, POSITION, q, plan.zero_tau, judge=False)
     worst = [np.abs(solution.demand(c)).max(initial=0.0) for c in range(len(plan.loops.names))]
     return np.array(worst), solution
+
+
+def velocity_gaps(mechanism, plan, q, v) -> np.ndarray:
+    """How fast each connection is being torn apart (largest entry)."""
+    solution = solve(mechanism, plan, IMPULSE, q, v, judge=False)
+    return np.array([np.abs(solution.demand(c)).max(initial=0.0) for c in range(len(plan.loops.names))])
+
+
+def rank(mechanism, plan, q) -> int:
+    """Number of independent constrained directions."""
+    solution = solve(mechanism, plan, IMPULSE, q, plan.zero_tau, judge=False)
+    return plan.loops.rows - int((pivots(plan.loops, solution.work) == 0.0).sum())

@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from bunraku.algorithms.ada import ada
-from bunraku.algorithms.connections import IMPULSE, POSITION
-from bunraku.algorithms.forward import accelerate, accelerate_closed, scratch_sizes
+from bunraku.algorithms.connections import DYNAMICS, IMPULSE, POSITION
+from bunraku.algorithms.forward import accelerate, scratch_sizes, scratch_total
 from bunraku.algorithms.states import advance_coordinates, coordinate_rates, normalise_quaternions
 from bunraku.integrate import rkf
 from bunraku.integrate.control import first_step, next_step
@@ -23,13 +22,25 @@ from bunraku.plan.fields import (
     CONN_RECORD,
     HEAD_CONN,
     HEAD_FREEDOMS,
-    HEAD_JUDGED,
     HEAD_TOTAL,
-    JUDGED_CLASH,
+    HEAD_WORK,
     ROWS,
 )
 from bunraku.run.actuation import call_actuation
-from bunraku.run.signatures import LINKS, LOOPS, PLAN, SPRINGS, float64, floats, int64, table
+from bunraku.run.closed import closed_one
+from bunraku.run.signatures import (
+    CLASHED,
+    FAILED,
+    FINE,
+    LINKS,
+    LOOPS,
+    MOTION,
+    PLAN,
+    SPRINGS,
+    floats,
+    int64,
+    table,
+)
 
 counts = types.int64[::1]
 
@@ -55,95 +66,87 @@ def drive(address, t, q, v, params, tau):
 
 # -- the mechanism as a function: compiled once for all solvers, which only get its address --------------------------
 
-SCRATCH = (floats, floats, floats, floats)  # work, total, wrench, states: see `forward.scratch_sizes`
-ACCELERATE = int64(*PLAN, *LINKS, *SPRINGS, *LOOPS, floats, floats, floats, floats, *SCRATCH)
-HOLD = float64(*PLAN, *LOOPS, floats, floats, floats, floats, floats)
+
+@entry("motion of trees", [MOTION])
+def tree_one(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v, tau, drives,
+             external, a, work):
+    """As `closed_one`, for a mechanism without connections."""
+    size_work, size_total, size_wrench, size_states = scratch_sizes(body_i, dof_f, external.shape[0] > 0)
+    first = size_work + size_total
+    margin, residue = accelerate(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, external, a,
+                                 work[:size_work], work[size_work:first], work[first:first + size_wrench],
+                                 work[first + size_wrench:first + size_wrench + size_states])
+    return FINE if margin > 0.0 and residue == 0.0 else FAILED
+
+
 NO_LOOPS = (np.zeros((1, CONN_I), np.int32), np.zeros((0, CONN_F)), np.zeros(1, np.int32))
 
 
-@entry("motion of trees", [ACCELERATE])
-def accelerate_tree(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v, tau, a, work,
-                    total, wrench, states):
-    """Accelerations under tau; STATE_FAILED if they are not finite."""
-    margin, residue = accelerate(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, q[:0], a, work,
-                                 total, wrench, states)
-    return 0 if margin > 0.0 and residue == 0.0 else STATE_FAILED
-
-
-@entry("motion with loops", [ACCELERATE])
-def accelerate_loops(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v, tau, a,
-                     work, total, wrench, states):
-    """The same with connections, whose torques are at the end of tau."""
-    margin, residue = accelerate_closed(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f,
-                                        prog, q, v, tau, tau[dof_f.shape[1]:], q[:0], a, work, total, wrench, states)
-    if not (margin > 0.0 and residue == 0.0):
-        return STATE_FAILED
-    return 0 if work[conn_i[-1, HEAD_JUDGED] + JUDGED_CLASH] <= 0.0 else LOOPS_CLASH
-
-
-@entry("nothing to hold", [HOLD])
-def hold_tree(body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, change, zeros, work):
-    return 0.0
-
-
-@entry("holding loops closed", [HOLD])
-def hold_loops(body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, change, zeros, work):
-    """Close what a step has left open: one move and one impulse, the smallest in the mass metric. Returns the largest
-    gap before; not a number if it cannot be closed."""
-    nothing = q[:0]
-    margin, residue = ada(POSITION, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, zeros, nothing, nothing, change,
-                          work)
-    gap = 0.0
-    for c in range(conn_i.shape[0] - 1):
-        o = conn_i[-1, HEAD_CONN] + CONN_RECORD * c + CONN_BIAS
-        for k in range(conn_i[c, ROWS]):
-            gap = max(gap, abs(work[o + k]))
-    if not (margin > 0.0 and residue == 0.0):
-        return np.nan
-    if gap > 0.0:
-        advance_coordinates(body_i, q, change, q)
-    margin, residue = ada(IMPULSE, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, zeros, nothing, nothing, change,
-                          work)
-    if not (margin > 0.0 and residue == 0.0):
-        return np.nan
-    for j in range(v.shape[0]):
-        v[j] += change[j]
-    return gap
-
-
-def functions(plan) -> tuple:
-    """What a solver needs to know of a mechanism: (accelerate, hold, arrays of the loops)."""
-    if plan.loops is None:
-        return accelerate_tree.load().call, hold_tree.load().call, plan.dof_f, NO_LOOPS
+def motion(plan) -> tuple:
+    """What a solver needs to know of a mechanism: a function and its constant arguments."""
     loops = plan.loops
-    return (accelerate_loops.load().call, hold_loops.load().call, loops.dof_f,
-            (loops.conn_i, loops.conn_f, loops.prog))
+    if loops is None:
+        move, dof_f, arrays = tree_one.load().call, plan.dof_f, NO_LOOPS
+    else:
+        move, dof_f, arrays = closed_one.load().call, loops.dof_f, (loops.conn_i, loops.conn_f, loops.prog)
+    return (move, plan.body_i, plan.body_f, dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, *arrays)
+
+
+@allocating
+def make_context(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, address,
+                 params):
+    """All that a right-hand side needs, scratch included: tau, drives, nothing, zeros, change, work."""
+    nv, nc = dof_f.shape[1], np.int64(conn_i[-1, HEAD_FREEDOMS])
+    size = max(np.int64(body_i[-1, HEAD_WORK]), np.int64(conn_i[-1, HEAD_TOTAL])) + scratch_total(body_i, dof_f)
+    torques = np.zeros(nv + nc)
+    return (move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, address, params,
+            torques, torques[nv:], torques[:0], np.zeros(nv), np.empty(nv), np.empty(size))
 
 
 @inline
 def forces_to_accelerations(context, q, v, a):
     """Accelerations under context's torques; a failure if there are none."""
-    (accelerate, hold, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, address, params,
-     tau, work, total, wrench, states, change, zeros) = context
-    return accelerate(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v, tau, a,
-                      work, total, wrench, states)
+    (move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, address, params, torques,
+     drives, nothing, zeros, change, work) = context
+    answer = move(DYNAMICS, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v,
+                  torques, drives, nothing, a, work)
+    return 0 if answer == FINE else LOOPS_CLASH if answer == CLASHED else STATE_FAILED
 
 
 @inline
 def hold_closed(context, q, v):
-    """Keep the loops closed after a step; the largest gap there was."""
-    (accelerate, hold, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, address, params,
-     tau, work, total, wrench, states, change, zeros) = context
-    return hold(body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, change, zeros, work)
+    """Close what a step has left open: one move and one impulse, the smallest in the mass metric. Returns the largest
+    gap there was; infinity if it cannot be closed."""
+    (move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, address, params, torques,
+     drives, nothing, zeros, change, work) = context
+    gap = 0.0
+    last = conn_i.shape[0] - 1
+    if last > 0:
+        answer = move(POSITION, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v,
+                      zeros, nothing, nothing, change, work)
+        if answer == FAILED:
+            return np.inf
+        for c in range(last):
+            o = conn_i[last, HEAD_CONN] + CONN_RECORD * c + CONN_BIAS
+            for k in range(conn_i[c, ROWS]):
+                gap = max(gap, abs(work[o + k]))
+        advance_coordinates(body_i, q, change, q)
+        answer = move(IMPULSE, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v,
+                      zeros, nothing, nothing, change, work)
+        if answer == FAILED:
+            return np.inf
+        for j in range(v.shape[0]):
+            v[j] += change[j]
+    return gap
 
 
 @inline
 def mechanism_rhs(context, t, y, dy):
     """Right-hand side of y = (q, v)."""
-    body_i, dof_f, address, params, tau = context[2], context[4], context[12], context[13], context[14]
+    body_i, dof_f, address, params, torques = context[1], context[3], context[11], context[12], context[13]
     nq = y.shape[0] - dof_f.shape[1]
     q, v = y[:nq], y[nq:]
-    status = drive(address, t, q, v, params, tau)
+    status = drive(address, t, q, v, params, torques)
     if status == 0:
         status = forces_to_accelerations(context, q, v, dy[nq:])
         coordinate_rates(body_i, q, v, dy[:nq])
@@ -159,29 +162,17 @@ def record(clock, tally, y, record_t, record_y):
     tally[RECORDED] = k + 1
 
 
-ROLLOUT = int64(types.FunctionType(ACCELERATE), types.FunctionType(HOLD), *PLAN, *LINKS, *SPRINGS, *LOOPS, int64,
-                floats, floats, floats, counts, floats, table)
-
-
-@allocating
-def make_context(accelerate, hold, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
-                 address, params):
-    """All that a right-hand side needs, scratch included."""
-    size_work, size_total, size_wrench, size_states = scratch_sizes(body_i, dof_f, False)
-    nv = dof_f.shape[1]
-    return (accelerate, hold, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, address,
-            params, np.empty(nv + conn_i[-1, HEAD_FREEDOMS]),
-            np.empty(max(size_work, np.int64(conn_i[-1, HEAD_TOTAL]))), np.empty(size_total), np.empty(size_wrench),
-            np.empty(size_states), np.empty(nv), np.zeros(nv))
+ROLLOUT = int64(types.FunctionType(MOTION), *PLAN, *LINKS, *SPRINGS, *LOOPS, int64, floats, floats, floats, counts,
+                floats, table)
 
 
 @entry("simulation with RKF", [ROLLOUT])
-def rollout_rkf(accelerate, hold, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
-                address, params, y, clock, tally, record_t, record_y):
+def rollout_rkf(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, address,
+                params, y, clock, tally, record_t, record_y):
     nv = dof_f.shape[1]
     n, nq = y.shape[0], y.shape[0] - nv
-    context = make_context(accelerate, hold, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f,
-                           prog, address, params)
+    context = make_context(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
+                           address, params)
     k, y_new = np.empty((rkf.STAGES, n)), np.empty(n)
     rtol, atol = clock[RTOL], clock[ATOL]
     status = mechanism_rhs(context, clock[TIME], y, k[0])
@@ -226,13 +217,13 @@ def rollout_rkf(accelerate, hold, body_i, body_f, dof_f, link_i, link_f, spring_
 
 
 @entry("simulation with symplectic Euler", [ROLLOUT])
-def rollout_symplectic_euler(accelerate, hold, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i,
-                             conn_f, prog, address, params, y, clock, tally, record_t, record_y):
+def rollout_symplectic_euler(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
+                             address, params, y, clock, tally, record_t, record_y):
     """v <- v + h a(q, v), then q moves by h v along its group: one evaluation a step, order 1, energy bounded."""
     nv = dof_f.shape[1]
     nq = y.shape[0] - nv
-    context = make_context(accelerate, hold, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f,
-                           prog, address, params)
+    context = make_context(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
+                           address, params)
     a, dq = np.empty(nv), np.empty(nv)
     q, v = y[:nq], y[nq:]
     while clock[TIME] < clock[UNTIL]:
@@ -241,7 +232,7 @@ def rollout_symplectic_euler(accelerate, hold, body_i, body_f, dof_f, link_i, li
         left = clock[UNTIL] - clock[TIME]
         last = clock[STEP] >= left * (1.0 - 1e-9)
         h = left if last else clock[STEP]
-        status = drive(address, clock[TIME], q, v, params, context[14])
+        status = drive(address, clock[TIME], q, v, params, context[13])
         if status == 0:
             status = forces_to_accelerations(context, q, v, a)
         tally[EVALUATIONS] += 1

@@ -18,6 +18,9 @@ LINKS = (integers, table)                                   # link_i, link_f
 SPRINGS = (integers, table)                                 # spring_i, spring_f
 LOOPS = (integers, table, types.int32[::1])                 # conn_i, conn_f, prog
 
+# A mechanism in motion, for whoever integrates it: mode, its arrays, q, v, tau, drives, external, a, work
+MOTION = int64(int64, *PLAN, *LINKS, *SPRINGS, *LOOPS, floats, floats, floats, floats, floats, floats, floats)
+
 # What entries answer
 FINE, WRONG_SHAPE, FAILED, CLASHED = range(4)
 

@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bunraku.evaluate import kinematics, poses
-from bunraku.mechanism import Connection, Joint, Mechanism
+from bunraku.evaluate import poses
+from bunraku.mechanism import Mechanism
 from bunraku.mechanism.checks import as_rotation, as_vector
 from bunraku.mechanism.mechanism import GROUND
+from bunraku.run.closed import gaps, rank, velocity_gaps
 
-ITERATIONS = 50
+OPEN = 1e-6  # [m, rad, m/s, rad/s] what counts as open at the start of a simulation
 
 
 class Gap(NamedTuple):
@@ -50,37 +51,27 @@ def _seen_from(link, other, frame):
     return R.T @ (x_other + R_other @ position - x), R.T @ R_other @ rotation
 
 
-def gap(mechanism: Mechanism, q, connection: Connection) -> Gap:
+def gap(mechanism: Mechanism, q, name: str) -> Gap:
     """What the pose of the links leaves open in a connection."""
-    where = [*poses(mechanism, q).values(), (np.eye(3), np.zeros(3))]
-    (R_a, x_a), (R_b, x_b) = where[connection.link_a], where[connection.link_b]
-    R_a, x_a = R_a @ connection.rotation_a, x_a + R_a @ connection.position_a
-    R_b, x_b = R_b @ connection.rotation_b, x_b + R_b @ connection.position_b
-    return _closest(connection.joint, R_a.T @ R_b, R_a.T @ (x_b - x_a))
+    plan = mechanism.plan()
+    _, solution = gaps(mechanism, plan, q)
+    return Gap(*solution.gap(plan.loops.names.index(name)))
 
 
-def _closest(joint: Joint, R, x) -> Gap:
-    """Move a body on the joint as near to the pose as it gets: Gauss-Newton steps, from the neutral position."""
-    if joint.nv == 0:
-        return Gap(float(np.linalg.norm(x)), float(np.linalg.norm(_turn(R))))
-    body = Mechanism()
-    body.add_link("body", joint=joint, mass=1.0, inertia=(1.0, 1.0, 1.0))
-    place, best = body.neutral(), Gap(np.inf, np.inf)
-    for _ in range(ITERATIONS):
-        at = kinematics(body, place)
-        turned, moved = at.poses["body"]
-        error = np.concatenate([x - moved, _turn(R @ turned.T)])
-        now = Gap(float(np.linalg.norm(error[:3])), float(np.linalg.norm(error[3:])))
-        best = min(best, now, key=sum)
-        step = np.linalg.lstsq(at.jacobian("body"), error)[0]
-        if np.abs(step).max() < 1e-14:
-            break
-        place = body.integrate(place, step)
-    return best
+def refuse_open_loops(mechanism: Mechanism, q, v) -> str | None:
+    """Why a simulation cannot start from here, if its loops are open or torn apart."""
+    plan = mechanism.plan()
+    if plan.loops is None:
+        return None
+    for worst, what, unit in ((gaps(mechanism, plan, q)[0], "open by", "m, rad"),
+                              (velocity_gaps(mechanism, plan, q, v), "torn apart at", "m/s, rad/s")):
+        if worst.max(initial=0.0) > OPEN:
+            name = plan.loops.names[int(worst.argmax())]
+            return f"connection {name!r} is {what} {worst.max():.3g} ({unit}); start from bk.project(mechanism, q, v)"
+    return None
 
 
-def _turn(R) -> np.ndarray:
-    """Rotation vector of a rotation."""
-    from scipy.spatial.transform import Rotation
-
-    return Rotation.from_matrix(R).as_rotvec()
+def freedom(mechanism: Mechanism, q) -> int:
+    """Degrees of freedom that the connections leave."""
+    plan = mechanism.plan()
+    return plan.nv if plan.loops is None else plan.nv - rank(mechanism, plan, q)

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from bunraku.errors import ModelError, ShapeError, SimulationError
+from bunraku.evaluate import impact, project
 from bunraku.mechanism import Connection, Joint, Mechanism
 from bunraku.run import rollout
 from bunraku.run.actuation import Actuation, PlainActuation
 from bunraku.run.states import as_floats, explain
-from bunraku.simulation.closing import capture, gap
+from bunraku.simulation.closing import capture, freedom, gap, refuse_open_loops
 from bunraku.simulation.trajectory import Event, Segment, Trajectory
 
 SOLVERS = {"rkf": rollout.rollout_rkf, "symplectic_euler": rollout.rollout_symplectic_euler}
@@ -72,6 +73,9 @@ class Simulation:
         if not (np.isfinite(start).all() and np.isfinite(speed).all()):
             raise SimulationError(f"cannot start: {explain(self.mechanism, start, {'v': speed})}")
         start = self.mechanism.integrate(start, plan.zero_tau)  # unit quaternions
+        reason = refuse_open_loops(self.mechanism, start, speed)
+        if reason:
+            raise SimulationError(f"cannot start: {reason}")
         self._y = np.concatenate([start, speed])
         self._clock = np.zeros(rollout.CLOCK)
         self._clock[[rollout.STEP, rollout.RTOL, rollout.ATOL]] = step or 0.0, rtol, atol
@@ -130,16 +134,17 @@ class Simulation:
         mechanism = self.mechanism.copy()
         connection = mechanism.connect(link_a, link_b, joint, name, position_a=a[0], rotation_a=a[1], position_b=b[0],
                                        rotation_b=b[1], actuated=actuated)
-        open_ = gap(self.mechanism, q, connection)
+        open_ = gap(mechanism, q, connection.name)
         if not max(open_) <= max_gap:
             raise SimulationError(f"connect {connection.name!r} at t = {self.t:.6g} s: the frames on {link_a!r} and "
                                   f"{link_b!r} are {open_.length:.3g} m and {open_.angle:.3g} rad from where "
                                   f"{connection.joint!r} lets them be; leave one side's frame out to capture it, bring "
                                   f"the links together, or allow max_gap={max(open_):.3g}", self.trajectory)
-        from bunraku.evaluate import impact, project  # type: ignore[attr-defined]
-
         if max(open_) > CLOSED:
-            q, _ = project(mechanism, q, v)  # the velocity stays for the impact to change, and to count
+            q = project(mechanism, q)  # the velocity stays for the impact to change, and to count
+        if freedom(mechanism, q) == 0:
+            raise SimulationError(f"connect {connection.name!r} at t = {self.t:.6g} s: nothing could move any "
+                                  "more; the structure has no freedom left", self.trajectory)
         v, impulses = impact(mechanism, q, v, impulses=True)
         hit = impulses[connection.name]
         self._change(mechanism, q, v, f"connect {connection.name!r}: {link_a} - {link_b} by {connection.joint!r}, "
@@ -191,9 +196,7 @@ class Simulation:
         entry = SOLVERS[self.solver].load()
         rows = max(1, min(512, BODY_STEPS_PER_CALL // plan.bodies))
         address = self._actuation.address if self._actuation else 0
-        accelerate, hold, dof_f, loops = rollout.functions(plan)
-        constants = (accelerate, hold, plan.body_i, plan.body_f, dof_f, plan.link_i, plan.link_f, plan.spring_i,
-                     plan.spring_f, *loops)
+        constants = rollout.motion(plan)
         self._clock[rollout.UNTIL] = until
         with _Bar(self.progress, self.t, until) as bar:
             status = rollout.RECORD_FULL
@@ -232,6 +235,10 @@ class Simulation:
             raise SimulationError(f"the step became too small {where} (last tried {self._clock[rollout.STEP]:.3g} s): "
                                   "something very stiff or discontinuous; loosen rtol and atol or soften it",
                                   trajectory)
+        if status == rollout.LOOPS_CLASH:
+            raise SimulationError(f"the motion cannot go on {where}: the loops have come to a dead point, where their "
+                                  "constraints ask for what cannot be (see bk.dynamics(...).report); start it off "
+                                  "the dead point, or give it smaller steps", trajectory)
         inputs = {"v": self.v}
         if self._actuation:  # at the moment of failure, or just after it
             for t in (self.t, self.t + 1e-6, self.t + 1e-3):

@@ -10,7 +10,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from bunraku.jit import inline
+from bunraku.jit import inline, inner
 from bunraku.spatial.lanes import (
     WIDTH,
     Lane,
@@ -153,7 +153,7 @@ def atan2(y, x):
     return np.arctan2(y, x)
 
 
-@inline
+@inner
 def _lane_atan2(y, x):
     result = y
     for place in range(WIDTH):
@@ -178,7 +178,7 @@ def _float_nearest(x):
     return math.floor(x + 0.5)
 
 
-@inline
+@inner
 def _lane_nearest(x):
     result = x
     for place in range(WIDTH):
