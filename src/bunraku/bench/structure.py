@@ -29,6 +29,7 @@ from bunraku.bench import files, machine
 from bunraku.bench.peers import Pinocchio, required
 from bunraku.bench.timing import Contestant, Progress, race, speedup
 from bunraku.errors import BunrakuError
+from bunraku.run.closed import closed_plain
 
 ROBOT = "talos_reduced.urdf"  # of example-robot-data: 38 velocities on a free base
 LIMBS = ("left_sole_link", "right_sole_link", "arm_left_7_link", "arm_right_7_link")
@@ -88,7 +89,9 @@ def held_states(m: bk.Mechanism, many: int, seed: int = 0):
     """Random states whose velocities fit the limbs held."""
     rng = np.random.default_rng(seed)
     q = m.integrate(np.tile(m.neutral(), (many, 1)), 0.3 * rng.normal(size=(many, m.nv)))
-    return q, bk.impact(m, q, 0.3 * rng.normal(size=(many, m.nv))), 10.0 * rng.normal(size=(many, m.nv))
+    v = 0.3 * rng.normal(size=(many, m.nv))
+    v = np.array([bk.impact(m, *state) for state in zip(q, v, strict=True)])
+    return q, v, 10.0 * rng.normal(size=(many, m.nv))
 
 
 class Limbs:
@@ -275,22 +278,22 @@ def four_bars(n: int):
 
 
 def _scaling(build, sizes, options: Options, progress) -> dict:
-    """Time of one call over size, interleaved, and its exponent."""
-    cases, rows = {}, []
+    """Time of one state in compiled code, its memory at hand, over size; interleaved; and the exponent of time."""
+    cases, times, rows = {}, {}, []
     for n in sizes:
         progress(f"{build.__name__.replace('_', ' ')}: {n}")
         m, *state = build(n)
-        bk.forward_dynamics(m, *state)
-        cases[n] = (m, state)
+        plan = m.plan()
+        loops = plan.loops
+        cases[n] = (m, functools.partial(closed_plain.call, plan.body_i, plan.body_f, loops.dof_f, loops.conn_i,
+                                         loops.conn_f, loops.prog, *state, np.empty(m.nv), np.empty(loops.work_size)))
+        bk.forward_dynamics(m, *state)  # complains if there is no answer
+        times[n] = [_time(cases[n][1], 1)]
         progress.done()
-    times: dict[int, list[float]] = {n: [] for n in sizes}
     for _ in range(options.rounds):
-        for n, (m, state) in cases.items():
-            repeats = max(1, 3000 // n)
-            start = time.perf_counter()
-            for _ in range(repeats):
-                bk.forward_dynamics(m, *state)
-            times[n].append((time.perf_counter() - start) / repeats)
+        for n, (_m, solve) in cases.items():
+            if sum(times[n]) < options.seconds:
+                times[n].append(_time(solve, max(1, 3000 // n)))
     best = [min(times[n]) for n in sizes]
     for n, t in zip(sizes, best, strict=True):
         m = cases[n][0]
@@ -298,6 +301,13 @@ def _scaling(build, sizes, options: Options, progress) -> dict:
         rows.append({"size": n, "links": links, "constraints": loops.rows, "ms": 1e3 * t,
                      "us_per_link": 1e6 * t / links, "bytes_per_link": 8.0 * loops.work_size / links})
     return {"rows": rows, "exponent": float(np.polyfit(np.log(sizes), np.log(best), 1)[0])}
+
+
+def _time(solve, repeats) -> float:
+    start = time.perf_counter()
+    for _ in range(repeats):
+        solve()
+    return (time.perf_counter() - start) / repeats
 
 
 def _targets(robots, schedules, changes, scaling) -> list[dict]:

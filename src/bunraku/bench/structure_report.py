@@ -26,7 +26,7 @@ def text(result: dict, colour: bool = False) -> str:
     lines += [f"  {c['name']:<{WIDE}}{c['best_us']:9.1f}{c['median_us']:9.1f}" for c in result["changes"]]
     for title, key in (("chain of hinges with two long loops", "two_loops"), ("n four-bars", "four_bars")):
         scaling = result["scaling"][key]
-        lines += ["", paint("1", title) + f"  exponent {scaling['exponent']:.3f}; one call from Python", "",
+        lines += ["", paint("1", title) + f"  exponent {scaling['exponent']:.3f}; one state in compiled code", "",
                   paint("4", f"  {'links':>10}{'constraints':>13}{'ms':>12}{'us per link':>14}{'bytes per link':>17}")]
         lines += [f"  {r['links']:>10}{r['constraints']:>13}{r['ms']:12.4f}{r['us_per_link']:14.3f}"
                   f"{r['bytes_per_link']:17.0f}" for r in scaling["rows"]]
