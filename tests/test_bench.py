@@ -176,3 +176,45 @@ def test_command_says_which_file_is_missing(name, capsys):
     assert cli.main(["bench", "dynamics", "--model", name]) == 1
     said = capsys.readouterr().err
     assert f"bunraku: {name}: there is no such" in said
+
+
+# -- structures with loops -------------------------------------------------------------------------------------------
+
+
+@needs_robots
+@pytest.mark.parametrize("held", [1, 4])
+def test_limbs_held_give_pinocchios_accelerations(held):
+    pytest.importorskip("pinocchio")
+    from bunraku.bench import structure
+
+    m = files.read(files.find(structure.ROBOT))[0]
+    assert m.nv == 38
+    limbs, twin = structure.LIMBS[:held], m.copy()
+    for name in limbs:
+        twin.connect("ground", name, bk.Fixed())
+    states = structure.held_states(twin, 8)
+    worst = structure._agreement(twin, structure.Limbs(m, limbs), *states)
+    assert worst["thorough"] < 1e-9
+    assert worst["residual"] < 1e-8
+
+
+def test_structure_benchmark_in_words():
+    from bunraku.bench import structure_report
+
+    rows = [{"label": "pin.constraintDynamics", "best_us": 18.0, "median_us": 20.0},
+            {"label": "bunraku, one call from Python", "best_us": 6.0, "median_us": 7.0, "against": "pin",
+             "speedup": 3.0, "speedup_median": 2.9, "target": 2.0, "met": True}]
+    scaling = {"exponent": 1.0, "rows": [{"size": 10, "links": 10, "constraints": 6, "ms": 0.1, "us_per_link": 10.0,
+                                          "bytes_per_link": 450.0}]}
+    page = structure_report.text({
+        "bunraku": "0", "machine": {"date": "2026-11-15T20:58+00:00", "processor": "P", "cores": 2, "lanes": 8,
+                                    "python": "3", "versions": {"numba": "0"}},
+        "robots": [{"robot": "talos", "held": 2, "dof": 38, "constraints": 12, "rows": rows,
+                    "agreement": dict.fromkeys(("pin.constraintDynamics", "thorough", "batch", "residual",
+                                                "residual_pin", "residual_thorough"), 1e-12)}],
+        "schedules": [], "changes": [{"name": "connect", "best_us": 90.0, "median_us": 100.0}],
+        "scaling": {"two_loops": scaling, "four_bars": scaling},
+        "targets": [{"what": "connect", "measured": 90.0, "target": 500.0, "unit": "us", "met": True}]})
+    assert "2 limbs held to the ground: 12 constraints" in page
+    assert "3.00  PASS" in page
+    assert "1 of 1 targets met" in page

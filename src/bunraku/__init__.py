@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from bunraku.errors import (
+    ActuationError,
     BunrakuError,
     ConstraintError,
     InertiaError,
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from bunraku import convert, models
     from bunraku.evaluate import (
         Schedule,
+        closed_chain,
+        constraints,
         coordinates,
         dynamics,
         forward_dynamics,
@@ -53,16 +56,17 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "BunrakuError", "Compound", "ConstraintError", "Cylindrical", "Fixed", "Free", "Helical", "InertiaError",
-    "LoadError", "LoadWarning", "Mechanism", "MissingExtra", "ModelError", "NamingError", "Planar", "Prismatic",
-    "Revolute", "Schedule", "ShapeError", "Simulation", "SimulationError", "Spherical", "StateError", "Trajectory",
-    "actuation", "convert", "coordinates", "dynamics", "forward_dynamics", "impact", "inverse_dynamics",
-    "joint_forces", "kinematics", "load", "load_trajectory", "mass_matrix", "models", "poses", "project", "schedule",
+    "ActuationError", "BunrakuError", "Compound", "ConstraintError", "Cylindrical", "Fixed", "Free", "Helical",
+    "InertiaError", "LoadError", "LoadWarning", "Mechanism", "MissingExtra", "ModelError", "NamingError", "Planar",
+    "Prismatic", "Revolute", "Schedule", "ShapeError", "Simulation", "SimulationError", "Spherical", "StateError",
+    "Trajectory", "actuation", "closed_chain", "constraints", "convert", "coordinates", "dynamics", "forward_dynamics",
+    "impact", "inverse_dynamics", "joint_forces", "kinematics", "load", "load_trajectory", "mass_matrix", "models",
+    "poses", "project", "schedule",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter
-    "evaluate": ("Schedule", "coordinates", "dynamics", "forward_dynamics", "impact", "inverse_dynamics",
-                 "joint_forces", "kinematics", "mass_matrix", "poses", "project", "schedule"),
+    "evaluate": ("Schedule", "closed_chain", "constraints", "coordinates", "dynamics", "forward_dynamics", "impact",
+                 "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix", "poses", "project", "schedule"),
     "io": ("load",),
     "mechanism": ("Compound", "Cylindrical", "Fixed", "Free", "Helical", "Mechanism", "Planar", "Prismatic", "Revolute",
                   "Spherical"),

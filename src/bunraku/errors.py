@@ -35,6 +35,10 @@ class StateError(BunrakuError, ArithmeticError):
         self.result = result
 
 
+class ActuationError(StateError):
+    """A motion that no torques of a mechanism's actuators can make; the message says what is left undriven."""
+
+
 class ConstraintError(StateError):
     """Connections ask for what cannot be: names which."""
 

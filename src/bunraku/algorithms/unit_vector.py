@@ -3,12 +3,23 @@
 Idea: inverse dynamics is linear in the accelerations, tau = M a + h. One call with a = 0 gives h, one call with each
 unit vector gives a column of M; then M a = tau - h is solved densely. Reference: Walker and Orin (1982), method 1.
 Cost: nv + 1 inverse dynamics and one Cholesky factorisation, O(N^3).
+
+With connections the unit vectors are those of the generalised coordinates, and inverse dynamics is that of the tree
+seen by them, tau_G = W^T tau_O [YN99, eq. 3]: nothing but the loops' own factorisation (`generalised.py`) is added.
 """
 
 import numpy as np
 
+from bunraku.algorithms.constraints import constraints
+from bunraku.algorithms.generalised import dependence, factor, reflect, solve_dependent, solve_forces
+from bunraku.algorithms.kinematics import STATE
 from bunraku.algorithms.rnea import RECORD, rnea
 from bunraku.jit import allocating
+from bunraku.plan.fields import HEAD_FREEDOMS, HEAD_ROWS, HEAD_TOTAL
+
+SOLVED, SINGULAR, INCONSISTENT = range(3)
+CLASH = 1e-7
+"""What directions that nothing can move may still demand, as part of the accelerations involved."""
 
 
 @allocating
@@ -63,3 +74,78 @@ def unit_vector(body_i, body_f, dof_f, q, v, tau, wrench, acceleration):
         acceleration[i] = tau[i] - bias[i]
         residue += 0.0 * acceleration[i]
     return residue == 0.0 and cholesky_solve(M, acceleration)
+
+
+@allocating
+def unit_vector_closed(body_i, body_f, dof_f, conn_i, conn_f, q, v, tau, drives, wrench, acceleration, multipliers):
+    """Joint accelerations of one state of a structure with connections, and the forces along constrained directions.
+
+    `dof_f` is that of the tree. Redundant constraints: the shortest multipliers. Returns SOLVED, SINGULAR, or
+    INCONSISTENT if directions that nothing can move demand an acceleration.
+    """
+    n, nv = body_i.shape[0] - 1, dof_f.shape[1]
+    rows, freedoms = conn_i[-1, HEAD_ROWS], conn_i[-1, HEAD_FREEDOMS]
+    columns, ways, own = np.zeros((nv, rows)), np.zeros((nv, freedoms)), np.zeros(nv)
+    bias, gap = np.empty(rows), np.empty(rows)
+    size = constraints(body_i, body_f, conn_i, conn_f, q, v, drives, columns, ways, own, bias, gap, np.empty(freedoms),
+                       np.empty(freedoms), np.empty(STATE * n), np.empty(conn_i[-1, HEAD_TOTAL]))
+    order, reflectors = np.empty(nv, np.int64), np.zeros((rows, rows))
+    m = factor(columns, order, reflectors)
+    H, free = dependence(columns, m), nv - m  # [YN99, eq. 10]
+
+    # Accelerations that close the loops while the generalised coordinates do not accelerate
+    for k in range(m):
+        reflect(reflectors, k, bias)
+    fits = True
+    for k in range(m, rows):
+        fits = fits and abs(bias[k]) <= CLASH * (size + 1e-9)
+    solve_dependent(columns, m, bias)
+    at_rest = np.zeros(nv)
+    for k in range(m):
+        at_rest[order[k]] = -bias[k]
+
+    # Unit vectors of the generalised coordinates [YN99, eq. 3]
+    work, nothing = np.empty(RECORD * n), np.empty(0)
+    needed, column, a = np.empty(nv), np.empty(nv), np.empty(nv)
+    residue = rnea(body_i, body_f, dof_f, q, v, at_rest, wrench, needed, nothing, work)
+    M, force = np.empty((free, free)), np.empty(free)
+    for i in range(nv):
+        column[i] = tau[i] + own[i] - needed[i]
+    project(H, order, column, force)
+    for j in range(free):
+        a[:] = at_rest
+        a[order[m + j]] += 1.0
+        for k in range(m):
+            a[order[k]] += H[j, k]
+        residue += rnea(body_i, body_f, dof_f, q, v, a, wrench, column, nothing, work)
+        for i in range(nv):
+            column[i] -= needed[i]
+        project(H, order, column, M[j])
+    for j in range(free):
+        residue += 0.0 * force[j]
+    if not (residue == 0.0 and cholesky_solve(M, force)):
+        return SINGULAR
+    acceleration[:] = at_rest
+    for j in range(free):
+        acceleration[order[m + j]] += force[j]
+        for k in range(m):
+            acceleration[order[k]] += H[j, k] * force[j]
+
+    # What is left to the constraints: J^T f = M a + h - tau
+    rnea(body_i, body_f, dof_f, q, v, acceleration, wrench, needed, nothing, work)
+    for k in range(m):
+        j = order[k]
+        multipliers[k] = needed[j] - tau[j] - own[j]
+    solve_forces(columns, reflectors, m, multipliers)
+    return SOLVED if fits else INCONSISTENT
+
+
+@allocating
+def project(H, order, force, out):
+    """out = W^T force, the rows of W being those of H and of the unit matrix."""
+    free, m = H.shape
+    for j in range(free):
+        total = force[order[m + j]]
+        for k in range(m):
+            total += H[j, k] * force[order[k]]
+        out[j] = total

@@ -61,7 +61,8 @@ class Pinocchio:
         self.pin = pin = required("pinocchio")
         self.model = model = pin.Model()
         model.gravity.linear[:] = m.gravity
-        carrier = {-1: (0, pin.SE3.Identity())}  # joint that carries the link, link frame in the joint's frame
+        # joint that carries each link, link frame in the joint's frame
+        self.carrier = carrier = {-1: (0, pin.SE3.Identity())}
         order_q: list[int] = []
         order_v: list[int] = []
         for i, link in _depth_first(m):

@@ -27,6 +27,15 @@ def add_parser(subparsers):
                                "on a free base, without springs, dampers and armature; may be repeated. A file that "
                                "is not there is looked for among the robots of the package example-robot-data")
     dynamics.set_defaults(run=run)
+    structure = names.add_parser(
+        "structure", help="structures with loops beside Pinocchio, schedules, connecting and cutting, scaling",
+        description="Talos with 1, 2 and 4 limbs held beside Pinocchio's constraintDynamics in one run, assembly in "
+                    "several orders, connecting and cutting, and the cost of long chains with loops. "
+                    "Needs: pip install 'bunraku[bench]' example-robot-data. About a minute after the first run.",
+        epilog="example: bunraku bench structure --json > structure.json")
+    structure.add_argument("--quick", action="store_true", help="shorter and less exact, chains up to 10000 links")
+    structure.add_argument("--json", action="store_true", help="print all numbers as JSON")
+    structure.set_defaults(run=run_structure)
     return verb
 
 
@@ -37,6 +46,15 @@ def run(args) -> int:
     files = _read(args.model)
     result = dynamics.run(dynamics.Options.quick() if args.quick else dynamics.Options(), quiet=args.json, files=files)
     print(json.dumps(result, indent=2) if args.json else report.text(result, colour=sys.stdout.isatty()))
+    return 0
+
+
+def run_structure(args) -> int:
+    """Measure and print; 0 whether or not the targets are met."""
+    from bunraku.bench import structure, structure_report
+
+    result = structure.run(structure.Options.quick() if args.quick else structure.Options(), quiet=args.json)
+    print(json.dumps(result, indent=2) if args.json else structure_report.text(result, colour=sys.stdout.isatty()))
     return 0
 
 

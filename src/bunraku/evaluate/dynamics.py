@@ -10,6 +10,7 @@ from numpy import empty
 
 from bunraku.algorithms.connections import DYNAMICS
 from bunraku.errors import ModelError, NamingError, ShapeError
+from bunraku.evaluate.closed_chain import closed_inverse_dynamics
 from bunraku.evaluate.kinematics import kinematics
 from bunraku.evaluate.schedule import Schedule
 from bunraku.mechanism import Mechanism
@@ -101,8 +102,14 @@ def _assemble(mechanism, plan, method, schedule):
 
 def inverse_dynamics(mechanism: Mechanism, q, v, a, *, external: Mapping | None = None, passive: bool = True,
                      workers: int | None = None) -> np.ndarray:
-    """Torques that give the accelerations a; arguments as in `forward_dynamics`."""
+    """Torques that give the accelerations a; arguments as in `forward_dynamics`.
+
+    With connections: torques of the actuated joints (and connections), zero elsewhere; the smallest if there are more
+    actuators than needed, an ActuationError if there are too few. See `bk.closed_chain`.
+    """
     plan = mechanism.plan(None if passive else "bare")
+    if plan.loops is not None:
+        return closed_inverse_dynamics(mechanism, plan, q, v, a, _external(mechanism, external))
     return inverse.inverse_dynamics(mechanism, plan, q, v, a, _external(mechanism, external), workers)
 
 

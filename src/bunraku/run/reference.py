@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
+from bunraku.algorithms.connections import DYNAMICS
 from bunraku.algorithms.kinematics import STATE, survey
 from bunraku.algorithms.passive import body_wrenches, passive_torque
-from bunraku.algorithms.unit_vector import unit_vector
+from bunraku.algorithms.unit_vector import INCONSISTENT, SOLVED, unit_vector, unit_vector_closed
 from bunraku.jit import entry
 from bunraku.plan.fields import HEAD_SPRINGS
+from bunraku.run import closed
 from bunraku.run.pool import spread
-from bunraku.run.signatures import LINKS, PLAN, SPRINGS, flags, int64, table
+from bunraku.run.signatures import CLASHED, FAILED, FINE, LINKS, LOOPS, PLAN, SPRINGS, flags, int64, table
 from bunraku.run.states import aligned, refuse
 
 
@@ -30,8 +32,28 @@ def unit_vector_batch(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f,
         bad[k] = 0 if unit_vector(body_i, body_f, dof_f, q[k], v[k], total, wrench, a[k]) else 1
 
 
+@entry("the unit-vector method for loops", [types.void(*PLAN, *LINKS, *SPRINGS, *LOOPS, table, table, table, table,
+                                                       table, table, table, flags, int64, int64)])
+def unit_vector_loops(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v, tau,
+                      drives, external, a, multipliers, bad, start, stop):
+    """`drives` (B, 0 or all freedoms) are torques of the connections."""
+    n, nv, pushed = body_i.shape[0] - 1, dof_f.shape[1], external.shape[0] > 0
+    wrench = np.empty(6 * n if pushed or body_i[n, HEAD_SPRINGS] > 0 else 0)
+    states, total, nothing = np.empty(STATE * n), np.empty(nv), np.empty(0)
+    for k in range(start, stop):
+        if wrench.shape[0] > 0:
+            survey(body_i, body_f, q[k], v[k], v[k], states)
+            body_wrenches(link_i, link_f, spring_i, spring_f, states, external[k] if pushed else nothing, wrench)
+        passive_torque(body_i, dof_f, q[k], v[k], tau[k], total)
+        answer = unit_vector_closed(body_i, body_f, dof_f, conn_i, conn_f, q[k], v[k], total, drives[k], wrench, a[k],
+                                    multipliers[k])
+        bad[k] = FINE if answer == SOLVED else CLASHED if answer == INCONSISTENT else FAILED
+
+
 def forward_dynamics(mechanism, plan, q, v, tau, external, workers):
     """Accelerations of one state or a batch, by the O(N^3) method."""
+    if plan.loops is not None:
+        return closed_forward_dynamics(mechanism, plan, q, v, tau, external, workers)[0]
     pieces = [("q", q, plan.nq), ("v", v, plan.nv), ("tau", plan.zero_tau if tau is None else tau, plan.nv)]
     if external is not None:
         pieces.append(("external", external, 6 * plan.links))
@@ -52,3 +74,28 @@ def forward_dynamics(mechanism, plan, q, v, tau, external, workers):
             refuse(mechanism, q[0], {name: x[0] for name, x in inputs.items()})
         refuse(mechanism, q, inputs, bad, a)
     return a[0] if single else a
+
+
+def closed_forward_dynamics(mechanism, plan, q, v, tau, external, workers):
+    """The same for a structure with connections: (accelerations, multipliers)."""
+    loops = plan.loops
+    tau, drives = closed.split(plan, tau)
+    batch, (q, v, tau, drives, external) = closed._aligned(plan, q, v, tau, drives, external)
+    single = batch is None
+    if single:
+        q, v, tau, drives, external = (x if x is None else x[None] for x in (q, v, tau, drives, external))
+    count = len(v)
+    a, multipliers, bad = np.empty((count, plan.nv)), np.empty((count, loops.rows)), np.zeros(count, np.uint8)
+    driven = np.zeros((count, 0)) if drives is None else drives
+    pushed = np.zeros((0, 6 * plan.links)) if external is None else external
+    unit_vector_loops.load()
+    spread(lambda start, stop: unit_vector_loops.call(
+        plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, loops.conn_i,
+        loops.conn_f, loops.prog, q, v, tau, driven, pushed, a, multipliers, bad, start, stop), count, 1, workers, 16)
+    if bad.any():
+        if single:  # the same state by assembly says what is wrong with it
+            closed.solve(mechanism, plan, DYNAMICS, q[0], v[0], tau[0], None if drives is None else drives[0],
+                         None if external is None else external[0])
+            refuse(mechanism, q[0], {"v": v[0], "tau": tau[0]})
+        closed._refuse_states(mechanism, plan, DYNAMICS, q, v, tau, drives, external, a, bad)
+    return (a[0], multipliers[0]) if single else (a, multipliers)

@@ -1,0 +1,64 @@
+"""`bunraku reproduce`: experiments of the papers, their figures beside ours."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+
+def add_parser(subparsers):
+    """Add the verb `reproduce` to the command line."""
+    verb = subparsers.add_parser("reproduce", help="run experiments of the papers again",
+                                 description="Run an experiment of one of the papers again and print its figures "
+                                             "beside those measured here.",
+                                 epilog="example: bunraku reproduce yn-hrp --out yn-hrp")
+    names = verb.add_subparsers(dest="name", metavar="NAME", required=True)
+    yn_hrp = names.add_parser(
+        "yn-hrp", help="2 s of a 34-DOF figure by assembly-disassembly and by the O(N^3) method",
+        description="Yamane and Nakamura's humanoid simulation: a 34-DOF figure for 2 s at steps of 2 ms, first on "
+                    "both feet, then on one, by assembly and disassembly and by the O(N^3) method side by side; and "
+                    "the cost of both over degrees of freedom. Some seconds after the first run.",
+        epilog="example: bunraku reproduce yn-hrp --json > yn-hrp.json")
+    yn_hrp.add_argument("--out", type=Path, default=None, metavar="DIR",
+                        help="draw cost over degrees of freedom into this folder (needs matplotlib)")
+    yn_hrp.add_argument("--quick", action="store_true", help="0.4 s of motion and fewer structures")
+    yn_hrp.add_argument("--json", action="store_true", help="print all numbers as JSON")
+    yn_hrp.set_defaults(run=run_yn_hrp)
+    return verb
+
+
+def run_yn_hrp(args) -> int:
+    from bunraku.bench import machine
+    from bunraku.bench.timing import Progress
+    from bunraku.reproduce import yn_hrp
+
+    drawing = None
+    if args.out is not None:
+        from bunraku.view.filmstrip import drawing as matplotlib
+
+        drawing = matplotlib()  # complain before the work, not after it
+        args.out.mkdir(parents=True, exist_ok=True)
+    bar = Progress(3, quiet=args.json)
+    started = False
+
+    def progress(what):
+        nonlocal started
+        if started:
+            bar.done()
+        started = True
+        bar(what)
+
+    try:
+        result = yn_hrp.run(yn_hrp.Options.quick() if args.quick else yn_hrp.Options(), progress)
+    finally:
+        bar.close()
+    on = result["machine"] = machine.describe()
+    if drawing is not None:
+        result["files"] = [str(yn_hrp.picture(result, args.out / "yn-hrp.png", drawing))]
+    if args.json:
+        print(json.dumps(result, indent=2))
+    else:
+        print(yn_hrp.text(result))
+        print(f"\n  {on['processor']}, one core; {on['date'][:16].replace('T', ' ')}")
+        print("".join(f"wrote {path}\n" for path in result.get("files", ())), end="")
+    return 0

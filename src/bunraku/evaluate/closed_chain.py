@@ -1,0 +1,192 @@
+"""Inverse dynamics of closed chains by virtual work: which actuator torques make a mechanism with loops move so.
+
+Idea: cut the loops; the tree's torques tau_O follow from Newton-Euler. A closed chain moves by fewer, generalised
+coordinates G, v = W v_G, and its actuators by v_A = S v_G. The same virtual work gives W^T tau_O = S^T tau_A, which is
+solved for tau_A. Reference: [YN99] sec. 2, eqs. 1-10. Cost: one inverse dynamics, O(rows^2 nv) for W, O(nv^3) to solve.
+
+Actuators are the joints and connections whose `actuated` is true. Springs and dampers act by themselves: they are not
+part of tau_A, in joints or in connections.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bunraku.errors import ActuationError, ModelError, StateError
+from bunraku.evaluate.constraints import one_state, parts
+from bunraku.mechanism import Mechanism
+from bunraku.plan import fields as f
+from bunraku.run.constraints import Demands, choose, demands
+from bunraku.run.inverse import inverse_dynamics
+from bunraku.run.states import aligned
+
+CONSISTENT = 1e-6
+"""How well accelerations must fit the loops, as part of the accelerations involved."""
+DRIVEN = 1e-8
+"""How much of the generalised force may be left undriven, as part of the torques involved."""
+RANK = 1e-10
+"""Directions in which actuators move less than this part of the most cannot be driven."""
+
+Label = tuple[str, int]  # joint or connection, and which of its degrees of freedom
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedChain:
+    """A mechanism with loops in one state, seen by generalised coordinates that were chosen automatically.
+
+    `generalised` are those joint velocities that can be given freely; all others follow: v = W v_G. `actuators` can be
+    driven, v_A = S v_G. Labels are (joint or connection, index of its degree of freedom).
+    """
+
+    generalised: list[Label]
+    dependent: list[Label]
+    actuators: list[Label]
+    G: np.ndarray         # (g,) places of the generalised coordinates in v
+    A: np.ndarray         # (actuators,) places of the actuators in tau: joints, then freedoms of connections
+    W: np.ndarray         # (nv, g)
+    S: np.ndarray         # (actuators, g)
+    freedom: int          # g: degrees of freedom in this state
+    redundant: int        # actuators more than needed (their torques are not unique), 0 if none
+    undriven: int         # freedoms that no actuator moves, 0 if fully actuated
+    constraints: int      # rows of all connections
+    rank: int             # of them independent
+    at_rest: np.ndarray   # (nv,) accelerations that keep the loops closed while the generalised ones are zero
+    found: Demands = field(repr=False)
+    names: dict[str, slice] = field(repr=False)  # rows of each connection
+
+    def accelerations(self, a_G) -> np.ndarray:
+        """Accelerations of all joints for given ones of the generalised coordinates, loops kept closed."""
+        return self.at_rest + self.W @ np.asarray(a_G, float)
+
+    def consistent(self, a) -> np.ndarray:
+        """Accelerations that keep the loops closed: those of the generalised coordinates as in a, the others made to
+        follow."""
+        return self.accelerations(np.asarray(a, float)[self.G])
+
+    def torques(self, tau_O) -> np.ndarray:
+        """Actuator torques that do the virtual work of the tree's torques tau_O; the smallest if not unique.
+
+        As long as tau: one per joint velocity (then one per freedom of connections, if any of those is actuated), zero
+        where not actuated. An ActuationError if no torques of the actuators can do it.
+        """
+        tau_O = np.asarray(tau_O, float) - self.found.own  # springs and dampers of connections act by themselves
+        tau_G = self.W.T @ tau_O                           # [YN99, eq. 3]
+        tau_A = np.linalg.lstsq(self.S.T, tau_G, rcond=RANK)[0] if self.S.size else np.zeros(len(self.A))
+        missing = tau_G - self.S.T @ tau_A                 # [YN99, eq. 4]
+        size = float((np.abs(self.W.T) @ np.abs(tau_O)).max(initial=0.0))
+        if np.abs(missing).max(initial=0.0) > DRIVEN * size + 1e-12:
+            self._refuse(missing)
+        nv, nc = self.found.ways.shape
+        tau = np.zeros(nv + nc if self.A.max(initial=-1) >= nv else nv)
+        tau[self.A] = tau_A
+        return tau
+
+    def _refuse(self, missing):
+        order = np.argsort(-np.abs(missing))
+        shown = [f"{missing[k]:.4g} at {_named(self.generalised[k])}" for k in order[:3]
+                 if abs(missing[k]) > 1e-3 * abs(missing[order[0]])]
+        few = (f"{self.freedom} degree{'s' * (self.freedom != 1)} of freedom and {len(self.A)} "
+               f"actuator{'s' * (len(self.A) != 1)}, which leave {self.undriven} undriven")
+        raise ActuationError(
+            f"no torques of the actuators make this motion: a generalised force of {', '.join(shown)} is left "
+            f"({few}). Make more joints `actuated`, or ask for a motion that needs no force there")
+
+    def check(self, a):
+        """A StateError unless these accelerations keep every loop closed."""
+        left = self.found.columns.T @ a + self.found.bias
+        size = np.abs(self.found.columns.T) @ np.abs(a) + np.abs(self.found.bias) + self.found.size + 1e-9
+        share = np.abs(left) / size.max(initial=1e-9)
+        if share.max(initial=0.0) <= CONSISTENT:
+            return
+        worst = int(np.argmax(share))
+        name = next(name for name, where in self.names.items() if where.start <= worst < where.stop)
+        raise StateError(
+            f"these accelerations open the loop at connection {name!r}: its two sides would accelerate apart by "
+            f"{np.linalg.norm(left[self.names[name]]):.3g} (m/s^2, rad/s^2). Take a from bk.forward_dynamics, or make "
+            "it fit: bk.closed_chain(m, q, v).consistent(a)")
+
+
+def _named(label: Label) -> str:
+    return f"{label[0]!r}" + (f"[{label[1]}]" if label[1] else "")
+
+
+def closed_chain(mechanism: Mechanism, q, v=None) -> ClosedChain:
+    """Generalised coordinates, W = d(joints)/d(generalised) and S = d(actuators)/d(generalised) of one state [YN99].
+
+    v matters only to `accelerations` and `consistent` (0 if not given).
+    """
+    one_state(q, v)
+    if not mechanism.connections:
+        raise ModelError(f"{mechanism.name} has no connections, so it is no closed chain: every joint is a "
+                         "generalised coordinate")
+    return _closed_chain(mechanism, mechanism.plan(), q, v)
+
+
+def _closed_chain(mechanism, plan, q, v) -> ClosedChain:
+    found = demands(mechanism, plan, q, v)
+    dependent, G, H = choose(found.columns)
+    W = np.zeros((plan.nv, len(G)))
+    W[G, np.arange(len(G))] = 1.0
+    W[dependent] = H  # [YN99, eqs. 9-10]
+    labels, rows = _labels(mechanism), []
+    A: list[int] = []
+    for link in mechanism.links:
+        if link.actuated:
+            where = mechanism.v_slice(link.joint_name)
+            A += range(where.start, where.stop)
+            rows.append(W[where])
+    for name, where in parts(plan, f.FIRST_FREEDOM, f.FREEDOMS).items():
+        if mechanism.connections[name].actuated:
+            A += range(plan.nv + where.start, plan.nv + where.stop)
+            rows.append(found.ways[:, where].T @ W)
+    S = np.concatenate([np.zeros((0, len(G))), *rows])
+    values = np.linalg.svd(S, compute_uv=False) if S.size else np.zeros(0)
+    driven = int(np.sum(values > RANK * values.max(initial=0.0)))
+    a = np.linalg.lstsq(found.columns[dependent].T, -found.bias, rcond=None)[0] if len(dependent) else np.zeros(0)
+    at_rest = np.zeros(plan.nv)
+    at_rest[dependent] = a
+    return ClosedChain([labels[k] for k in G], [labels[k] for k in dependent], [labels[k] for k in A], G,
+                       np.array(A, int), W, S, len(G), len(A) - driven, len(G) - driven, plan.loops.rows,
+                       len(dependent), at_rest, found, parts(plan, f.FIRST_ROW, f.ROWS))
+
+
+def _labels(mechanism) -> list[Label]:
+    """Of every entry of tau: joints, then connections."""
+    joints = [(link.joint_name, link.joint.nv) for link in mechanism.links]
+    connections = [(c.name, c.joint.nv) for c in mechanism.connections.values()]
+    return [(name, k) for name, count in [*joints, *connections] for k in range(count)]
+
+
+def closed_inverse_dynamics(mechanism: Mechanism, plan, q, v, a, external=None) -> np.ndarray:
+    """Actuator torques of one state or a batch, for plans with loops; `external` is None or (links * 6) per state.
+
+    nv numbers, or nv + nc if some connection with freedom is actuated. States that fail in a batch are named in one
+    error.
+    """
+    tau_O = inverse_dynamics(mechanism, plan, q, v, a, external, None)  # [YN99] step 2
+    batch, (q, v, a) = aligned(("q", q, plan.nq), ("v", v, plan.nv), ("a", a, plan.nv))
+    if batch is None:
+        return _one(mechanism, plan, q, v, a, tau_O)
+    width = plan.nv + (plan.loops.freedoms if any(c.actuated and c.joint.nv for c in mechanism.connections.values())
+                       else 0)
+    tau, wrong = np.full((batch, width), np.nan), {}
+    for k in range(batch):
+        try:
+            tau[k] = _one(mechanism, plan, q[k], v[k], a[k], tau_O[k])
+        except StateError as error:
+            wrong[k] = error
+    if wrong:
+        lines = [f"state {k}: {error}" for k, error in list(wrong.items())[:5]]
+        more = f"\n  (and {len(wrong) - 5} more)" if len(wrong) > 5 else ""
+        kind = ActuationError if all(isinstance(e, ActuationError) for e in wrong.values()) else StateError
+        raise kind(f"{len(wrong)} of {batch} states have no answer; the others are in `.result`\n  "
+                   + "\n  ".join(lines) + more, states=list(wrong), result=tau)
+    return tau
+
+
+def _one(mechanism, plan, q, v, a, tau_O):
+    chain = _closed_chain(mechanism, plan, q, v)
+    chain.check(a)
+    return chain.torques(tau_O)
