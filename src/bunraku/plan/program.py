@@ -299,11 +299,10 @@ def _closed_at(program: Program, body: int, fronts: list[Front], handles: list[t
 def _merge(program: Program, pool, holders, sides, groups: list[Group], key) -> Front:
     """Take the fronts that hold these groups out of the pool, and the handles that start here: one front."""
     numbers = sorted({number for g in groups for number in holders.get(g, ())})
-    starting = [h for g in groups for h in sides.pop(g, [])]
-    fronts = [pool.pop(number) for number in numbers]
-    front = _gathered(program, fronts, key, groups)
-    for c, side in starting:
-        program.start(front, c, side)
+    front = _gathered(program, [pool.pop(number) for number in numbers], key, groups)
+    for g in front.groups:
+        for c, side in sides.pop(g, []):
+            program.start(front, c, side)
     for g in front.groups:
         holders.setdefault(g, set()).difference_update(numbers)
         holders[g].add(-1)  # in hand
