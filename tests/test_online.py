@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 
 import bunraku as bk
-import bunraku.evaluate
 from bunraku.mechanism import Connection
 from bunraku.mechanism.describe import describe
 from bunraku.simulation.closing import capture, gap
 from oracle import close
 from structures import KINDS, arm, random_joint, random_quaternion, random_rotation, random_tree
 
-needs_loops = pytest.mark.skipif(not hasattr(bunraku.evaluate, "impact"), reason="no closed loops yet")
 ACCURATE = {"rtol": 1e-9, "atol": 1e-11}
 
 
@@ -201,7 +199,6 @@ def test_frames_too_far_apart_are_refused_and_nothing_changes():
 # -- connections made and cut while running ------------------------------------------------------------------------
 
 
-@needs_loops
 @pytest.mark.parametrize("joint", [bk.Fixed(), bk.Spherical(), bk.Revolute((0, 0.6, 0.8)), bk.Prismatic((1, 0, 0))],
                          ids=repr)
 def test_two_bodies_that_catch_each_other_keep_their_momentum(joint):
@@ -224,7 +221,6 @@ def test_two_bodies_that_catch_each_other_keep_their_momentum(joint):
     assert trajectory.events[0].text.startswith(f"connect 'grip': one - two by {joint!r}, impulse ")
 
 
-@needs_loops
 def test_the_impulse_is_what_changed_the_momentum_of_link_b():
     m, (q, v) = two_bodies(), meeting(np.random.default_rng(5))
     sim = bk.Simulation(m, q, v)
@@ -240,7 +236,6 @@ def test_the_impulse_is_what_changed_the_momentum_of_link_b():
     close(sim.impulses["grip"][3:], np.zeros(3), 1e-10)
 
 
-@needs_loops
 def test_a_small_gap_is_closed_and_a_connection_cut_again(tmp_path):
     m, (q, v) = two_bodies(), meeting(np.random.default_rng(6))
     q[7:10] = q[:3] + 1e-4
@@ -261,7 +256,6 @@ def test_a_small_gap_is_closed_and_a_connection_cut_again(tmp_path):
     assert json.dumps(describe(again.segments[0].mechanism)) == json.dumps(describe(trajectory.segments[0].mechanism))
 
 
-@needs_loops
 def test_a_figure_lets_go_of_the_bar_one_hand_after_the_other():
     m = bk.models.human(34)
     sim = bk.Simulation(m, m.neutral())

@@ -166,7 +166,7 @@ def _connection_forces(mechanism, plan, q, v, tau, pushed):
     """Accelerations, wrenches of the connections {name: (6,) or (B, 6)}, and the report (of the worst state)."""
     loops = plan.loops
     tau, drives = closed.split(plan, tau)
-    batch, (q, v, tau, drives, pushed) = closed._aligned(plan, q, v, tau, drives, pushed)
+    batch, (q, v, tau, drives, pushed) = closed.aligned_states(plan, q, v, tau, drives, pushed)
     states = [(q, v, tau, drives, pushed)] if batch is None else [
         (q[k], v[k], tau[k], None if drives is None else drives[k], None if pushed is None else pushed[k])
         for k in range(batch)]

@@ -239,7 +239,7 @@ def split(plan, tau):
 def forward_dynamics(mechanism, plan, q, v, tau, external, workers):
     """Accelerations of one state or of a batch of a structure with connections."""
     tau, drives = split(plan, tau)
-    batch, (q, v, tau, drives, external) = _aligned(plan, q, v, tau, drives, external)
+    batch, (q, v, tau, drives, external) = aligned_states(plan, q, v, tau, drives, external)
     if batch is None:
         return solve(mechanism, plan, DYNAMICS, q, v, tau, drives, external).a
     return _batch(mechanism, plan, DYNAMICS, q, v, tau, drives, external, workers)
@@ -247,13 +247,14 @@ def forward_dynamics(mechanism, plan, q, v, tau, external, workers):
 
 def velocity_change(mechanism, plan, q, v, workers=None):
     """The change of velocity that makes every connection hold, of one state or a batch."""
-    batch, (q, v, *_) = _aligned(plan, q, v, plan.zero_tau, None, None)
+    batch, (q, v, *_) = aligned_states(plan, q, v, plan.zero_tau, None, None)
     if batch is None:
         return solve(mechanism, plan, IMPULSE, q, v).a
     return _batch(mechanism, plan, IMPULSE, q, v, plan.zero_tau[None][:0], None, None, workers)
 
 
-def _aligned(plan, q, v, tau, drives, external):
+def aligned_states(plan, q, v, tau, drives, external):
+    """(batch size or None, the arrays), all of one state or all of the same batch; what is None stays None."""
     pieces = [("q", q, plan.nq), ("v", v, plan.nv), ("tau", tau, plan.nv)]
     if drives is not None:
         pieces.append(("the connections' part of tau", drives, plan.loops.freedoms))
@@ -275,11 +276,11 @@ def _batch(mechanism, plan, mode, q, v, tau, drives, external, workers):
     spread(lambda start, stop: closed_batch.call(*constants, a, bad, start, stop), batch, WIDTH, workers,
            SMALLEST_SHARE)
     if bad.any():
-        _refuse_states(mechanism, plan, mode, q, v, tau, drives, external, a, bad)
+        refuse_states(mechanism, plan, mode, q, v, tau, drives, external, a, bad)
     return a
 
 
-def _refuse_states(mechanism, plan, mode, q, v, tau, drives, external, a, bad):
+def refuse_states(mechanism, plan, mode, q, v, tau, drives, external, a, bad):
     """One error for all failing states of a batch."""
     states = np.flatnonzero(bad)
     reasons = []

@@ -80,7 +80,7 @@ def closed_forward_dynamics(mechanism, plan, q, v, tau, external, workers):
     """The same for a structure with connections: (accelerations, multipliers)."""
     loops = plan.loops
     tau, drives = closed.split(plan, tau)
-    batch, (q, v, tau, drives, external) = closed._aligned(plan, q, v, tau, drives, external)
+    batch, (q, v, tau, drives, external) = closed.aligned_states(plan, q, v, tau, drives, external)
     single = batch is None
     if single:
         q, v, tau, drives, external = (x if x is None else x[None] for x in (q, v, tau, drives, external))
@@ -97,5 +97,5 @@ def closed_forward_dynamics(mechanism, plan, q, v, tau, external, workers):
             closed.solve(mechanism, plan, DYNAMICS, q[0], v[0], tau[0], None if drives is None else drives[0],
                          None if external is None else external[0])
             refuse(mechanism, q[0], {"v": v[0], "tau": tau[0]})
-        closed._refuse_states(mechanism, plan, DYNAMICS, q, v, tau, drives, external, a, bad)
+        closed.refuse_states(mechanism, plan, DYNAMICS, q, v, tau, drives, external, a, bad)
     return (a[0], multipliers[0]) if single else (a, multipliers)
