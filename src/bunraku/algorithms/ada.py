@@ -14,9 +14,9 @@ assembly does is one of a few operations on fronts:
     CLOSE   both sides of a handle are inside: its force is eliminated, one direction after the other
     GRAFT   attach a subchain at a handle deep inside another: six handle rows become joint forces, then CLOSE
 
-and the disassembly runs them backwards. A schedule is only the order of operations (`plan/program.py`): tip to root
-it is the articulated-body algorithm with loops; a balanced tree is [YN02]'s; each operation touches its own fronts
-only. No inverse inertia is needed, so massless links are allowed.
+and the disassembly runs them backwards. A schedule is only the order of operations (`plan/tip_to_root.py`,
+`plan/scheduled.py`): tip to root it is the articulated-body algorithm with loops; a balanced tree is [YN02]'s; each
+operation touches its own fronts only. No inverse inertia is needed, so massless links are allowed.
 
 Redundant constraints: the pivot of a direction that nothing can move vanishes; its force is set to zero (any value is
 right), its demand must vanish too (`clash`). A direction whose joints are all massless is held up by loop forces alone:

@@ -16,7 +16,9 @@ from bunraku.errors import ModelError
 from bunraku.plan import fields as f
 from bunraku.plan.build import Plan, lay_out_records, mark_slots
 from bunraku.plan.elements import body_rotation
-from bunraku.plan.program import Program, Structure, scheduled, tip_to_root
+from bunraku.plan.program import Program, Structure
+from bunraku.plan.scheduled import scheduled
+from bunraku.plan.tip_to_root import tip_to_root
 
 LENGTH_SCALE = 1.0  # [m]
 TIES_KEPT = 10_000
