@@ -9,8 +9,8 @@ from bunraku.integrate import rkf
 
 
 def test_coefficients_of_rkf_satisfy_their_order_conditions():
-    A, B, C = np.pad(rkf.A, ((0, 0), (0, 1))), rkf.B, rkf.C
-    fourth = B - rkf.E
+    A, B, C = np.pad(rkf.METHOD.A, 0), rkf.METHOD.B, rkf.METHOD.C
+    fourth = B - rkf.METHOD.E
     np.testing.assert_allclose(A.sum(axis=1), C, atol=1e-15)
     for b, order in ((B, 5), (fourth, 4)):
         for k in range(1, order + 1):  # quadrature conditions
@@ -57,7 +57,7 @@ def error_at_the_end(reference, **options):
 
 def test_rkf_has_order_5_on_a_spherical_joint(reference):
     loose = {"rtol": 1e6, "atol": 1e6}  # every step is accepted, so max_step is the step
-    errors = [error_at_the_end(reference, step=h, max_step=h, **loose) for h in (0.01, 0.005, 0.0025)]
+    errors = [error_at_the_end(reference, solver="rkf", step=h, max_step=h, **loose) for h in (0.01, 0.005, 0.0025)]
     orders = np.log2(np.array(errors[:-1]) / errors[1:])
     assert orders == pytest.approx([5, 5], abs=0.4)
 
