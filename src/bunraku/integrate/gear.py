@@ -46,9 +46,8 @@ def coefficients(q: int) -> list[Fraction]:
 
 
 def error_constant(q: int) -> Fraction:
-    """Of the local error, C h^(q+1) y^(q+1), times 1/q!: minus the integral of x (x+1)...(x+q-1) from -1 to 0."""
-    return -sum((-a * (-1) ** (j + 2) / Fraction(j + 2) for j, a in enumerate(product(q - 1))),
-                Fraction(0)) / math.factorial(q)
+    """C of the local error C h^(q+1) y^(q+1): minus the integral of x (x+1)...(x+q-1) / q! from -1 to 0."""
+    return sum((a * (-1) ** j / Fraction(j + 2) for j, a in enumerate(product(q - 1))), Fraction(0)) / math.factorial(q)
 
 
 def family() -> Family:
