@@ -209,7 +209,6 @@ def attempt(rhs, context, method, memory):
         change_step(memory, 0.25, 1.0)
         return AGAIN
     tally[FAILURES] += 1
-    tally[TROUBLE] = max(tally[TROUBLE], 0)
     if tally[FAILURES] >= 3:
         status = begin_again(rhs, context, memory)
         return AGAIN if status == 0 else status
