@@ -276,6 +276,34 @@ def test_symplectic_euler_keeps_energy_bounded_where_explicit_euler_gains():
     assert abs(energy[-2000:].mean() - energy[:2000].mean()) < 0.02 * first
 
 
+# -- quaternions and loops -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["gear", "bdf", "tsit5"])
+def test_quaternions_stay_unit_and_energy_stays_over_a_long_run(solver):
+    m = bk.models.chain(1, joint="spherical")
+    sim = bk.Simulation(m, v=[2.0, 1.0, 3.0], solver=solver, rtol=1e-10, atol=1e-12)
+    trajectory = sim.run(60.0)
+    np.testing.assert_allclose(np.linalg.norm(trajectory.q, axis=1), 1.0, atol=1e-14)
+    _, kinetic, potential = trajectory.energy()
+    assert np.ptp(kinetic + potential) < {"gear": 1e-6, "bdf": 1e-5, "tsit5": 1e-6}[solver] * kinetic.max()
+
+
+@pytest.mark.parametrize("solver", ["gear", "bdf"])
+@pytest.mark.parametrize("rtol", [1e-6, 1e-9])
+def test_multistep_methods_keep_loops_closed_without_taking_more_steps(solver, rtol):
+    m = bk.models.four_bar()
+    q, v = bk.project(m, m.neutral(), np.array([3.0, 0.0, 0.0]))
+    sim = bk.Simulation(m, q, v, solver=solver, rtol=rtol, atol=1e-2 * rtol)
+    _, kinetic, potential = sim.run(5.0).energy()
+    assert np.ptp(kinetic + potential) < 300 * rtol * kinetic.max()
+    assert sim.stats.loop_error < 30 * rtol  # what single steps leave open before it is closed
+    assert np.abs(bk.constraints(m, sim.q).gap).max() < 1e-10
+    left_open = bk.solve_ivp(lambda t, y: np.concatenate([y[3:], bk.forward_dynamics(m, y[:3].copy(), y[3:].copy())]),
+                             (0.0, 5.0), np.concatenate([q, v]), method=solver, rtol=rtol, atol=1e-2 * rtol)
+    assert sim.stats.steps < 1.1 * left_open.steps  # history and error estimate are not disturbed
+
+
 # -- problem sets --------------------------------------------------------------------------------------------------
 
 
