@@ -125,6 +125,8 @@ RANK = 1e-11
 NOISE = 1e-11
 """Part of all mobility there is that counts as size of every direction; times RANK, the square of what rounding can
 feign."""
+NEGLIGIBLE = 1e-120
+"""Along ten thousand links a force dies out; before its traces become denormal numbers, which are slow, they end."""
 CLASH = 1e-7
 """What a direction that nothing can move may still demand, as part of the accelerations involved."""
 
@@ -317,6 +319,7 @@ def step_rows(front, rows, kept, axis, result, rotor, judged, work):
     for k in range(rows):
         Y_w, Y_v = load3(work, o), load3(work, o + 3)
         y = dot(s_w, Y_w) + dot(s_v, Y_v)
+        y = where_positive(maximum(y, 0.0 - y) - NEGLIGIBLE, y, 0.0 * r)
         if k == rotor:
             y = y + 1.0
         z = y * r
