@@ -115,3 +115,12 @@ def test_output_folder_that_cannot_be_made(tmp_path, capsys):
     (tmp_path / "taken").write_text("a file")
     assert cli.main(["demo", "--out", str(tmp_path / "taken")]) == 1
     assert "taken" in capsys.readouterr().err
+
+
+def test_bench_integrators_reports_every_solver(capsys):
+    pytest.importorskip("sksundae")
+    assert cli.main(["bench", "integrators", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [part["set"] for part in report["sets"]] == ["not stiff"] * 3 + ["stiff"] * 3
+    assert {"gear", "cvode", "lsoda", "tsit5"} <= set(report["sets"][0]["totals"])
+    assert all(target["met"] for target in report["targets"])

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         Revolute,
         Spherical,
     )
-    from bunraku.simulation import Simulation, Trajectory, actuation, load_trajectory
+    from bunraku.simulation import Simulation, Trajectory, actuation, load_trajectory, solve_ivp
 
 __version__ = "0.1.0"
 __all__ = [
@@ -61,7 +61,7 @@ __all__ = [
     "Prismatic", "Revolute", "Schedule", "ShapeError", "Simulation", "SimulationError", "Spherical", "StateError",
     "Trajectory", "actuation", "closed_chain", "constraints", "convert", "coordinates", "dynamics", "forward_dynamics",
     "impact", "inverse_dynamics", "joint_forces", "kinematics", "load", "load_trajectory", "mass_matrix", "models",
-    "poses", "project", "schedule",
+    "poses", "project", "schedule", "solve_ivp",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter
@@ -70,7 +70,7 @@ _HOMES = {  # where each name lives; the same list as above, for the interpreter
     "io": ("load",),
     "mechanism": ("Compound", "Cylindrical", "Fixed", "Free", "Helical", "Mechanism", "Planar", "Prismatic", "Revolute",
                   "Spherical"),
-    "simulation": ("Simulation", "Trajectory", "actuation", "load_trajectory"),
+    "simulation": ("Simulation", "Trajectory", "actuation", "load_trajectory", "solve_ivp"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

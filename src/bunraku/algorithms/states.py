@@ -140,12 +140,14 @@ def coordinate_rates(body_i, q, v, out):
 
 
 @inline
-def normalise_quaternions(body_i, q):
-    """Scale every quaternion of q to unit length."""
+def normalise_quaternions(body_i, rows, count):
+    """Scale every quaternion of the coordinates rows[0] to unit length, and rows[1:count] by the same numbers."""
     for i in range(body_i.shape[0] - 1):
         kind = body_i[i, KIND]
         if kind == SPHERICAL or kind == FREE:
             k = body_i[i, Q_INDEX] + (3 if kind == FREE else 0)
-            length = 1.0 / math.sqrt(q[k] * q[k] + q[k + 1] * q[k + 1] + q[k + 2] * q[k + 2] + q[k + 3] * q[k + 3])
-            for d in range(4):
-                q[k + d] *= length
+            w, x, y, z = rows[0, k], rows[0, k + 1], rows[0, k + 2], rows[0, k + 3]
+            length = 1.0 / math.sqrt(w * w + x * x + y * y + z * z)
+            for j in range(count):
+                for d in range(4):
+                    rows[j, k + d] *= length

@@ -36,6 +36,14 @@ def add_parser(subparsers):
     structure.add_argument("--quick", action="store_true", help="shorter and less exact, chains up to 10000 links")
     structure.add_argument("--json", action="store_true", help="print all numbers as JSON")
     structure.set_defaults(run=run_structure)
+    integrators = names.add_parser(
+        "integrators", help="integrators beside CVODE and LSODA on the DETEST problems",
+        description="Evaluations of the right-hand side and errors of Gear, BDF and the Runge-Kutta methods beside "
+                    "CVODE and LSODA, on 18 problems that are not stiff and 12 that are. "
+                    "Needs: pip install 'bunraku[bench]'. About ten seconds after the first run.",
+        epilog="example: bunraku bench integrators --json > integrators.json")
+    integrators.add_argument("--json", action="store_true", help="print all numbers as JSON")
+    integrators.set_defaults(run=run_integrators)
     return verb
 
 
@@ -55,6 +63,15 @@ def run_structure(args) -> int:
 
     result = structure.run(structure.Options.quick() if args.quick else structure.Options(), quiet=args.json)
     print(json.dumps(result, indent=2) if args.json else structure_report.text(result, colour=sys.stdout.isatty()))
+    return 0
+
+
+def run_integrators(args) -> int:
+    """Measure and print; 0 whether or not the targets are met."""
+    from bunraku.bench import integrators
+
+    result = integrators.run()
+    print(json.dumps(result, indent=2) if args.json else integrators.text(result, colour=sys.stdout.isatty()))
     return 0
 
 

@@ -1,5 +1,11 @@
 """Integrators, one method per file. They see a right-hand side and a state space, nothing else.
 
-A right-hand side is a compiled function `rhs(context, t, y, dy) -> status` (0 if all went well); a state space is a
-compiled function `settle(context, y)` that puts y back on it (unit quaternions) after a step.
+A right-hand side is a compiled function `rhs(context, t, y, dy) -> status`, 0 if all went well; whatever else it
+returns ends the run if smaller steps do not help. A state space is a compiled function `settle(context, rows, count,
+h) -> gap` that puts the state rows[0] back where it belongs (unit quaternions, closed loops) after a step, and
+corrects the history rows[1:count] (rows[1] is h times the derivative) along with it.
+
+Two cores, each with the functions of a method (`advance.py`): `runge_kutta.py` for every explicit pair, which is a
+`Tableau`; `nordsieck.py` for multistep methods, which are `Family`s of coefficients. All memory is in the arrays of a
+`Memory`, so a run can stop anywhere and go on.
 """

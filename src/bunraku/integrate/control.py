@@ -1,7 +1,8 @@
-"""Choosing the step: weighted error norms, the next step from the last error, the first step."""
+"""Choosing the step: weighted norms, the next step from the last error, the first step, the last step."""
 
 import math
 
+from bunraku.integrate.memory import EPSILON, MAX_STEP, MIN_STEP, STEP, TIME, UNTIL
 from bunraku.jit import inline
 
 SAFETY = 0.9
@@ -15,16 +16,13 @@ def weight(a, b, rtol, atol):
 
 
 @inline
-def error_norm(E, k, h, y, y_new, rtol, atol):
-    """Root mean square of h E k, component by component in units of its tolerance."""
-    n, total = y.shape[0], 0.0
-    for i in range(n):
-        error = 0.0
-        for j in range(k.shape[0]):
-            error += E[j] * k[j, i]
-        error *= h / weight(y[i], y_new[i], rtol, atol)
-        total += error * error
-    return math.sqrt(total / n)
+def scaled_norm(y, d, tolerance):
+    """Root mean square of d, component by component in units of its tolerance."""
+    total = 0.0
+    for i in range(y.shape[0]):
+        x = d[i] / weight(y[i], y[i], tolerance[0, i], tolerance[1, i])
+        total += x * x
+    return math.sqrt(total / y.shape[0])
 
 
 @inline
@@ -38,27 +36,36 @@ def next_step(h, error, order):
 
 
 @inline
-def scaled_norm(y, d, rtol, atol):
-    total = 0.0
-    for i in range(y.shape[0]):
-        x = d[i] / (atol + rtol * abs(y[i]))
-        total += x * x
-    return math.sqrt(total / y.shape[0])
+def smallest_step(clock):
+    """Below this a step is an error: the user's limit, or what no longer moves the time."""
+    return max(clock[MIN_STEP], 4.0 * EPSILON * abs(clock[TIME]))
 
 
 @inline
-def first_step(rhs, context, t, y, dy, span, order, rtol, atol, y_trial, dy_trial):
+def fitted_step(clock, even):
+    """(step to try, whether it ends at UNTIL). `even` splits the rest in two rather than leave a tiny last step."""
+    h, left = clock[STEP], clock[UNTIL] - clock[TIME]
+    size = max(min(abs(h), clock[MAX_STEP]), smallest_step(clock))
+    if size >= abs(left) * (1.0 - 1e-12):
+        return left, True
+    if even and 2.0 * size > abs(left):
+        return 0.5 * left, False
+    return math.copysign(size, left), False
+
+
+@inline
+def first_step(rhs, context, t, y, dy, span, order, tolerance, y_trial, dy_trial):
     """A first step from one more evaluation (Hairer, Norsett, Wanner: Solving ODEs I, sec. II.4)."""
-    d0, d1 = scaled_norm(y, y, rtol, atol), scaled_norm(y, dy, rtol, atol)
+    d0, d1 = scaled_norm(y, y, tolerance), scaled_norm(y, dy, tolerance)
     h = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
-    h = min(h, span)
+    h, limit = math.copysign(min(h, abs(span)), span), abs(span)
     for i in range(y.shape[0]):
         y_trial[i] = y[i] + h * dy[i]
     if rhs(context, t + h, y_trial, dy_trial) != 0:
         return 1e-3 * h
     for i in range(y.shape[0]):
         dy_trial[i] -= dy[i]
-    d2 = scaled_norm(y, dy_trial, rtol, atol) / h
+    d2 = scaled_norm(y, dy_trial, tolerance) / abs(h)
     if max(d1, d2) <= 1e-15:
-        return min(max(1e-6, 1e-3 * h), span)
-    return min(100.0 * h, (0.01 / max(d1, d2)) ** (1.0 / order), span)
+        return math.copysign(min(max(1e-6, 1e-3 * abs(h)), limit), span)
+    return math.copysign(min(100.0 * abs(h), (0.01 / max(d1, d2)) ** (1.0 / order), limit), span)

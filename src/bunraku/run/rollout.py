@@ -12,9 +12,27 @@ from numba import types
 from bunraku.algorithms.connections import DYNAMICS, IMPULSE, POSITION
 from bunraku.algorithms.forward import accelerate, scratch_sizes, scratch_total
 from bunraku.algorithms.states import advance_coordinates, coordinate_rates, normalise_quaternions
-from bunraku.integrate import rkf
-from bunraku.integrate.control import first_step, next_step
-from bunraku.jit import allocating, entry, inline
+from bunraku.integrate import nordsieck, runge_kutta
+from bunraku.integrate.advance import advance
+from bunraku.integrate.history import FAMILY
+from bunraku.integrate.memory import (
+    ACTUATION_FAILED,
+    EVALUATIONS,
+    GAP,
+    LOOPS_CLASH,
+    MEMORY,
+    REACHED,
+    RECORD_FULL,
+    RECORDED,
+    STATE_FAILED,
+    STEP,
+    STEPS,
+    TIME,
+    UNTIL,
+    copy,
+)
+from bunraku.integrate.runge_kutta import TABLEAU
+from bunraku.jit import allocating, entry, inline, inner
 from bunraku.plan.fields import (
     CONN_BIAS,
     CONN_F,
@@ -22,6 +40,7 @@ from bunraku.plan.fields import (
     CONN_RECORD,
     HEAD_CONN,
     HEAD_FREEDOMS,
+    HEAD_NQ,
     HEAD_TOTAL,
     HEAD_WORK,
     ROWS,
@@ -41,17 +60,6 @@ from bunraku.run.signatures import (
     int64,
     table,
 )
-
-counts = types.int64[::1]
-
-# Places in `clock` (float64): where the run is and how it may go on
-TIME, UNTIL, STEP, RTOL, ATOL, MIN_STEP, MAX_STEP, GAP = range(8)
-CLOCK = 8
-# Places in `tally` (int64)
-STEPS, REJECTED, EVALUATIONS, RECORDED = range(4)
-TALLY = 4
-# How an entry ends
-REACHED, RECORD_FULL, STATE_FAILED, ACTUATION_FAILED, STEP_TOO_SMALL, LOOPS_CLASH = range(6)
 
 
 @inline
@@ -95,30 +103,32 @@ def motion(plan) -> tuple:
 @allocating
 def make_context(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, address,
                  params):
-    """All that a right-hand side needs, scratch included: tau, drives, nothing, zeros, change, work."""
+    """All that a right-hand side needs, scratch included: tau, drives, nothing, zeros, change, work,
+    rates."""
     nv, nc = dof_f.shape[1], np.int64(conn_i[-1, HEAD_FREEDOMS])
     size = max(np.int64(body_i[-1, HEAD_WORK]), np.int64(conn_i[-1, HEAD_TOTAL])) + scratch_total(body_i, dof_f)
     torques = np.zeros(nv + nc)
     return (move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, address, params,
-            torques, torques[nv:], torques[:0], np.zeros(nv), np.empty(nv), np.empty(size))
+            torques, torques[nv:], torques[:0], np.zeros(nv), np.empty(nv), np.empty(size),
+            np.empty((2, np.int64(body_i[-1, HEAD_NQ]))))
 
 
 @inline
 def forces_to_accelerations(context, q, v, a):
     """Accelerations under context's torques; a failure if there are none."""
     (move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, address, params, torques,
-     drives, nothing, zeros, change, work) = context
+     drives, nothing, zeros, change, work, rates) = context
     answer = move(DYNAMICS, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v,
                   torques, drives, nothing, a, work)
     return 0 if answer == FINE else LOOPS_CLASH if answer == CLASHED else STATE_FAILED
 
 
-@inline
+@inner
 def hold_closed(context, q, v):
     """Close what a step has left open: one move and one impulse, the smallest in the mass metric. Returns the largest
     gap there was; infinity if it cannot be closed."""
     (move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, address, params, torques,
-     drives, nothing, zeros, change, work) = context
+     drives, nothing, zeros, change, work, rates) = context
     gap = 0.0
     last = conn_i.shape[0] - 1
     if last > 0:
@@ -140,7 +150,7 @@ def hold_closed(context, q, v):
     return gap
 
 
-@inline
+@inner
 def mechanism_rhs(context, t, y, dy):
     """Right-hand side of y = (q, v)."""
     body_i, dof_f, address, params, torques = context[1], context[3], context[11], context[12], context[13]
@@ -153,74 +163,69 @@ def mechanism_rhs(context, t, y, dy):
     return status
 
 
+@inner
+def settle(context, rows, count, h):
+    """Unit quaternions and closed loops, for a state rows[0] and its history; returns the gap there was.
+
+    The equation of a quaternion is linear in it, so scaling its whole history is exact: no order is lost and no error
+    estimate disturbed. What closing the loops moves is added to the state, and what that changes in the rates of the
+    coordinates to the first derivative; accelerations change by as little as the gap and are left.
+    """
+    body_i, conn_i, rates = context[1], context[8], context[19]
+    nq = rates.shape[1]
+    y = rows[0]
+    normalise_quaternions(body_i, rows, count)
+    if conn_i.shape[0] == 1:
+        return 0.0
+    if count > 1:
+        coordinate_rates(body_i, y[:nq], y[nq:], rates[0])
+    gap = hold_closed(context, y[:nq], y[nq:])
+    if count > 1:
+        coordinate_rates(body_i, y[:nq], y[nq:], rates[1])
+        for k in range(nq):
+            rows[1, k] += h * (rates[1, k] - rates[0, k])
+    return gap
+
+
 @inline
-def record(clock, tally, y, record_t, record_y):
-    k = tally[RECORDED]
-    record_t[k] = clock[TIME]
-    for i in range(y.shape[0]):
-        record_y[k, i] = y[i]
-    tally[RECORDED] = k + 1
+def record(polynomial, context, method, memory, notes):
+    record_t, record_y = notes
+    k = memory.tally[RECORDED]
+    record_t[k] = memory.clock[TIME]
+    copy(memory.rows[0], record_y[k])
+    memory.tally[RECORDED] = k + 1
+    return 0
 
 
-ROLLOUT = int64(types.FunctionType(MOTION), *PLAN, *LINKS, *SPRINGS, *LOOPS, int64, floats, floats, floats, counts,
-                floats, table)
+MECHANISM = (types.FunctionType(MOTION), *PLAN, *LINKS, *SPRINGS, *LOOPS, int64, floats)
+RUN = (MEMORY, floats, table)
 
 
-@entry("simulation with RKF", [ROLLOUT])
-def rollout_rkf(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, address,
-                params, y, clock, tally, record_t, record_y):
-    nv = dof_f.shape[1]
-    n, nq = y.shape[0], y.shape[0] - nv
+@entry("simulation with Runge-Kutta methods", [int64(TABLEAU, *MECHANISM, *RUN)])
+def rollout_runge_kutta(method, move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
+                        address, params, memory, record_t, record_y):
     context = make_context(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
                            address, params)
-    k, y_new = np.empty((rkf.STAGES, n)), np.empty(n)
-    rtol, atol = clock[RTOL], clock[ATOL]
-    status = mechanism_rhs(context, clock[TIME], y, k[0])
-    tally[EVALUATIONS] += 1
-    if status != 0:
-        return status
-    if clock[STEP] <= 0.0:
-        clock[STEP] = first_step(mechanism_rhs, context, clock[TIME], y, k[0], clock[UNTIL] - clock[TIME], rkf.ORDER,
-                                 rtol, atol, y_new, k[1])
-        tally[EVALUATIONS] += 1
-    while clock[TIME] < clock[UNTIL]:
-        if tally[RECORDED] == record_t.shape[0]:
-            return RECORD_FULL
-        left = clock[UNTIL] - clock[TIME]
-        h = min(clock[STEP], clock[MAX_STEP])
-        last = h >= left * (1.0 - 1e-12)
-        if last:
-            h = left
-        status, error = rkf.attempt(mechanism_rhs, context, clock[TIME], y, h, rtol, atol, k, y_new)
-        tally[EVALUATIONS] += rkf.STAGES - 1
-        if status == ACTUATION_FAILED:
-            return status
-        if status == 0 and error <= 1.0:
-            clock[TIME] = clock[UNTIL] if last else clock[TIME] + h
-            y[:] = y_new
-            normalise_quaternions(body_i, y[:nq])
-            clock[GAP] = max(clock[GAP], hold_closed(context, y[:nq], y[nq:]))
-            tally[STEPS] += 1
-            if not last or error > 0.1:  # a last step cut short says nothing about the next
-                clock[STEP] = next_step(h, error, rkf.ORDER)
-            record(clock, tally, y, record_t, record_y)
-            status = mechanism_rhs(context, clock[TIME], y, k[0])
-            tally[EVALUATIONS] += 1
-            if status != 0:
-                return status
-        else:
-            tally[REJECTED] += 1
-            clock[STEP] = next_step(h, error, rkf.ORDER) if status == 0 else 0.25 * h
-            if clock[STEP] < clock[MIN_STEP] or clock[TIME] + clock[STEP] <= clock[TIME]:
-                return STEP_TOO_SMALL if status == 0 else status
-    return REACHED
+    return advance(runge_kutta.prepare, runge_kutta.attempt, runge_kutta.complete, runge_kutta.polynomial,
+                   runge_kutta.go_on, mechanism_rhs, settle, record, context, method, memory, (record_t, record_y),
+                   record_t.shape[0])
 
 
-@entry("simulation with symplectic Euler", [ROLLOUT])
+@entry("simulation with multistep methods", [int64(FAMILY, *MECHANISM, *RUN)])
+def rollout_nordsieck(method, move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
+                      address, params, memory, record_t, record_y):
+    context = make_context(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
+                           address, params)
+    return advance(nordsieck.prepare, nordsieck.attempt, nordsieck.complete, nordsieck.polynomial, nordsieck.go_on,
+                   mechanism_rhs, settle, record, context, method, memory, (record_t, record_y), record_t.shape[0])
+
+
+@entry("simulation with symplectic Euler", [int64(*MECHANISM, *RUN)])
 def rollout_symplectic_euler(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
-                             address, params, y, clock, tally, record_t, record_y):
+                             address, params, memory, record_t, record_y):
     """v <- v + h a(q, v), then q moves by h v along its group: one evaluation a step, order 1, energy bounded."""
     nv = dof_f.shape[1]
+    clock, tally, y = memory.clock, memory.tally, memory.rows[0]
     nq = y.shape[0] - nv
     context = make_context(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
                            address, params)
@@ -245,5 +250,5 @@ def rollout_symplectic_euler(move, body_i, body_f, dof_f, link_i, link_f, spring
         clock[GAP] = max(clock[GAP], hold_closed(context, q, v))
         clock[TIME] = clock[UNTIL] if last else clock[TIME] + h
         tally[STEPS] += 1
-        record(clock, tally, y, record_t, record_y)
+        record(advance_coordinates, context, 0, memory, (record_t, record_y))
     return REACHED

@@ -1,6 +1,8 @@
 """Motion over time: simulations and what they record."""
 
+from bunraku.simulation.ivp import DenseSolution, IvpResult, solve_ivp
 from bunraku.simulation.simulation import Simulation, Statistics, actuation
 from bunraku.simulation.trajectory import Segment, Trajectory, load_trajectory
 
-__all__ = ["Segment", "Simulation", "Statistics", "Trajectory", "actuation", "load_trajectory"]
+__all__ = ["DenseSolution", "IvpResult", "Segment", "Simulation", "Statistics", "Trajectory", "actuation",
+           "load_trajectory", "solve_ivp"]

@@ -11,6 +11,9 @@ import numpy as np
 
 from bunraku.errors import ModelError, ShapeError, SimulationError
 from bunraku.evaluate import impact, project
+from bunraku.integrate import memory as m
+from bunraku.integrate.history import Family
+from bunraku.integrate.methods import METHODS, check_order, memory_for
 from bunraku.mechanism import Connection, Joint, Mechanism
 from bunraku.run import rollout
 from bunraku.run.actuation import Actuation, PlainActuation
@@ -18,8 +21,7 @@ from bunraku.run.states import as_floats, explain
 from bunraku.simulation.closing import capture, freedom, gap, refuse_open_loops
 from bunraku.simulation.trajectory import Event, Segment, Trajectory
 
-SOLVERS = {"rkf": rollout.rollout_rkf, "symplectic_euler": rollout.rollout_symplectic_euler}
-ADAPTIVE = ("rkf",)
+SOLVERS = (*METHODS, "symplectic_euler")
 CLOSED = 1e-10  # [m, rad] frames that fit this well need not be moved
 BODY_STEPS_PER_CALL = 50_000  # compiled code runs this long (bodies times steps) before Python has its turn
 
@@ -36,6 +38,8 @@ class Statistics:
     steps: int = 0
     rejected: int = 0
     evaluations: int = 0      # of the right-hand side
+    jacobians: int = 0        # of it, by differences; their evaluations are counted too
+    factorisations: int = 0
     loop_error: float = 0.0   # how far loops are from closed [m, rad]; a tree has none
     wall_time: float = 0.0    # [s]
 
@@ -44,15 +48,17 @@ class Simulation:
     """A mechanism in motion. Works on its own copy of the mechanism, whose structure `connect` and `cut` change.
 
     q, v        start; neutral and at rest by default
-    solver      "rkf" (adaptive, order 5) or "symplectic_euler" (fixed `step`, order 1)
+    solver      adaptive: "gear" (Adams, orders 1 to 12), "bdf" (stiff; orders 1 to 5), "tsit5", "rkf" (5), "rkg" (4),
+                "rki" (3), "iec" (2); or "symplectic_euler" (fixed `step`, order 1)
     actuation   a function (t, q, v) -> tau, or one decorated with @bk.actuation
     params      float array given to a compiled actuation; may be changed while running
     progress    a bar on the terminal: True, False, or None to decide by what the output is
     """
 
-    def __init__(self, mechanism: Mechanism, q=None, v=None, solver: str = "rkf", rtol: float = 1e-6,
+    def __init__(self, mechanism: Mechanism, q=None, v=None, solver: str = "gear", rtol: float = 1e-6,
                  atol: float = 1e-8, actuation=None, params=None, *, step: float | None = None,
-                 max_step: float = math.inf, min_step: float = 0.0, progress: bool | None = None):
+                 max_step: float = math.inf, min_step: float = 0.0, max_order: int | None = None,
+                 progress: bool | None = None):
         if solver not in SOLVERS:
             raise ModelError(f"solver {solver!r} is not one of {', '.join(SOLVERS)}")
         for name, value in {"rtol": rtol, "atol": atol, "max_step": max_step}.items():
@@ -64,6 +70,8 @@ class Simulation:
             raise ShapeError("symplectic_euler has a fixed step: give it, as in step=0.002")
         self.mechanism = mechanism.copy()
         self.solver, self.progress = solver, progress
+        check_order(solver, max_order)
+        self._settings = rtol, atol, max_order
         self.stats = Statistics()
         plan = self.mechanism.plan()
         start = self.mechanism.neutral() if q is None else as_floats("q", q, plan.nq)
@@ -76,15 +84,13 @@ class Simulation:
         reason = refuse_open_loops(self.mechanism, start, speed)
         if reason:
             raise SimulationError(f"cannot start: {reason}")
-        self._y = np.concatenate([start, speed])
-        self._clock = np.zeros(rollout.CLOCK)
-        self._clock[[rollout.STEP, rollout.RTOL, rollout.ATOL]] = step or 0.0, rtol, atol
-        self._clock[[rollout.MIN_STEP, rollout.MAX_STEP]] = min_step, max_step
+        self._memory = memory_for(solver, np.concatenate([start, speed]), *self._settings)
+        self._memory.clock[[m.STEP, m.MIN_STEP, m.MAX_STEP]] = step or 0.0, min_step, max_step
         self.params = np.zeros(0) if params is None else _as_params(params)
         self._drive = actuation
         self._actuation = _as_actuation(actuation, plan.nv)
         self._past: list[Segment] = []  # of structures that are no more
-        self._chunks: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(1), self._y[None].copy())]
+        self._chunks: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(1), self._memory.rows[:1].copy())]
         self._events: list[Event] = []
         self.impulses: dict[str, np.ndarray] = {}  # of the last connection made: see `connect`
 
@@ -92,15 +98,15 @@ class Simulation:
 
     @property
     def t(self) -> float:
-        return float(self._clock[rollout.TIME])
+        return float(self._memory.clock[m.TIME])
 
     @property
     def q(self) -> np.ndarray:
-        return self._y[:self.mechanism.nq].copy()
+        return self._memory.rows[0, :self.mechanism.nq].copy()
 
     @property
     def v(self) -> np.ndarray:
-        return self._y[self.mechanism.nq:].copy()
+        return self._memory.rows[0, self.mechanism.nq:].copy()
 
     @property
     def trajectory(self) -> Trajectory:
@@ -175,11 +181,13 @@ class Simulation:
         if len(segment.t) > 1:  # what lasted no time left no trace
             self._past.append(segment)
         self.mechanism = mechanism
-        self._y = np.concatenate([q, v])
-        self._chunks = [(np.array([self.t]), self._y[None].copy())]
+        clock = self._memory.clock
+        self._memory = memory_for(self.solver, np.concatenate([q, v]), *self._settings)
+        self._memory.clock[:] = clock
+        if self.solver in METHODS:
+            self._memory.clock[m.STEP] = 0.0  # what was a good step before says nothing now
+        self._chunks = [(np.array([self.t]), self._memory.rows[:1].copy())]
         self._actuation = _as_actuation(self._drive, mechanism.nv)
-        if self.solver in ADAPTIVE:
-            self._clock[rollout.STEP] = 0.0  # what was a good step before says nothing now
         self._events.append(Event(self.t, event))
 
     # -- move ------------------------------------------------------------------------------------------------------
@@ -193,49 +201,61 @@ class Simulation:
         if not math.isfinite(until) or until < self.t:
             raise ShapeError(f"until must be a time from {self.t:g} s on, not {until!r}")
         plan = self.mechanism.plan()
-        entry = SOLVERS[self.solver].load()
+        entry, method = self._entry()
         rows = max(1, min(512, BODY_STEPS_PER_CALL // plan.bodies))
         address = self._actuation.address if self._actuation else 0
         constants = rollout.motion(plan)
-        self._clock[rollout.UNTIL] = until
+        memory = self._memory
+        memory.clock[m.UNTIL] = until
         with _Bar(self.progress, self.t, until) as bar:
-            status = rollout.RECORD_FULL
-            while status == rollout.RECORD_FULL:
-                tally, t, y = np.zeros(rollout.TALLY, np.int64), np.empty(rows), np.empty((rows, len(self._y)))
-                tick = time.perf_counter()
+            status = m.RECORD_FULL
+            while status == m.RECORD_FULL:
+                t, y = np.empty(rows), np.empty((rows, memory.rows.shape[1]))
+                memory.tally[m.RECORDED] = 0
+                before, tick = memory.tally.copy(), time.perf_counter()
                 try:
-                    status = entry.call(*constants, address, self.params, self._y, self._clock, tally, t, y)
+                    status = entry.call(*method, *constants, address, self.params, memory, t, y)
                 finally:
-                    self._keep(tally, t, y, time.perf_counter() - tick)
+                    self._keep(memory.tally - before, t, y, time.perf_counter() - tick)
                 bar.show(self.t)
-        if status != rollout.REACHED:
+        if status != m.REACHED:
             self._fail(status)
         return self.trajectory
 
-    def _keep(self, tally, t, y, seconds):
-        n = int(tally[rollout.RECORDED])
-        if n:
-            self._chunks.append((t[:n].copy(), y[:n].copy()))
-        self.stats.steps += int(tally[rollout.STEPS])
-        self.stats.rejected += int(tally[rollout.REJECTED])
-        self.stats.evaluations += int(tally[rollout.EVALUATIONS])
-        self.stats.wall_time += seconds
-        self.stats.loop_error = float(self._clock[rollout.GAP])
+    def _entry(self):
+        """The compiled run of the solver, and its coefficients if it has any."""
+        method = METHODS.get(self.solver)
+        if method is None:
+            return rollout.rollout_symplectic_euler.load(), ()
+        multistep = isinstance(method, Family)
+        return (rollout.rollout_nordsieck if multistep else rollout.rollout_runge_kutta).load(), (method,)
+
+    def _keep(self, done, t, y, seconds):
+        n, stats = int(done[m.RECORDED]), self.stats
+        chunk = (t[:n].copy(), y[:n].copy())
+        self._chunks.append(chunk)
+        stats.steps += int(done[m.STEPS])
+        stats.rejected += int(done[m.REJECTED])
+        stats.evaluations += int(done[m.EVALUATIONS])
+        stats.jacobians += int(done[m.JACOBIANS])
+        stats.factorisations += int(done[m.FACTORISATIONS])
+        stats.wall_time += seconds
+        stats.loop_error = float(self._memory.clock[m.GAP])
 
     def _fail(self, status):
         trajectory, where = self.trajectory, f"at t = {self.t:.6g} s"
-        if status == rollout.ACTUATION_FAILED:
+        if status == m.ACTUATION_FAILED:
             cause = self._actuation.raised()
             self._events.append(Event(self.t, "the actuation failed"))
             if isinstance(cause, (KeyboardInterrupt, SystemExit)):
                 raise cause
             raise SimulationError(f"the actuation failed {where}" + (f": {cause}" if cause else ""),
                                   trajectory) from cause
-        if status == rollout.STEP_TOO_SMALL:
-            raise SimulationError(f"the step became too small {where} (last tried {self._clock[rollout.STEP]:.3g} s): "
+        if status == m.STEP_TOO_SMALL:
+            raise SimulationError(f"the step became too small {where} (last tried {self._memory.clock[m.STEP]:.3g} s): "
                                   "something very stiff or discontinuous; loosen rtol and atol or soften it",
                                   trajectory)
-        if status == rollout.LOOPS_CLASH:
+        if status == m.LOOPS_CLASH:
             raise SimulationError(f"the motion cannot go on {where}: the loops have come to a dead point, where their "
                                   "constraints ask for what cannot be (see bk.dynamics(...).report); start it off "
                                   "the dead point, or give it smaller steps", trajectory)

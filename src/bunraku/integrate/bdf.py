@@ -1,0 +1,170 @@
+"""BDF: backward differentiation of orders 1 to 5 with a modified Newton iteration, for stiff equations [J, table II].
+
+References: Gear (1971), ch. 11; Byrne, Hindmarsh, ACM TOMS 1 (1975); the handling of the Jacobian is that of CVODE
+(Hindmarsh et al., ACM TOMS 31 (2005)): it is kept, and only the matrix 1 - h l_0 J is made anew when h or the order
+has changed much. The Jacobian comes from differences: n evaluations; factors cost n^3/3.
+
+Order q: l(x) = sum l_j x^j is proportional to (x + 1)(x + 2)...(x + q), and l_1 = 1.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from bunraku.integrate.dense import factor, solve
+from bunraku.integrate.gear import product
+from bunraku.integrate.history import (
+    CHANGE,
+    CONVERGED,
+    DIVERGED,
+    HIGHEST,
+    ITERATIONS,
+    RATES,
+    TRIAL,
+    WEIGHTS,
+    Family,
+    norm,
+)
+from bunraku.integrate.memory import (
+    EPSILON,
+    EVALUATIONS,
+    FACTORISATIONS,
+    GAMMA,
+    JACOBIAN_STEP,
+    JACOBIANS,
+    MATRIX_STEP,
+    ORDER,
+    RATE,
+    STEPS,
+    TROUBLE,
+)
+from bunraku.jit import inner
+
+ORDERS = 5
+MATRIX_AGE, JACOBIAN_AGE = 20, 50  # steps after which each is made anew
+DRIFT = 0.3                        # change of h l_0 that asks for a new matrix
+CLOSE = 0.1                        # the iteration ends this much below the error test
+NONE, STEP_FAILED, STALE = 0, 1, 2    # TROUBLE
+
+
+def coefficients(q: int) -> list[Fraction]:
+    """l_0 ... l_q of BDF."""
+    p = product(q)
+    return [a / p[1] for a in p]
+
+
+def family() -> Family:
+    L, T = np.zeros((HIGHEST + 1, HIGHEST + 1)), np.zeros((HIGHEST + 1, 3))
+    for q in range(1, ORDERS + 1):
+        l = coefficients(q)
+        L[q, :q + 1] = [float(x) for x in l]
+        T[q] = 1 / math.factorial(q - 1), float((q + 1) / l[0]), float((q + 2) / l[0])
+    return Family(L, T, True)
+
+
+METHOD = family()
+
+
+@inner
+def differentiate(rhs, context, memory, t, h):
+    """Jacobian at (t, z_0), whose derivatives are RATES, by differences; the status of the right-hand side."""
+    z, J = memory.rows, memory.matrix
+    n = z.shape[1]
+    rates, y, weights, moved = z[RATES], z[TRIAL], z[WEIGHTS], z[CHANGE]
+    least = 1000.0 * abs(h) * EPSILON * n * norm(rates, weights)  # a move that rounding cannot hide
+    for j in range(n):
+        y[j] = z[0, j]
+    for j in range(n):
+        delta = max(math.sqrt(EPSILON) * abs(y[j]), (least if least > 0.0 else 1.0) / weights[j])
+        y[j] = z[0, j] + delta
+        delta = y[j] - z[0, j]
+        status = rhs(context, t, y, moved)
+        y[j] = z[0, j]
+        memory.tally[EVALUATIONS] += 1
+        if status != 0:
+            return status
+        for i in range(n):
+            J[i, j] = (moved[i] - rates[i]) / delta
+    return 0
+
+
+@inner
+def renew(rhs, context, method, memory, t, h):
+    """Factors of 1 - h l_0 J, with a new Jacobian where the old one is to blame: (status, new Jacobian)."""
+    tally, clock, M = memory.tally, memory.clock, memory.matrix
+    n, steps = M.shape[1], tally[STEPS]
+    gamma = h * method.L[tally[ORDER], 0]
+    fresh = (tally[JACOBIAN_STEP] < 0 or steps > tally[JACOBIAN_STEP] + JACOBIAN_AGE or tally[TROUBLE] == STEP_FAILED
+             or (tally[TROUBLE] == STALE and abs(gamma / clock[GAMMA] - 1.0) < 0.2))
+    if fresh:
+        status = differentiate(rhs, context, memory, t, h)
+        if status != 0:
+            return status, fresh
+        tally[JACOBIANS] += 1
+        tally[JACOBIAN_STEP] = steps
+    for i in range(n):
+        for j in range(n):
+            M[n + i, j] = -gamma * M[i, j]
+        M[n + i, i] += 1.0
+    tally[FACTORISATIONS] += 1
+    clock[GAMMA], clock[RATE], tally[MATRIX_STEP] = gamma, 0.7, steps
+    return (0 if factor(M[n:], memory.pivots) else DIVERGED), fresh
+
+
+@inner
+def newton(rhs, context, method, memory, t, h):
+    """Solve y = z_0 + l_0 (h f(y) - z_1), with an old matrix as long as that converges: (outcome, size of change)."""
+    tally, clock, z = memory.tally, memory.clock, memory.rows
+    n, q = z.shape[1], tally[ORDER]
+    l0, passing = method.L[q, 0], method.T[q, 1]
+    change, rates, y, weights = z[CHANGE], z[RATES], z[TRIAL], z[WEIGHTS]
+    renewed = (tally[MATRIX_STEP] < 0 or tally[TROUBLE] != NONE or tally[STEPS] >= tally[MATRIX_STEP] + MATRIX_AGE
+               or abs(h * l0 / clock[GAMMA] - 1.0) > DRIFT)
+    fresh = False
+    for i in range(n):
+        y[i] = z[0, i]
+    status = rhs(context, t, y, rates)
+    tally[EVALUATIONS] += 1
+    while status == 0:
+        if renewed:
+            status, fresh = renew(rhs, context, method, memory, t, h)
+            if status != 0:
+                break
+        for i in range(n):
+            y[i], change[i] = z[0, i], 0.0
+        scale = 2.0 / (1.0 + h * l0 / clock[GAMMA])  # makes up for a matrix of another h
+        before = 0.0
+        for iteration in range(ITERATIONS):
+            if iteration > 0:
+                status = rhs(context, t, y, rates)
+                tally[EVALUATIONS] += 1
+                if status != 0:
+                    return status, 0.0
+            for i in range(n):
+                y[i] = scale * (h * rates[i] - (z[1, i] + change[i]))
+            solve(memory.matrix[n:], memory.pivots, y)
+            moved = norm(y, weights)
+            for i in range(n):
+                change[i] += y[i]
+                y[i] = z[0, i] + l0 * change[i]
+            if iteration > 0:
+                clock[RATE] = max(0.3 * clock[RATE], moved / before)
+                if moved > 2.0 * before:
+                    break
+            if moved * min(1.0, clock[RATE]) <= CLOSE * passing:
+                tally[TROUBLE] = NONE
+                return CONVERGED, norm(change, weights)
+            before = moved
+        if fresh:
+            break
+        renewed = True
+        tally[TROUBLE] = STALE
+        for i in range(n):
+            y[i] = z[0, i]
+        status = rhs(context, t, y, rates)
+        tally[EVALUATIONS] += 1
+    tally[TROUBLE] = STEP_FAILED
+    return (DIVERGED if status == 0 else status), 0.0

@@ -1,0 +1,96 @@
+"""Gear: Adams-Moulton methods of orders 1 to 12 with functional iteration, for what is not stiff [J, table II].
+
+References: Gear, Comm. ACM 14 (1971), 176-179 (DIFSUB); Hindmarsh, in Scientific Computing (1983) (LSODE), whose
+tests of convergence and error are used. One or two evaluations a step.
+
+Order q: l(x) = sum l_j x^j has l'(x) = (x + 1)(x + 2)...(x + q - 1) / (q - 1)! and l(-1) = 0.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from bunraku.integrate.history import (
+    CHANGE,
+    CONVERGED,
+    DIVERGED,
+    HIGHEST,
+    ITERATIONS,
+    RATES,
+    TRIAL,
+    WEIGHTS,
+    Family,
+    norm,
+)
+from bunraku.integrate.memory import EVALUATIONS, ORDER, RATE
+from bunraku.jit import inner
+
+ORDERS = 12
+
+
+def product(q: int) -> list[Fraction]:
+    """Coefficients of (x + 1)(x + 2)...(x + q), ascending."""
+    p = [Fraction(1)]
+    for k in range(1, q + 1):
+        p = [k * a + b for a, b in zip([*p, Fraction(0)], [Fraction(0), *p], strict=True)]
+    return p
+
+
+def coefficients(q: int) -> list[Fraction]:
+    """l_0 ... l_q of Adams-Moulton."""
+    rest = [a / (j + 1) / math.factorial(q - 1) for j, a in enumerate(product(q - 1))]
+    return [-sum((a * (-1) ** (j + 1) for j, a in enumerate(rest)), Fraction(0)), *rest]
+
+
+def error_constant(q: int) -> Fraction:
+    """C of the local error C h^(q+1) y^(q+1): minus the integral of x (x+1)...(x+q-1) / q! from -1 to 0."""
+    return sum((a * (-1) ** j / Fraction(j + 2) for j, a in enumerate(product(q - 1))), Fraction(0)) / math.factorial(q)
+
+
+def family() -> Family:
+    L, T = np.zeros((HIGHEST + 1, HIGHEST + 1)), np.zeros((HIGHEST + 1, 3))
+    pass_at = [Fraction(0), *(1 / error_constant(q) for q in range(1, ORDERS + 1))]
+    for q in range(1, ORDERS + 1):
+        L[q, :q + 1] = [float(x) for x in coefficients(q)]
+        T[q] = (float(pass_at[q - 1] / math.factorial(q)), float(pass_at[q]),
+                float(pass_at[q + 1]) if q < ORDERS else 0.0)
+    return Family(L, T, False)
+
+
+METHOD = family()
+
+
+@inner
+def functional(rhs, context, method, memory, t, h):
+    """y <- z_0 + l_0 (h f(y) - z_1), until it stays: (outcome, size of the change)."""
+    tally, clock, z = memory.tally, memory.clock, memory.rows
+    n, q = z.shape[1], tally[ORDER]
+    l0, passing = method.L[q, 0], method.T[q, 1]
+    change, rates, y, weights = z[CHANGE], z[RATES], z[TRIAL], z[WEIGHTS]
+    for i in range(n):
+        y[i], change[i] = z[0, i], 0.0
+    before = 0.0
+    for iteration in range(ITERATIONS):
+        status = rhs(context, t, y, rates)
+        tally[EVALUATIONS] += 1
+        if status != 0:
+            return status, 0.0
+        total = 0.0
+        for i in range(n):
+            new = h * rates[i] - z[1, i]
+            a = (new - change[i]) * weights[i]
+            total += a * a
+            change[i] = new
+            y[i] = z[0, i] + l0 * new
+        moved = math.sqrt(total / n)
+        if iteration > 0:
+            clock[RATE] = max(0.2 * clock[RATE], moved / before)
+            if moved > 2.0 * before:
+                break
+        if moved * min(1.0, 1.5 * clock[RATE]) <= 0.5 / (q + 2) * passing:
+            return CONVERGED, norm(change, weights)
+        before = moved
+    return DIVERGED, 0.0

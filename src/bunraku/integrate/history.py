@@ -1,0 +1,82 @@
+"""The Nordsieck array: the past of a multistep method as scaled derivatives z_j = h^j y^(j) / j!, one to a row.
+
+Predicting is a Taylor step (a product with Pascal's triangle), a change of step scales row j by r^j, and the corrector
+adds l_j times one vector to row j. References: Nordsieck, Math. Comp. 16 (1962); Gear: Numerical Initial Value
+Problems in Ordinary Differential Equations (1971), ch. 9.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+
+from bunraku.integrate.memory import table
+from bunraku.jit import inline, inner
+
+HIGHEST = 12                                # order
+# Rows of memory after z_0 ... z_12
+CHANGE = HIGHEST + 1                        # what the corrector adds, once multiplied by l_j
+LAST_CHANGE = HIGHEST + 2                   # the same of the step before, for the order above
+RATES = HIGHEST + 3                         # derivatives
+TRIAL = HIGHEST + 4                         # a state
+WEIGHTS = HIGHEST + 5                       # 1 / tolerance of each component
+ROWS = HIGHEST + 6
+
+CONVERGED, DIVERGED = 0, -1                 # what correctors answer; anything else is from the right-hand side
+ITERATIONS = 3
+
+
+class Family(NamedTuple):
+    """Coefficients of multistep methods of all orders q, in row q."""
+
+    L: np.ndarray       # (13, 13): l_j
+    T: np.ndarray       # (13, 3): tolerance of the change, if order q - 1, q, q + 1 is to just pass the error test
+    newton: bool        # how the corrector is solved: Newton's iteration or functional iteration
+
+    @property
+    def rows(self) -> int:
+        return ROWS
+
+
+FAMILY = types.NamedTuple([table, table, types.boolean], Family)
+
+
+@inner
+def predict(z, q):
+    """Taylor step: z_i <- sum_j binomial(j, i) z_j."""
+    for k in range(q):
+        for j in range(q - 1, k - 1, -1):
+            for i in range(z.shape[1]):
+                z[j, i] += z[j + 1, i]
+
+
+@inner
+def retract(z, q):
+    """The reverse of `predict`."""
+    for k in range(q):
+        for j in range(q - 1, k - 1, -1):
+            for i in range(z.shape[1]):
+                z[j, i] -= z[j + 1, i]
+
+
+@inner
+def rescale(z, q, ratio):
+    """Change of step."""
+    power = 1.0
+    for j in range(1, q + 1):
+        power *= ratio
+        for i in range(z.shape[1]):
+            z[j, i] *= power
+
+
+@inline
+def norm(x, weights):
+    """Root mean square in units of the tolerance."""
+    total = 0.0
+    for i in range(x.shape[0]):
+        a = x[i] * weights[i]
+        total += a * a
+    return math.sqrt(total / x.shape[0])

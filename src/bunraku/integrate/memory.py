@@ -1,0 +1,73 @@
+"""The memory of an integration: flat arrays that outlive a call, and the names of the places in them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+
+from bunraku.jit import inline
+
+# Places in `clock` (float64). Steps have the sign of the direction; the limits have none.
+TIME, UNTIL = 0, 1
+STEP = 2                     # the next one to try; 0: find one
+MIN_STEP, MAX_STEP = 3, 4
+GAP = 5                      # largest that `settle` found
+TAKEN = 6                    # the last step that was accepted
+# of multistep methods
+PENDING = 7                  # by what to scale the history before the next step
+GROWTH = 8                   # limit of the next change of step
+RATE = 9                     # at which the corrector converges
+GAMMA = 10                   # h l0 that the iteration matrix was made for
+CLOCK = 11
+
+# Places in `tally` (int64)
+STEPS, REJECTED, EVALUATIONS, RECORDED, JACOBIANS, FACTORISATIONS = range(6)
+STARTED = 6                  # 0: begin anew from rows[0]
+# of multistep methods
+ORDER, NEXT_ORDER, MAX_ORDER = 7, 8, 9
+WAIT = 10                    # steps until order and step are reconsidered
+FAILURES = 11                # error tests failed in a row
+MATRIX_STEP, JACOBIAN_STEP = 12, 13  # number of the step at which each was made; -1: never
+TROUBLE = 14                 # why the iteration matrix is to be made anew: see `bdf.py`
+TALLY = 15
+
+# How a run ends, and (ACCEPTED, REJECTED_STEP) how an attempt does
+REACHED, RECORD_FULL, STATE_FAILED, ACTUATION_FAILED, STEP_TOO_SMALL, LOOPS_CLASH, EVENT = range(7)
+ACCEPTED, AGAIN = 0, -1
+
+EPSILON = 2.0**-52
+
+
+class Memory(NamedTuple):
+    """All that an integration knows. `rows[0]` is the state, `rows[1]` its derivative (times h for multistep)."""
+
+    clock: np.ndarray        # (CLOCK,)
+    tally: np.ndarray        # (TALLY,)
+    tolerance: np.ndarray    # (2, n): relative, absolute
+    rows: np.ndarray         # (as the method wants, n)
+    matrix: np.ndarray       # (2 n, n): Jacobian, factors of the iteration matrix; (0, n) if there is none
+    pivots: np.ndarray       # (n,) or (0,)
+
+
+floats, table, counts = types.float64[::1], types.float64[:, ::1], types.int64[::1]
+MEMORY = types.NamedTuple([floats, counts, table, table, table, counts], Memory)
+
+
+def make_memory(y, rtol, atol, rows, *, newton=False) -> Memory:
+    """Memory for an integration from y; tolerances are numbers or arrays like y."""
+    n = len(y)
+    tolerance = np.empty((2, n))
+    tolerance[0], tolerance[1] = rtol, atol
+    memory = Memory(np.zeros(CLOCK), np.zeros(TALLY, np.int64), tolerance, np.zeros((rows, n)),
+                    np.zeros((2 * n if newton else 0, n)), np.zeros(n if newton else 0, np.int64))
+    memory.rows[0] = y
+    memory.clock[MAX_STEP] = np.inf
+    return memory
+
+
+@inline
+def copy(source, target):
+    for i in range(source.shape[0]):
+        target[i] = source[i]

@@ -1,0 +1,240 @@
+"""The core of multistep methods in Nordsieck form: variable step and order, error control.
+
+Predict, correct, compare: the change that the corrector makes is proportional to the local error. Order and step are
+reconsidered every q + 1 steps; of the orders q - 1, q and q + 1 the one that allows the largest step is taken.
+References: Hindmarsh, LSODE (1983), whose rules these are; Gear (1971), ch. 9.
+Cost of a step: what the corrector evaluates, one or two times; the arithmetic is about q^2/2 additions per component.
+"""
+
+from __future__ import annotations
+
+import math
+
+from bunraku.integrate.bdf import newton
+from bunraku.integrate.control import fitted_step, smallest_step
+from bunraku.integrate.gear import functional
+from bunraku.integrate.history import (
+    CHANGE,
+    CONVERGED,
+    DIVERGED,
+    LAST_CHANGE,
+    RATES,
+    TRIAL,
+    WEIGHTS,
+    norm,
+    predict,
+    rescale,
+    retract,
+)
+from bunraku.integrate.memory import (
+    ACCEPTED,
+    AGAIN,
+    EPSILON,
+    EVALUATIONS,
+    FAILURES,
+    GROWTH,
+    JACOBIAN_STEP,
+    MATRIX_STEP,
+    MAX_ORDER,
+    MAX_STEP,
+    MIN_STEP,
+    NEXT_ORDER,
+    ORDER,
+    PENDING,
+    RATE,
+    REJECTED,
+    STEP,
+    STEP_TOO_SMALL,
+    STEPS,
+    TAKEN,
+    TIME,
+    TROUBLE,
+    UNTIL,
+    WAIT,
+)
+from bunraku.jit import inline, inner
+
+WORTHWHILE = 1.1                  # a smaller gain is not worth a change of step
+MARGIN_DOWN, MARGIN_SAME, MARGIN_UP = 1.3, 1.2, 1.4
+TINY = 1e-6
+
+
+@inner
+def prepare(rhs, context, method, memory):
+    """Begin at order 1: derivative at the start and a first step."""
+    clock, tally, z = memory.clock, memory.tally, memory.rows
+    n = z.shape[1]
+    status = rhs(context, clock[TIME], z[0], z[RATES])
+    tally[EVALUATIONS] += 1
+    if status != 0:
+        return status
+    weigh(memory)
+    if clock[STEP] == 0.0:
+        clock[STEP] = opening_step(memory)
+    for i in range(n):
+        z[1, i] = clock[STEP] * z[RATES, i]
+    tally[ORDER], tally[NEXT_ORDER], tally[WAIT], tally[FAILURES] = 1, 1, 2, 0
+    tally[MATRIX_STEP], tally[JACOBIAN_STEP], tally[TROUBLE] = -1, -1, 0
+    clock[PENDING], clock[GROWTH], clock[RATE] = 1.0, 1e4, 0.7
+    return 0
+
+
+@inline
+def weigh(memory):
+    """Weights of all components for the state z_0."""
+    z, tolerance = memory.rows, memory.tolerance
+    for i in range(z.shape[1]):
+        z[WEIGHTS, i] = 1.0 / (tolerance[0, i] * abs(z[0, i]) + tolerance[1, i])
+
+
+@inner
+def opening_step(memory):
+    """A first step that order 1 can take, without another evaluation (LSODE's rule)."""
+    clock, z = memory.clock, memory.rows
+    span = clock[UNTIL] - clock[TIME]
+    largest = 0.0
+    for i in range(z.shape[1]):
+        largest = max(largest, memory.tolerance[0, i])
+    small = min(max(largest, 100.0 * EPSILON), 1e-3)
+    speed, scale = norm(z[RATES], z[WEIGHTS]), max(abs(clock[TIME]), abs(clock[UNTIL]))
+    h = 1.0 / math.sqrt(1.0 / (small * scale * scale) + small * speed * speed)
+    return math.copysign(min(max(h, clock[MIN_STEP]), abs(span), clock[MAX_STEP]), span)
+
+
+@inner
+def change_step(memory, ratio, limit):
+    """Scale history and step by the ratio, within the limits of the step and of growth."""
+    clock, tally = memory.clock, memory.tally
+    size = abs(clock[STEP])
+    ratio = min(max(ratio, smallest_step(clock) / size), limit)
+    ratio = min(ratio, clock[MAX_STEP] / size)
+    rescale(memory.rows, tally[ORDER], ratio)
+    clock[STEP] *= ratio
+    tally[WAIT] = tally[ORDER] + 1
+
+
+@inner
+def set_order(method, memory, order):
+    """Change the order by one; a new highest derivative comes from the last change."""
+    tally, z = memory.tally, memory.rows
+    q = tally[ORDER]
+    if order > q:
+        part = method.L[q, q] / (q + 1)
+        for i in range(z.shape[1]):
+            z[q + 1, i] = part * z[CHANGE, i]
+    tally[ORDER] = order
+
+
+@inner
+def consider(method, memory, error, failed):
+    """Which order allows the largest step: NEXT_ORDER, PENDING."""
+    clock, tally, z = memory.clock, memory.tally, memory.rows
+    q = tally[ORDER]
+    same = 1.0 / (MARGIN_SAME * error ** (1.0 / (q + 1)) + MARGIN_SAME * TINY)
+    up = down = 0.0
+    if not failed and q < tally[MAX_ORDER]:
+        for i in range(z.shape[1]):
+            z[TRIAL, i] = z[CHANGE, i] - z[LAST_CHANGE, i]
+        above = norm(z[TRIAL], z[WEIGHTS]) / method.T[q, 2]
+        up = 1.0 / (MARGIN_UP * above ** (1.0 / (q + 2)) + MARGIN_UP * TINY)
+    if q > 1:
+        below = norm(z[q], z[WEIGHTS]) / method.T[q, 0]
+        down = 1.0 / (MARGIN_DOWN * below ** (1.0 / q) + MARGIN_DOWN * TINY)
+    order, ratio = q, same
+    if up > same and up > down:
+        order, ratio = q + 1, up
+    elif down > same and down >= up:
+        order, ratio = q - 1, (min(down, 1.0) if failed else down)
+    tally[NEXT_ORDER], clock[PENDING] = order, ratio
+
+
+@inner
+def begin_again(rhs, context, memory):
+    """After repeated failures: the past is of no use, go on from here at order 1."""
+    clock, tally, z = memory.clock, memory.tally, memory.rows
+    clock[STEP] = math.copysign(max(0.1 * abs(clock[STEP]), smallest_step(clock)), clock[STEP])
+    status = rhs(context, clock[TIME], z[0], z[RATES])
+    tally[EVALUATIONS] += 1
+    for i in range(z.shape[1]):
+        z[1, i] = clock[STEP] * z[RATES, i]
+    tally[ORDER], tally[NEXT_ORDER], tally[WAIT], tally[TROUBLE] = 1, 1, 5, 1
+    return status
+
+
+@inline
+def attempt(rhs, context, method, memory):
+    """One step: z becomes that of the next time, or order and step become smaller."""
+    clock, tally, z = memory.clock, memory.tally, memory.rows
+    n = z.shape[1]
+    if tally[NEXT_ORDER] != tally[ORDER]:
+        set_order(method, memory, tally[NEXT_ORDER])
+    if clock[PENDING] != 1.0:
+        change_step(memory, clock[PENDING], clock[GROWTH])
+        clock[PENDING], clock[GROWTH] = 1.0, 10.0
+    h, last = fitted_step(clock, True)
+    if h != clock[STEP]:
+        rescale(z, tally[ORDER], h / clock[STEP])
+        clock[STEP], tally[WAIT] = h, tally[ORDER] + 1
+    q, t = tally[ORDER], clock[UNTIL] if last else clock[TIME] + h
+    weigh(memory)
+    predict(z, q)
+    if method.newton:
+        outcome, size = newton(rhs, context, method, memory, t, h)
+    else:
+        outcome, size = functional(rhs, context, method, memory, t, h)
+    error = size / method.T[q, 1]
+    if outcome == CONVERGED and error <= 1.0:
+        for j in range(q + 1):
+            part = method.L[q, j]
+            for i in range(n):
+                z[j, i] += part * z[CHANGE, i]
+        clock[TIME], clock[TAKEN] = t, h
+        tally[STEPS] += 1
+        tally[FAILURES] = 0
+        tally[WAIT] -= 1
+        if tally[WAIT] == 0:
+            consider(method, memory, error, False)
+            if clock[PENDING] < WORTHWHILE:
+                tally[NEXT_ORDER], clock[PENDING], tally[WAIT] = q, 1.0, 3
+        elif tally[WAIT] == 1 and q < tally[MAX_ORDER]:
+            for i in range(n):
+                z[LAST_CHANGE, i] = z[CHANGE, i]
+        return ACCEPTED
+    retract(z, q)
+    tally[REJECTED] += 1
+    clock[GROWTH] = 2.0
+    if abs(h) <= smallest_step(clock) * 1.00001:
+        return STEP_TOO_SMALL if outcome == CONVERGED or outcome == DIVERGED else outcome
+    if outcome != CONVERGED:
+        change_step(memory, 0.25, 1.0)
+        return AGAIN
+    tally[FAILURES] += 1
+    if tally[FAILURES] >= 3:
+        status = begin_again(rhs, context, memory)
+        return AGAIN if status == 0 else status
+    consider(method, memory, error, True)
+    if tally[NEXT_ORDER] != q:
+        set_order(method, memory, tally[NEXT_ORDER])
+    change_step(memory, min(clock[PENDING], 0.2) if tally[FAILURES] == 2 else clock[PENDING], 2.0)
+    clock[PENDING] = 1.0
+    return AGAIN
+
+
+@inline
+def complete(rhs, context, method, memory):
+    return 0
+
+
+@inline
+def go_on(method, memory):
+    pass
+
+
+@inline
+def polynomial(method, memory, out):
+    """The last step as a polynomial of (t - origin) / scale, its coefficients by rows: (origin, scale, degree)."""
+    z, q = memory.rows, memory.tally[ORDER]
+    for j in range(q + 1):
+        for i in range(z.shape[1]):
+            out[j, i] = z[j, i]
+    return memory.clock[TIME], memory.clock[TAKEN], q
