@@ -154,8 +154,10 @@ class _Strip:
             for order, (outline, shape) in enumerate(frame):
                 far = (shape.depth - depths.min()) / span
                 colour = blend(TONES[shape.side], PAPER, 0.30 * far)
+                fixture = shape.side == FIXTURE  # thin things keep their own colour to the edge
                 axes.add_patch(Polygon(outline + np.array([x, 0.0]), closed=True, joinstyle="round", facecolor=colour,
-                                       edgecolor=PAPER, lw=0.7 if shape.edge else 0.0, zorder=2 + k + order / 1e4))
+                                       edgecolor=colour if fixture else PAPER, lw=0.7 if shape.edge else 0.0,
+                                       zorder=2 + k + order / 1e4))
         for figure in self.figures.values():
             for point in figure.hinges:
                 z = self.camera.project(point)[1]
@@ -220,8 +222,9 @@ def _draw_panel(axes, name: str, curves, strip: _Strip, last: bool):
     ends.sort()
     heights = _apart([value for value, _, _ in ends], 0.135 * room)
     for (_, at, key), y in zip(ends, heights, strict=True):
-        axes.annotate(key, (at, y), xytext=(7, 0), textcoords="offset points", color=tones[key], fontsize=9,
-                      va="center", annotation_clip=False)
+        early = at < strip.times[-1] - 1e-9  # what ends on the way is named before its end
+        axes.annotate(key, (at, y), xytext=(-6, 9) if early else (7, 0), textcoords="offset points", color=tones[key],
+                      fontsize=9, va="center", ha="right" if early else "left", annotation_clip=False)
     axes.annotate(name, (0, 1), xytext=(-MARGIN * 72 * 0.72, 6), xycoords="axes fraction",
                   textcoords="offset points", fontsize=9, color=INK)
     axes.locator_params(axis="y", nbins=4)

@@ -85,18 +85,22 @@ def posed(mechanism: bk.Mechanism, pose: dict) -> np.ndarray:
 
 
 def schedule(mechanism: bk.Mechanism, first: dict, poses, frequency: float, *, felt_in: dict | None = None,
-             stop: float = STOP) -> np.ndarray:
+             weakest: float = 0.0) -> np.ndarray:
     """The `params` of `muscles`: from the pose `first` to each of `poses`, (time, pose); the last one is kept.
 
     frequency  at which a limb would swing by its muscles [rad/s]: how strong they are
     felt_in    the pose in which each joint's inertia is measured
+    weakest    muscles are made to move at least this inertia [kg m^2]: arms that hang move the body, not the hand
     """
     q = posed(mechanism, first if felt_in is None else felt_in)
     # A joint that moves alone at unit speed: twice the kinetic energy is the inertia the joint feels
-    inertia = np.minimum(2.0 * mechanism.energy(np.tile(q, (mechanism.nv, 1)), np.eye(mechanism.nv))[0], STRONGEST)
+    inertia = 2.0 * mechanism.energy(np.tile(q, (mechanism.nv, 1)), np.eye(mechanism.nv))[0]
+    inertia = np.clip(inertia, weakest, STRONGEST)
     rows: list[float] = []
+    flies: list[bool] = []  # whether a link is part of the figure
     for link in mechanism.links:
-        if not isinstance(link.joint, (bk.Revolute, bk.Spherical)) or link.parent < 0:
+        flies.append(isinstance(link.joint, bk.Free) if link.parent < 0 else flies[link.parent])
+        if not flies[-1] or not isinstance(link.joint, (bk.Revolute, bk.Spherical)):
             continue
         i, j = mechanism.q_slice(link.joint_name).start, mechanism.v_slice(link.joint_name).start
         turns = [_turn(link, pose) for pose in (first, *(pose for _, pose in poses))]
@@ -104,10 +108,10 @@ def schedule(mechanism: bk.Mechanism, first: dict, poses, frequency: float, *, f
         if isinstance(link.joint, bk.Spherical):
             felt = inertia[j:j + 3]
             middle, reach = RANGES.get(_part(link), ((0.0, 0.0, 0.0), upper))
-            rows += [3, i, j, *np.maximum(felt, SLACK * felt.max()), stop, *_quaternion(np.array(middle)), reach]
+            rows += [3, i, j, *np.maximum(felt, SLACK * felt.max()), STOP, *_quaternion(np.array(middle)), reach]
             rows += [*np.ravel(turns)]
         else:
-            rows += [1, i, j, inertia[j], 0.0, 0.0, stop, lower, upper, 0.0, 0.0, 0.0]
+            rows += [1, i, j, inertia[j], 0.0, 0.0, STOP, lower, upper, 0.0, 0.0, 0.0]
             rows += [x for turn in turns for x in (*_at(link, turn), 0.0, 0.0)]
     return np.array([len(poses) + 1, frequency, 0.0, *(time for time, _ in poses), *rows])
 

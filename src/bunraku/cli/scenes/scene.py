@@ -22,6 +22,7 @@ class Scene:
     seconds: float           # how long by default
     solver, rtol = "gear", 1e-7
     grips: tuple[str, ...] = ()   # connections whose forces are shown
+    frames = 9                    # of the picture
     mechanism: bk.Mechanism
     q: np.ndarray
     v: np.ndarray
@@ -71,7 +72,8 @@ class Scene:
         if self.grips:
             curves = grip_forces(trajectory, self.params, self.grips)
             panels["force [N]"] = {name.replace("_", " "): curve for name, curve in curves.items()}
-        return filmstrip(trajectory, path, title=self.title, subtitle=self.subtitle(report), panels=panels)
+        return filmstrip(trajectory, path, title=self.title, subtitle=self.subtitle(report), panels=panels,
+                         frames=self.frames)
 
 
 def common(r: dict) -> list[tuple[str, str]]:

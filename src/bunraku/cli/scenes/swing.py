@@ -1,0 +1,95 @@
+"""Swing [YN99, sec. 6]: what happens if a swing breaks while you are sitting on it.
+
+The plate hangs on two rods and is kept level by a stay. The stay breaks, the plate tips, the thighs slide off it, and
+the figure is left hanging by the hands.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import bunraku as bk
+from bunraku.cli.scenes.muscles import posed, schedule
+from bunraku.cli.scenes.scene import Scene
+from bunraku.simulation.closing import capture
+
+ROD, APART = 1.9, 0.30          # the rods: length, and half the distance between them [m]
+DEPTH, WIDTH = 0.40, 0.52       # of the plate [m]
+STAY = 0.40                     # the stay leaves the rod so far above the plate [m]
+SEAT = -0.10                    # where the hips are on the plate [m]
+THIGH = 0.085                   # from the plate to the middle of a thigh [m]
+HOLD = 1.30                     # where the hands hold the rods, from the beam [m]
+PALM = (0.0, 0.0, -0.09)
+FORWARD = np.array([[0.0, 0, 1], [0, 1, 0], [-1, 0, 0]])  # axes of the plate, in a thigh that lies on it
+
+BACK, LEAN = 0.85, -0.35        # how far the swing is drawn back, how far the trunk leans back [rad]
+SEATED = {"root": (0, LEAN, 0), "shoulder": (0, -0.9, 0), "elbow": (0, -1.0, 0), "hip": (0, -np.pi / 2 - LEAN, 0),
+          "knee": (0, 1.3, 0), "stay": (0, -np.arctan2(DEPTH / 2, STAY), 0)}
+PUMPING = {**SEATED, "knee": (0, 0.3, 0)}
+HANGING = {"shoulder": (0, -2.6, 0), "elbow": (0, -0.3, 0), "hip": (0, -0.5, 0), "knee": (0, 0.5, 0)}
+SCHEDULE = ((0.3, SEATED), (0.8, PUMPING), (1.1, PUMPING), (1.9, HANGING))
+MUSCLE = 14.0                   # [rad/s]
+BREAKS = 400.0                  # what the stay can bear [N]
+
+
+class Swing(Scene):
+    title = "The swing breaks"
+    seconds = 2.4
+    frames = 8
+    grips = ("left_grip", "right_grip", "stay_end")
+
+    def __init__(self, dof: int = 16):
+        m = self.mechanism = swing(bk.models.human(dof=dof))
+        q = posed(m, SEATED)
+        root = m.q_slice("root")
+        q[root][:3] = (SEAT, 0, -ROD + THIGH - m.links[0].position[2])
+        for side, joint in (("left", bk.Prismatic((1, 0, 0))),
+                            ("right", bk.Compound(bk.Prismatic((1, 0, 0)), bk.Prismatic((0, 1, 0))))):
+            # Hips keep the thighs apart already: one may move sideways too, so that nothing is held twice
+            (position, rotation), _ = capture(m, q, "plate", f"{side}_thigh", (None, None), (None, FORWARD))
+            m.connect("plate", f"{side}_thigh", joint, name=f"{side}_slide", position_a=position,
+                      rotation_a=rotation, rotation_b=FORWARD)
+            m.connect(f"{side}_rod", f"{side}_hand", bk.Spherical(), name=f"{side}_grip", position_a=(0, 0, -HOLD),
+                      position_b=PALM)
+        q = drawn_back(m, bk.project(m, q), BACK)
+        self.q, self.v = bk.project(m, q, np.zeros(m.nv))
+        self.params = schedule(m, SEATED, SCHEDULE, MUSCLE, weakest=0.3)
+
+    def plot(self, sim):
+        sim.when(bk.force_above("stay_end", BREAKS), lambda sim: sim.cut("stay_end"), name="the stay breaks")
+        for side in ("left", "right"):
+            name = f"{side}_slide"
+            sim.when(lambda t, q, v, name=name: bk.coordinates(sim.mechanism, name, q)[0] - (DEPTH / 2 - SEAT),
+                     lambda sim, name=name: sim.cut(name), name=f"the {side} thigh leaves the plate")
+
+    def subtitle(self, r):
+        return "subtitle"
+
+
+def swing(m: bk.Mechanism) -> bk.Mechanism:
+    """A mechanism with a swing added: an axle at the origin, two rods, a plate between their ends, a stay."""
+    rod = {"mass": 3.0, "com": (0, 0, -ROD / 2), "inertia": (3 * ROD ** 2 / 12, 3 * ROD ** 2 / 12, 4e-4)}
+    m.add_link("axle", joint=bk.Revolute((0, 1, 0)), mass=2.0, inertia=(0.1, 0.001, 0.1))
+    for side, y in (("left", APART), ("right", -APART)):
+        m.add_link(f"{side}_rod", "axle", bk.Fixed(), position=(0, y, 0), **rod)
+    m.add_link("plate", "left_rod", bk.Revolute((0, 1, 0)), position=(0, 0, -ROD), mass=3.0, com=(0, -APART, 0),
+               inertia=(3 * WIDTH ** 2 / 12, 3 * DEPTH ** 2 / 12, 3 * (WIDTH ** 2 + DEPTH ** 2) / 12))
+    length = np.hypot(DEPTH / 2, STAY)
+    m.add_link("stay", "right_rod", bk.Spherical(), position=(0, 0, STAY - ROD), mass=0.3, com=(0, 0, -length / 2),
+               inertia=(0.3 * length ** 2 / 12, 0.3 * length ** 2 / 12, 3e-5))
+    m.connect("plate", "stay", bk.Spherical(), name="stay_end", position_a=(DEPTH / 2, -2 * APART, 0),
+              position_b=(0, 0, -length))
+    return m
+
+
+def drawn_back(m: bk.Mechanism, q: np.ndarray, angle: float) -> np.ndarray:
+    """The whole swing, with who sits on it, turned about the beam."""
+    q, root = q.copy(), m.q_slice("root").start
+    c, s, half = np.cos(angle), np.sin(angle), 0.5 * angle
+    x, z = q[root], q[root + 2] + m.links[0].position[2]
+    q[root], q[root + 2] = c * x + s * z, c * z - s * x - m.links[0].position[2]
+    w, i, j, k = q[root + 3:root + 7]
+    q[root + 3:root + 7] = (np.cos(half) * w - np.sin(half) * j, np.cos(half) * i + np.sin(half) * k,
+                            np.cos(half) * j + np.sin(half) * w, np.cos(half) * k - np.sin(half) * i)
+    q[m.q_slice("axle")] += angle
+    return q
