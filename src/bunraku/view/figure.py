@@ -77,11 +77,11 @@ class Figure:
             if link.parent >= 0:
                 children[link.parent].append(i)
         ends = [self._ends(i, children[i]) for i in range(len(links))]
-        self.size = self._size(ends)
+        self.fixtures = _fixtures(mechanism)
+        self.size = self._size([end for link, end in zip(links, ends, strict=True) if link.name not in self.fixtures])
         thin = 0.009 * self.size
         thickness = [max(thin, _thickness(link.mass, end)) for link, end in zip(links, ends, strict=True)]
         places = self._places(mechanism.neutral())
-        self.fixtures = _fixtures(mechanism)
         self.parts: list[_Part] = []
         for i, link in enumerate(links):
             if link.name in self.fixtures:
@@ -116,7 +116,7 @@ class Figure:
         if not children:
             axes = _ellipsoid(link)
             if side == FIXTURE and axes is not None:
-                return [_box(link, axes, 0.006 * self.size)]
+                return [_box(link, axes, 0.004 * self.size)]
             if axes is not None:
                 half = np.linalg.norm(axes, axis=0)
                 if half.max() < ROUNDISH * half.min():

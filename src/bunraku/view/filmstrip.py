@@ -222,7 +222,7 @@ def _draw_panel(axes, name: str, curves, strip: _Strip, last: bool):
     ends.sort()
     heights = _apart([value for value, _, _ in ends], 0.135 * room)
     for (_, at, key), y in zip(ends, heights, strict=True):
-        early = at < strip.times[-1] - 1e-9  # what ends on the way is named before its end
+        early = any(later > at for _, later, _ in ends)  # what ends while others go on is named before its end
         axes.annotate(key, (at, y), xytext=(-6, 9) if early else (7, 0), textcoords="offset points", color=tones[key],
                       fontsize=9, va="center", ha="right" if early else "left", annotation_clip=False)
     axes.annotate(name, (0, 1), xytext=(-MARGIN * 72 * 0.72, 6), xycoords="axes fraction",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bunraku as bk
 from bunraku.cli.scenes.bar import on_bar
-from bunraku.cli.scenes.muscles import schedule
+from bunraku.cli.scenes.muscles import ARMS, schedule
 from bunraku.cli.scenes.scene import Scene
 
 # Turn of each joint in a pose, as a rotation vector [rad]: x forward, y left, z up; +y bends forward
@@ -25,7 +25,7 @@ class HighBar(Scene):
 
     def __init__(self, dof: int = 16):
         self.mechanism, self.q, self.v = on_bar(dof, STRETCHED)
-        self.params = schedule(self.mechanism, STRETCHED, SCHEDULE, MUSCLE, weakest=0.4)
+        self.params = schedule(self.mechanism, STRETCHED, SCHEDULE, MUSCLE, weakest=ARMS)
 
     def plot(self, sim):
         sim.when(bk.force_above("right_grip", HOLDS), lambda sim: sim.cut("right_grip"), name="the right hand slips")

@@ -15,6 +15,7 @@ from bunraku.mechanism import Link
 ROW = 12             # numbers per joint, before its poses
 STRONGEST = 0.7      # muscles are made to move no more inertia than this [kg m^2]
 SLACK = 0.15         # a ball's muscles feel at least this share of its largest inertia about every axis
+ARMS = {"shoulder": 0.4, "elbow": 0.4}  # of a figure that hangs: they move the body, not the hand [kg m^2]
 STOP = 6000.0        # stiffness of the limits [N m/rad]
 ONSET = 0.004        # within about so much they have reached it [rad]
 YIELD = 0.4          # of what they give back when the joint returns: force times 1 + YIELD * speed [s/rad]
@@ -84,18 +85,30 @@ def posed(mechanism: bk.Mechanism, pose: dict) -> np.ndarray:
     return np.concatenate([_at(link, _turn(link, pose)) for link in mechanism.links])
 
 
+def pose_of(mechanism: bk.Mechanism, q: np.ndarray) -> dict:
+    """The pose a mechanism is in: the inverse of `posed`, for hinges and balls."""
+    pose = {}
+    for link in mechanism.links:
+        x = q[mechanism.q_slice(link.joint_name)]
+        if isinstance(link.joint, bk.Revolute):
+            pose[link.joint_name] = x[0] * link.joint.axis
+        elif isinstance(link.joint, bk.Spherical):
+            sine, x = np.linalg.norm(x[1:]), x if x[0] >= 0.0 else -x
+            pose[link.joint_name] = (2.0 * np.arctan2(sine, x[0]) / sine if sine > 1e-9 else 2.0) * x[1:]
+    return pose
+
+
 def schedule(mechanism: bk.Mechanism, first: dict, poses, frequency: float, *, felt_in: dict | None = None,
-             weakest: float = 0.0) -> np.ndarray:
+             weakest: dict | None = None) -> np.ndarray:
     """The `params` of `muscles`: from the pose `first` to each of `poses`, (time, pose); the last one is kept.
 
     frequency  at which a limb would swing by its muscles [rad/s]: how strong they are
     felt_in    the pose in which each joint's inertia is measured
-    weakest    muscles are made to move at least this inertia [kg m^2]: arms that hang move the body, not the hand
+    weakest    {joint: inertia [kg m^2] its muscles are made to move at least}
     """
     q = posed(mechanism, first if felt_in is None else felt_in)
     # A joint that moves alone at unit speed: twice the kinetic energy is the inertia the joint feels
-    inertia = 2.0 * mechanism.energy(np.tile(q, (mechanism.nv, 1)), np.eye(mechanism.nv))[0]
-    inertia = np.clip(inertia, weakest, STRONGEST)
+    inertia = np.minimum(2.0 * mechanism.energy(np.tile(q, (mechanism.nv, 1)), np.eye(mechanism.nv))[0], STRONGEST)
     rows: list[float] = []
     flies: list[bool] = []  # whether a link is part of the figure
     for link in mechanism.links:
@@ -103,15 +116,16 @@ def schedule(mechanism: bk.Mechanism, first: dict, poses, frequency: float, *, f
         if not flies[-1] or not isinstance(link.joint, (bk.Revolute, bk.Spherical)):
             continue
         i, j = mechanism.q_slice(link.joint_name).start, mechanism.v_slice(link.joint_name).start
+        least = (weakest or {}).get(_part(link), 0.0)
         turns = [_turn(link, pose) for pose in (first, *(pose for _, pose in poses))]
         lower, upper = link.joint.passive[0, 4:6]
         if isinstance(link.joint, bk.Spherical):
-            felt = inertia[j:j + 3]
+            felt = np.maximum(inertia[j:j + 3], least)
             middle, reach = RANGES.get(_part(link), ((0.0, 0.0, 0.0), upper))
             rows += [3, i, j, *np.maximum(felt, SLACK * felt.max()), STOP, *_quaternion(np.array(middle)), reach]
             rows += [*np.ravel(turns)]
         else:
-            rows += [1, i, j, inertia[j], 0.0, 0.0, STOP, lower, upper, 0.0, 0.0, 0.0]
+            rows += [1, i, j, max(inertia[j], least), 0.0, 0.0, STOP, lower, upper, 0.0, 0.0, 0.0]
             rows += [x for turn in turns for x in (*_at(link, turn), 0.0, 0.0)]
     return np.array([len(poses) + 1, frequency, 0.0, *(time for time, _ in poses), *rows])
 

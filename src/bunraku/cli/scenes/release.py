@@ -11,7 +11,7 @@ import numpy as np
 
 import bunraku as bk
 from bunraku.cli.scenes.bar import on_bar
-from bunraku.cli.scenes.muscles import schedule
+from bunraku.cli.scenes.muscles import ARMS, schedule
 from bunraku.cli.scenes.scene import Scene
 
 STRETCHED = {"root": (0, 1.7, 0), "shoulder": (0, -3.05, 0)}
@@ -31,7 +31,7 @@ class Release(Scene):
 
     def __init__(self, dof: int = 34):
         self.mechanism, self.q, self.v = on_bar(dof, STRETCHED)
-        self.params = schedule(self.mechanism, STRETCHED, SCHEDULE, MUSCLE, weakest=0.4)
+        self.params = schedule(self.mechanism, STRETCHED, SCHEDULE, MUSCLE, weakest=ARMS)
 
     def plot(self, sim):
         x = sim.mechanism.q_slice("root").start

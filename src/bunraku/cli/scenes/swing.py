@@ -9,26 +9,25 @@ from __future__ import annotations
 import numpy as np
 
 import bunraku as bk
-from bunraku.cli.scenes.muscles import posed, schedule
+from bunraku.cli.scenes.muscles import ARMS, pose_of, posed, schedule
 from bunraku.cli.scenes.scene import Scene
 from bunraku.simulation.closing import capture
 
 ROD, APART = 1.9, 0.30          # the rods: length, and half the distance between them [m]
 DEPTH, WIDTH = 0.40, 0.52       # of the plate [m]
 STAY = 0.40                     # the stay leaves the rod so far above the plate [m]
-SEAT = -0.10                    # where the hips are on the plate [m]
+SEAT = -0.15                    # where the hips are on the plate [m]
 THIGH = 0.085                   # from the plate to the middle of a thigh [m]
 HOLD = 1.30                     # where the hands hold the rods, from the beam [m]
 PALM = (0.0, 0.0, -0.09)
 FORWARD = np.array([[0.0, 0, 1], [0, 1, 0], [-1, 0, 0]])  # axes of the plate, in a thigh that lies on it
 
-BACK, LEAN = 0.85, -0.35        # how far the swing is drawn back, how far the trunk leans back [rad]
-SEATED = {"root": (0, LEAN, 0), "shoulder": (0, -0.9, 0), "elbow": (0, -1.0, 0), "hip": (0, -np.pi / 2 - LEAN, 0),
-          "knee": (0, 1.3, 0), "stay": (0, -np.arctan2(DEPTH / 2, STAY), 0)}
-PUMPING = {**SEATED, "knee": (0, 0.3, 0)}
-HANGING = {"shoulder": (0, -2.6, 0), "elbow": (0, -0.3, 0), "hip": (0, -0.5, 0), "knee": (0, 0.5, 0)}
-SCHEDULE = ((0.3, SEATED), (0.8, PUMPING), (1.1, PUMPING), (1.9, HANGING))
-MUSCLE = 14.0                   # [rad/s]
+BACK, LEAN = 0.85, -0.5         # how far the swing is drawn back, how far the trunk leans back [rad]
+SEATED = {"root": (0, LEAN, 0), "shoulder": (0, -0.5, 0), "elbow": (0, -1.4, 0), "hip": (0, -np.pi / 2 - LEAN, 0),
+          "knee": (0, 1.2, 0), "stay": (0, -np.arctan2(DEPTH / 2, STAY), 0)}
+STRETCHED = {"left_knee": (0, 0.3, 0), "right_knee": (0, 0.3, 0)}  # legs forward, to gain height
+HANGING = {"shoulder": (0, -2.6, 0), "elbow": (0, -0.3, 0), "hip": (0, -0.4, 0), "knee": (0, 0.5, 0)}
+MUSCLE = 24.0                   # [rad/s]
 BREAKS = 400.0                  # what the stay can bear [N]
 
 
@@ -53,7 +52,9 @@ class Swing(Scene):
                       position_b=PALM)
         q = drawn_back(m, bk.project(m, q), BACK)
         self.q, self.v = bk.project(m, q, np.zeros(m.nv))
-        self.params = schedule(m, SEATED, SCHEDULE, MUSCLE, weakest=0.3)
+        seated = pose_of(m, self.q)
+        poses = ((0.3, seated), (0.7, seated | STRETCHED), (0.75, seated | STRETCHED), (1.2, HANGING))
+        self.params = schedule(m, seated, poses, MUSCLE, weakest=ARMS)
 
     def plot(self, sim):
         sim.when(bk.force_above("stay_end", BREAKS), lambda sim: sim.cut("stay_end"), name="the stay breaks")
