@@ -136,7 +136,7 @@ def march(name, q, f, rows, h, steps):
     memory.clock[places.UNTIL] = steps * h
     function = right_hand_side(f, (), len(rows[0]))
     paper = _Record(0.0, rows[0], None, False, _Events(None, (), 0.0, rows[0])).paper()
-    assert ivp.solver_of(METHODS[name]).call(METHODS[name], function.address, 0, memory, paper) == places.REACHED
+    assert ivp.solver_of(METHODS[name]).call(METHODS[name], function.address, memory, paper) == places.REACHED
     assert memory.tally[places.STEPS] == steps
     assert memory.tally[places.REJECTED] == 0
     return paper.y[:steps]

@@ -52,16 +52,25 @@ if TYPE_CHECKING:
         Revolute,
         Spherical,
     )
-    from bunraku.simulation import Simulation, Trajectory, actuation, load_trajectory, solve_ivp
+    from bunraku.simulation import (
+        Simulation,
+        Trajectory,
+        actuation,
+        force_above,
+        load_trajectory,
+        points_meet,
+        points_part,
+        solve_ivp,
+    )
 
 __version__ = "0.1.0"
 __all__ = [
     "ActuationError", "BunrakuError", "Compound", "ConstraintError", "Cylindrical", "Fixed", "Free", "Helical",
     "InertiaError", "LoadError", "LoadWarning", "Mechanism", "MissingExtra", "ModelError", "NamingError", "Planar",
     "Prismatic", "Revolute", "Schedule", "ShapeError", "Simulation", "SimulationError", "Spherical", "StateError",
-    "Trajectory", "actuation", "closed_chain", "constraints", "convert", "coordinates", "dynamics", "forward_dynamics",
-    "impact", "inverse_dynamics", "joint_forces", "kinematics", "load", "load_trajectory", "mass_matrix", "models",
-    "poses", "project", "schedule", "solve_ivp",
+    "Trajectory", "actuation", "closed_chain", "constraints", "convert", "coordinates", "dynamics", "force_above",
+    "forward_dynamics", "impact", "inverse_dynamics", "joint_forces", "kinematics", "load", "load_trajectory",
+    "mass_matrix", "models", "points_meet", "points_part", "poses", "project", "schedule", "solve_ivp",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter
@@ -70,7 +79,8 @@ _HOMES = {  # where each name lives; the same list as above, for the interpreter
     "io": ("load",),
     "mechanism": ("Compound", "Cylindrical", "Fixed", "Free", "Helical", "Mechanism", "Planar", "Prismatic", "Revolute",
                   "Spherical"),
-    "simulation": ("Simulation", "Trajectory", "actuation", "load_trajectory", "solve_ivp"),
+    "simulation": ("Simulation", "Trajectory", "actuation", "force_above", "load_trajectory", "points_meet",
+                   "points_part", "solve_ivp"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -3,10 +3,19 @@
 A zero is where g changes its sign, or arrives at 0; one that a run starts from is not counted again. Located by
 Chandrupatla's method (Advances in Engineering Software 28 (1997)): inverse quadratic interpolation where that is
 safe, else bisection.
+
+A step is looked at in PARTS. Within a part at whose ends g has one sign it may still touch the other: this is searched
+for where g, continued straight from the neighbouring parts, would reach zero. A g that bends away from zero there, or
+several times within a part, can be missed; a smaller max_step finds it.
 """
 
 from bunraku.integrate.memory import EPSILON
 from bunraku.jit import inline, inner
+
+PARTS = 3        # of a step
+SLACK = 0.1      # of the range of g within a step, by which its continuation may be wrong
+NARROW = 1e-9    # of a part: how closely its smallest value is searched for
+GOLDEN = 0.6180339887498949
 
 
 @inner
@@ -24,6 +33,58 @@ def evaluate(poly, origin, scale, degree, t, out):
 def crosses(before, after, direction):
     """Whether g has come to zero in the wanted direction (0: any)."""
     return (before < 0.0 <= after and direction >= 0) or (before > 0.0 >= after and direction <= 0)
+
+
+@inline
+def may_touch(g, k, part):
+    """Whether g_k may come to zero within a part although it has the same sign s at both ends.
+
+    There s g is at least the larger of its continuations from the left and from the right, if it is convex.
+    """
+    s = 1.0 if g[part, k] > 0.0 else -1.0
+    low, high = s * g[0, k], s * g[0, k]
+    for j in range(1, PARTS + 1):
+        low, high = min(low, s * g[j, k]), max(high, s * g[j, k])
+    a, b = s * g[part, k], s * g[part + 1, k]
+    left = s * g[part - 1, k] if part > 0 else 0.0
+    right = s * g[part + 2, k] if part + 2 <= PARTS else 0.0
+    if part == 0:
+        least = 2.0 * b - right
+    elif part + 1 == PARTS:
+        least = 2.0 * a - left
+    else:  # a + (a - left) x and b + (b - right)(1 - x) at the x where they meet, if that is within
+        down, up = left - a, right - b
+        x = (a - b + up) / (down + up) if down + up > 0.0 else 0.5
+        least = a - down * min(max(x, 0.0), 1.0)
+    return min(a, b, least) < SLACK * (high - low)
+
+
+@inner
+def extreme(guard, context, k, s, poly, origin, scale, degree, a, b, y, g):
+    """Time in [a, b] at which s g_k is smallest, or the first one found where it is not positive: (status, t, g_k)."""
+    x1, x2, width = b - GOLDEN * (b - a), a + GOLDEN * (b - a), abs(b - a)
+    evaluate(poly, origin, scale, degree, x1, y)
+    status = guard(context, x1, y, g)
+    g1 = g[k]
+    evaluate(poly, origin, scale, degree, x2, y)
+    status = status if status != 0 else guard(context, x2, y, g)
+    g2 = g[k]
+    while status == 0 and s * g1 > 0.0 and s * g2 > 0.0 and abs(b - a) > NARROW * width:
+        if s * g1 < s * g2:
+            b, x2, g2 = x2, x1, g1
+            x1 = b - GOLDEN * (b - a)
+            evaluate(poly, origin, scale, degree, x1, y)
+            status = guard(context, x1, y, g)
+            g1 = g[k]
+        else:
+            a, x1, g1 = x1, x2, g2
+            x2 = a + GOLDEN * (b - a)
+            evaluate(poly, origin, scale, degree, x2, y)
+            status = guard(context, x2, y, g)
+            g2 = g[k]
+    if s * g1 <= 0.0:
+        return status, x1, g1
+    return status, x2, g2
 
 
 @inner

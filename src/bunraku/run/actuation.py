@@ -58,8 +58,8 @@ class Actuation:
         """The Python error behind a failed call, if there is one."""
         return None
 
-    def torque(self, t, q, v, params):
-        tau = np.zeros(len(v))
+    def torque(self, t, q, v, params, size):
+        tau = np.zeros(size)
         self.function(t, q, v, params, tau)
         return tau
 
@@ -91,9 +91,9 @@ class PlainActuation:
     def raised(self):
         return self.error
 
-    def torque(self, t, q, v, params):
+    def torque(self, t, q, v, params, size):
         answer = self.function(t, q, v)
-        return np.zeros(len(v)) if answer is None else np.asarray(answer, float)
+        return np.zeros(size) if answer is None else np.asarray(answer, float)
 
 
 def _address_of(callback) -> int:

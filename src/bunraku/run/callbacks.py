@@ -16,14 +16,14 @@ from bunraku.run.actuation import _PROTOTYPE, _SIGNATURE, Actuation, _address_of
 
 
 class PlainFunction:
-    """A Python function called from compiled code. `fill(t, y, out)` writes the answer; what it raises is kept."""
+    """A Python function called from compiled code. `fill(t, q, v, out)` writes the answer; what it raises is kept."""
 
     def __init__(self, fill):
         self.error: BaseException | None = None
 
-        def call(t, y, n, nothing, zero, params, count, out, size):
+        def call(t, q, nq, v, nv, params, count, out, size):
             try:
-                fill(t, _copy(y, n), _view(out, size))
+                fill(t, _copy(q, nq), _copy(v, nv), _view(out, size))
             except BaseException as error:  # handed over to whoever called the solver
                 self.error = error
                 return 1
@@ -61,7 +61,7 @@ def right_hand_side(f, args: tuple, n: int):
     if isinstance(f, Dispatcher):
         return CompiledFunction(_writing(f, args) if in_place else _returning(f, args))
 
-    def fill(t, y, out):
+    def fill(t, y, nothing, out):
         if in_place:
             f(t, y, *args, out)
             return
@@ -101,10 +101,20 @@ def _returning(f, args):
     return call
 
 
-def event_functions(events: list, args: tuple):
-    """All events together as one C function that writes one number for each."""
-    def fill(t, y, out):
-        for k, event in enumerate(events):
-            out[k] = float(np.asarray(event(t, y, *args)).item())
+def event_function(event, args: tuple):
+    """event(t, y, *args) -> a number, as a C function."""
+    if isinstance(event, Dispatcher):
+        given = njit(lambda t, y: event(t, y, *args))
+
+        def call(t, y, n, v, zero, params, count, out, size):
+            try:
+                out[0] = given(t, carray(y, n))
+            except Exception:
+                return 1
+            return 0
+        return CompiledFunction(call)
+
+    def fill(t, y, nothing, out):
+        out[0] = float(np.asarray(event(t, y, *args)).item())
 
     return PlainFunction(fill)

@@ -27,6 +27,7 @@ from bunraku.integrate.memory import (
     STATE_FAILED,
     STEP,
     STEPS,
+    TAKEN,
     TIME,
     UNTIL,
     copy,
@@ -47,6 +48,7 @@ from bunraku.plan.fields import (
 )
 from bunraku.run.actuation import call_actuation
 from bunraku.run.closed import closed_one
+from bunraku.run.notes import NOTES, room_in, write_down
 from bunraku.run.signatures import (
     CLASHED,
     FAILED,
@@ -58,7 +60,6 @@ from bunraku.run.signatures import (
     SPRINGS,
     floats,
     int64,
-    table,
 )
 
 
@@ -187,42 +188,41 @@ def settle(context, rows, count, h):
     return gap
 
 
-@inline
-def record(polynomial, context, method, memory, notes):
-    record_t, record_y = notes
-    k = memory.tally[RECORDED]
-    record_t[k] = memory.clock[TIME]
-    copy(memory.rows[0], record_y[k])
-    memory.tally[RECORDED] = k + 1
-    return 0
-
-
 MECHANISM = (types.FunctionType(MOTION), *PLAN, *LINKS, *SPRINGS, *LOOPS, int64, floats)
-RUN = (MEMORY, floats, table)
+RUN = (MEMORY, NOTES)
 
 
 @entry("simulation with Runge-Kutta methods", [int64(TABLEAU, *MECHANISM, *RUN)])
 def rollout_runge_kutta(method, move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
-                        address, params, memory, record_t, record_y):
+                        address, params, memory, notes):
     context = make_context(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
                            address, params)
     return advance(runge_kutta.prepare, runge_kutta.attempt, runge_kutta.complete, runge_kutta.polynomial,
-                   runge_kutta.go_on, mechanism_rhs, settle, record, context, method, memory, (record_t, record_y),
-                   record_t.shape[0])
+                   runge_kutta.go_on, mechanism_rhs, settle, write_down, context, method, memory, notes, room_in(notes))
 
 
 @entry("simulation with multistep methods", [int64(FAMILY, *MECHANISM, *RUN)])
 def rollout_nordsieck(method, move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
-                      address, params, memory, record_t, record_y):
+                      address, params, memory, notes):
     context = make_context(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
                            address, params)
     return advance(nordsieck.prepare, nordsieck.attempt, nordsieck.complete, nordsieck.polynomial, nordsieck.go_on,
-                   mechanism_rhs, settle, record, context, method, memory, (record_t, record_y), record_t.shape[0])
+                   mechanism_rhs, settle, write_down, context, method, memory, notes, room_in(notes))
+
+
+@inner
+def straight_line(method, memory, out):
+    """The last step of a method of order 1, which kept its start in rows[1]: (origin, scale, degree)."""
+    rows = memory.rows
+    for i in range(rows.shape[1]):
+        out[0, i] = rows[1, i]
+        out[1, i] = rows[0, i] - rows[1, i]
+    return memory.clock[TIME] - memory.clock[TAKEN], memory.clock[TAKEN], 1
 
 
 @entry("simulation with symplectic Euler", [int64(*MECHANISM, *RUN)])
 def rollout_symplectic_euler(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
-                             address, params, memory, record_t, record_y):
+                             address, params, memory, notes):
     """v <- v + h a(q, v), then q moves by h v along its group: one evaluation a step, order 1, energy bounded."""
     nv = dof_f.shape[1]
     clock, tally, y = memory.clock, memory.tally, memory.rows[0]
@@ -232,7 +232,7 @@ def rollout_symplectic_euler(move, body_i, body_f, dof_f, link_i, link_f, spring
     a, dq = np.empty(nv), np.empty(nv)
     q, v = y[:nq], y[nq:]
     while clock[TIME] < clock[UNTIL]:
-        if tally[RECORDED] == record_t.shape[0]:
+        if tally[RECORDED] == notes.t.shape[0]:
             return RECORD_FULL
         left = clock[UNTIL] - clock[TIME]
         last = clock[STEP] >= left * (1.0 - 1e-9)
@@ -243,12 +243,15 @@ def rollout_symplectic_euler(move, body_i, body_f, dof_f, link_i, link_f, spring
         tally[EVALUATIONS] += 1
         if status != 0:
             return status
+        copy(y, memory.rows[1])
         for j in range(nv):
             v[j] += h * a[j]
             dq[j] = h * v[j]
         advance_coordinates(body_i, q, dq, q)
         clock[GAP] = max(clock[GAP], hold_closed(context, q, v))
-        clock[TIME] = clock[UNTIL] if last else clock[TIME] + h
+        clock[TIME], clock[TAKEN] = clock[UNTIL] if last else clock[TIME] + h, h
         tally[STEPS] += 1
-        record(advance_coordinates, context, 0, memory, (record_t, record_y))
+        status = write_down(straight_line, context, 0, memory, notes)
+        if status != 0:
+            return status
     return REACHED

@@ -9,10 +9,12 @@ import numpy as np
 
 from bunraku.errors import ModelError, ShapeError, SimulationError, StateError
 from bunraku.integrate import memory as m
+from bunraku.integrate.events import PARTS
 from bunraku.integrate.methods import METHODS, memory_for
 from bunraku.run import ivp
 from bunraku.run.actuation import call_actuation
-from bunraku.run.callbacks import event_functions, right_hand_side
+from bunraku.run.callbacks import event_function, right_hand_side
+from bunraku.run.notes import COEFFICIENTS, EVENTS, MARKS, NEXT_TIME, PER_STEP, SPLIT, Notes
 
 ROOM = 512               # steps recorded in one call of compiled code
 EVENT_ROOM = 64
@@ -115,7 +117,7 @@ def solve_ivp(fun, t_span, y0, method: str = "gear", t_eval=None, dense_output: 
         while status == m.RECORD_FULL:
             memory.tally[m.RECORDED] = 0
             notes = record.paper()
-            status = entry.call(table, f.address, watched.address, memory, notes)
+            status = entry.call(table, f.address, memory, notes)
             record.keep(notes, int(memory.tally[m.RECORDED]))
     if status == m.ACTUATION_FAILED:
         _raise_from(f, watched, float(memory.clock[m.TIME]))
@@ -179,7 +181,7 @@ def _times(t_eval, t0, t1):
 
 
 class _Events:
-    """The events as one C function, with their attributes as arrays."""
+    """The events as C functions, with their attributes as arrays."""
 
     def __init__(self, events, args, t0, y):
         self.given = events is not None
@@ -187,9 +189,9 @@ class _Events:
         self.count = len(functions)
         self.direction = np.array([int(np.sign(getattr(e, "direction", 0.0))) for e in functions], np.int64)
         self.left = np.array([_occurrences(e) for e in functions], np.int64)
-        self.function = event_functions(functions, args) if functions else None
-        self.address = self.function.address if self.function else 0
-        self.g = np.zeros((2, self.count))
+        self.functions = [event_function(e, args) for e in functions]
+        self.addresses = np.array([f.address for f in self.functions], np.int64)
+        self.g = np.zeros((PARTS + 1, self.count))
         for k, event in enumerate(functions):
             self.g[0, k] = float(np.asarray(event(t0, y.copy(), *args)).item())
 
@@ -215,25 +217,26 @@ class _Record:
         n = self.n = len(y)
         self.t0, self.y0, self.times, self.dense, self.events = t0, y.copy(), times, dense, events
         self.every_step = times is None
-        self.room = max(1, min(ROOM, NUMBERS_PER_CALL // max(1, n * (ivp.COEFFICIENTS if dense else 1))))
+        self.room = max(1, min(ROOM, NUMBERS_PER_CALL // max(1, n * (COEFFICIENTS if dense else 1))))
         self.t, self.y, self.steps = [np.array([t0])], [y[None].copy()], []
         self.event_t, self.event_y, self.event_kind = [np.empty(0)], [np.empty((0, n))], [np.empty(0, np.int64)]
         self.at_times = np.empty((0 if times is None else len(times), n))
-        self.marks = np.zeros(ivp.MARKS, np.int64)
+        self.marks = np.zeros(MARKS, np.int64)
+        self.marks[SPLIT] = n
         if times is not None and len(times) and times[0] == t0:
             self.at_times[0] = y
-            self.marks[ivp.NEXT_TIME] = 1
-        self.now = np.empty((ivp.COEFFICIENTS if dense or times is not None or events.count else 0, n))
+            self.marks[NEXT_TIME] = 1
+        self.now = np.empty((COEFFICIENTS if dense or times is not None or events.count else 0, n))
 
-    def paper(self) -> ivp.Notes:
+    def paper(self) -> Notes:
         room, n, e = self.room, self.n, self.events
         polynomials = room if self.dense else 0
-        event_room = EVENT_ROOM + e.count if e.count else 0
-        self.marks[ivp.EVENTS] = 0
-        return ivp.Notes(np.empty(room), np.empty((room, n)), np.empty((polynomials, ivp.COEFFICIENTS, n)),
-                         np.empty((polynomials, 3)), np.empty(0) if self.every_step else self.times, self.at_times,
-                         self.now, np.empty(n), e.g, np.empty(e.count), e.direction, e.left, np.empty(event_room),
-                         np.empty((event_room, n)), np.empty(event_room, np.int64), self.marks)
+        event_room = EVENT_ROOM + PER_STEP * e.count if e.count else 0
+        self.marks[EVENTS] = 0
+        return Notes(np.empty(room), np.empty((room, n)), np.empty((polynomials, COEFFICIENTS, n)),
+                     np.empty((polynomials, 3)), np.empty(0) if self.every_step else self.times, self.at_times,
+                     self.now, np.empty(n), e.addresses, np.empty(0), e.g, np.empty(e.count), e.direction, e.left,
+                     np.empty(event_room), np.empty((event_room, n)), np.empty(event_room, np.int64), self.marks)
 
     def keep(self, notes, steps):
         self.t.append(notes.t[:steps].copy())
@@ -242,7 +245,7 @@ class _Record:
         if self.dense:
             self.steps += [(float(origin), float(scale), notes.poly[k, :int(degree) + 1].copy())
                            for k, (origin, scale, degree) in enumerate(notes.poly_t[:steps])]
-        count = int(self.marks[ivp.EVENTS])
+        count = int(self.marks[EVENTS])
         self.event_t.append(notes.event_t[:count].copy())
         self.event_y.append(notes.event_y[:count].copy())
         self.event_kind.append(notes.event_kind[:count].copy())
@@ -252,7 +255,7 @@ class _Record:
         if self.every_step:
             t, y = ends, np.concatenate(self.y)
         else:
-            found = int(self.marks[ivp.NEXT_TIME])
+            found = int(self.marks[NEXT_TIME])
             t, y = self.times[:found].copy(), self.at_times[:found].copy()
         t_events = y_events = None
         if self.events.given:
@@ -295,8 +298,8 @@ def _bad_component(f, t, y, h=0.0) -> str:
 
 
 def _raise_from(f, events, t):
-    for source, what in ((f, "f(t, y)"), (events.function, "an event")):
-        error = source.error if source is not None else None
+    for source, what in ((f, "f(t, y)"), *((event, "an event") for event in events.functions)):
+        error = getattr(source, "error", None)
         if error is not None:
             if isinstance(error, Exception):
                 error.add_note(f"raised by {what} while bk.solve_ivp was at t = {t:.9g}")

@@ -12,13 +12,16 @@ import numpy as np
 from bunraku.errors import ModelError, ShapeError, SimulationError
 from bunraku.evaluate import impact, project
 from bunraku.integrate import memory as m
+from bunraku.integrate.events import PARTS
 from bunraku.integrate.history import Family
 from bunraku.integrate.methods import METHODS, check_order, memory_for
 from bunraku.mechanism import Connection, Joint, Mechanism
 from bunraku.run import rollout
-from bunraku.run.actuation import Actuation, PlainActuation
+from bunraku.run.actuation import Actuation, PlainActuation, call_actuation
+from bunraku.run.notes import COEFFICIENTS, EVENTS, MARKS, PER_STEP, SPLIT, Notes
 from bunraku.run.states import as_floats, explain
 from bunraku.simulation.closing import capture, freedom, gap, refuse_open_loops
+from bunraku.simulation.conditions import Condition, Watch, as_watch
 from bunraku.simulation.trajectory import Event, Segment, Trajectory
 
 SOLVERS = (*METHODS, "symplectic_euler")
@@ -92,6 +95,7 @@ class Simulation:
         self._past: list[Segment] = []  # of structures that are no more
         self._chunks: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(1), self._memory.rows[:1].copy())]
         self._events: list[Event] = []
+        self._watches: list[Watch] = []
         self.impulses: dict[str, np.ndarray] = {}  # of the last connection made: see `connect`
 
     # -- ask -------------------------------------------------------------------------------------------------------
@@ -184,22 +188,63 @@ class Simulation:
         clock = self._memory.clock
         self._memory = memory_for(self.solver, np.concatenate([q, v]), *self._settings)
         self._memory.clock[:] = clock
-        if self.solver in METHODS:
-            self._memory.clock[m.STEP] = 0.0  # what was a good step before says nothing now
+        self._restart()  # what was a good step before says nothing now
         self._chunks = [(np.array([self.t]), self._memory.rows[:1].copy())]
         self._actuation = _as_actuation(self._drive, mechanism.nv)
         self._events.append(Event(self.t, event))
 
     # -- move ------------------------------------------------------------------------------------------------------
 
+    def when(self, condition: Condition, action, name: str | None = None, *, repeat: bool = False) -> Watch:
+        """Call `action(simulation)` at the moment a condition comes true during `run`; True from it ends that run.
+
+        condition   a function (t, q, v) -> number, true where that is positive; `bk.force_above`, `bk.points_meet`,
+                    `bk.points_part`. One compiled by `numba.njit` is watched without Python in the loop.
+        action      may connect, cut, change `params`, or whatever; the solver starts anew after it
+        repeat      every time it comes true; otherwise the first time only
+
+        The moment is located within the step that passes it. A condition that holds when a run or a new structure
+        begins comes true there. One about a joint or link that is gone waits until it is there again.
+        """
+        watch = as_watch(self.mechanism, condition, action, name, repeat)
+        self._watches.append(watch)
+        return watch
+
+    def torque(self, t: float, q, v) -> np.ndarray:
+        """What the actuation gives: torques of the joints, then those of the connections."""
+        size = self.mechanism.nv + self.mechanism.nc
+        return np.zeros(size) if self._actuation is None else self._actuation.torque(t, q, v, self.params, size)
+
     def run(self, until: float) -> Trajectory:
-        """Simulate to the time `until` and return the whole trajectory so far.
+        """Simulate to the time `until`, or until a watched condition's action ends it; returns the whole trajectory.
 
         If something fails, or Ctrl-C is pressed, what was computed stays in `trajectory` and in t, q, v; a
         SimulationError carries it too.
         """
         if not math.isfinite(until) or until < self.t:
             raise ShapeError(f"until must be a time from {self.t:g} s on, not {until!r}")
+        with _Bar(self.progress, self.t, until) as bar:
+            while True:
+                watched = _Watched(self)
+                happened = watched.already()
+                if happened is None:
+                    status = self._advance(until, watched, bar)
+                    if status == m.REACHED:
+                        break
+                    if status != m.EVENT:
+                        self._fail(status, watched)
+                    happened = watched.found()
+                    self._tidy()
+                self._events.append(Event(self.t, happened.name))
+                happened.times.append(self.t)
+                happened.holds, happened.active = True, happened.repeat
+                self._restart()
+                if happened.action(self) is True:
+                    break
+        return self.trajectory
+
+    def _advance(self, until, watched, bar) -> int:
+        """Let compiled code run until it has something to say other than that its record is full."""
         plan = self.mechanism.plan()
         entry, method = self._entry()
         rows = max(1, min(512, BODY_STEPS_PER_CALL // plan.bodies))
@@ -207,20 +252,31 @@ class Simulation:
         constants = rollout.motion(plan)
         memory = self._memory
         memory.clock[m.UNTIL] = until
-        with _Bar(self.progress, self.t, until) as bar:
-            status = m.RECORD_FULL
-            while status == m.RECORD_FULL:
-                t, y = np.empty(rows), np.empty((rows, memory.rows.shape[1]))
-                memory.tally[m.RECORDED] = 0
-                before, tick = memory.tally.copy(), time.perf_counter()
-                try:
-                    status = entry.call(*method, *constants, address, self.params, memory, t, y)
-                finally:
-                    self._keep(memory.tally - before, t, y, time.perf_counter() - tick)
-                bar.show(self.t)
-        if status != m.REACHED:
-            self._fail(status)
-        return self.trajectory
+        status = m.RECORD_FULL
+        while status == m.RECORD_FULL:
+            notes = watched.paper(rows)
+            memory.tally[m.RECORDED] = 0
+            before, tick = memory.tally.copy(), time.perf_counter()
+            try:
+                status = entry.call(*method, *constants, address, self.params, memory, notes)
+            finally:
+                self._keep(memory.tally - before, notes.t, notes.y, time.perf_counter() - tick)
+            bar.show(self.t)
+        return status
+
+    def _restart(self):
+        """Forget what the solver knows of the past: from here the motion may be another."""
+        self._memory.tally[m.STARTED] = 0
+        if self.solver in METHODS:
+            self._memory.clock[m.STEP] = 0.0
+
+    def _tidy(self):
+        """A state between steps: exactly unit quaternions and closed loops, in the record too."""
+        q = self.mechanism.integrate(self.q, np.zeros(self.mechanism.nv))
+        v = self.v
+        if self.mechanism.connections:
+            q, v = project(self.mechanism, q, v)
+        self._memory.rows[0] = self._chunks[-1][1][-1] = np.concatenate([q, v])
 
     def _entry(self):
         """The compiled run of the solver, and its coefficients if it has any."""
@@ -242,8 +298,10 @@ class Simulation:
         stats.wall_time += seconds
         stats.loop_error = float(self._memory.clock[m.GAP])
 
-    def _fail(self, status):
+    def _fail(self, status, watched):
         trajectory, where = self.trajectory, f"at t = {self.t:.6g} s"
+        if status == m.ACTUATION_FAILED:
+            watched.complain(where, trajectory)
         if status == m.ACTUATION_FAILED:
             cause = self._actuation.raised()
             self._events.append(Event(self.t, "the actuation failed"))
@@ -262,7 +320,7 @@ class Simulation:
         inputs = {"v": self.v}
         if self._actuation:  # at the moment of failure, or just after it
             for t in (self.t, self.t + 1e-6, self.t + 1e-3):
-                torque = self._actuation.torque(t, self.q, self.v, self.params)
+                torque = self.torque(t, self.q, self.v)
                 inputs[f"tau (from the actuation at t = {t:.6g} s)"] = torque
         reason = explain(self.mechanism, self.q, inputs)
         raise SimulationError(f"the motion cannot go on {where}: {reason}", trajectory)
@@ -286,6 +344,61 @@ def _as_actuation(function, nv):
     if not callable(function):
         raise ModelError(f"actuation must be a function (t, q, v) -> tau or made by @bk.actuation, not {function!r}")
     return PlainActuation(function, nv)
+
+
+class _Watched:
+    """The conditions of a simulation that apply to its present structure, as compiled code wants them."""
+
+    def __init__(self, simulation: Simulation):
+        self.simulation = simulation
+        found = [(watch, watch.function(simulation)) for watch in simulation._watches if watch.active]
+        self.watches = [watch for watch, function in found if function is not None]
+        self.functions = [function for _, function in found if function is not None]
+        count = len(self.watches)
+        self.guards = np.array([function.address for function in self.functions], np.int64)
+        self.g = np.zeros((PARTS + 1, count))
+        for k in range(count):
+            self.g[0, k] = self._ask(k)
+        self.marks = np.zeros(MARKS, np.int64)
+        self.marks[SPLIT] = simulation.mechanism.nq
+
+    def _ask(self, k) -> float:
+        simulation, value = self.simulation, np.zeros(1)
+        if call_actuation(int(self.guards[k]), simulation.t, simulation.q, simulation.v, simulation.params, value) != 0:
+            self.complain(f"at t = {simulation.t:.6g} s", simulation.trajectory)
+        watch = self.watches[k]
+        if watch.times and watch.times[-1] == simulation.t:  # found at this zero, which is not to be found again
+            return max(value[0], np.finfo(float).tiny)
+        watch.holds = watch.holds and value[0] > 0
+        return value[0]
+
+    def already(self) -> Watch | None:
+        """A condition that holds although it was not seen to come true within a step."""
+        return next((w for w, g in zip(self.watches, self.g[0], strict=True) if g > 0 and not w.holds), None)
+
+    def paper(self, rows) -> Notes:
+        """Empty pages for so many steps."""
+        n, count = self.simulation._memory.rows.shape[1], len(self.watches)
+        room = PER_STEP * count
+        self.marks[EVENTS] = 0
+        self.event_kind = np.empty(room, np.int64)
+        return Notes(np.empty(rows), np.empty((rows, n)), np.empty((0, 0, n)), np.empty((0, 3)), np.empty(0),
+                     np.empty((0, n)), np.empty((COEFFICIENTS if count else 0, n)), np.empty(n), self.guards,
+                     self.simulation.params, self.g, np.empty(count), np.ones(count, np.int64),
+                     np.ones(count, np.int64), np.empty(room), np.empty((room, n)), self.event_kind, self.marks)
+
+    def found(self) -> Watch:
+        """The condition at which the run stopped."""
+        return self.watches[self.event_kind[self.marks[EVENTS] - 1]]
+
+    def complain(self, where, trajectory):
+        """Raise what a condition has raised, if one did."""
+        for watch, function in zip(self.watches, self.functions, strict=True):
+            if isinstance(function.error, (KeyboardInterrupt, SystemExit)):
+                raise function.error
+            if function.error is not None:
+                raise SimulationError(f"condition {watch.name!r} failed {where}: {function.error}",
+                                      trajectory) from function.error
 
 
 class _Bar:
