@@ -8,14 +8,14 @@ from scipy.interpolate import CubicSpline
 
 import bunraku as bk
 from bunraku.cli.scenes.muscles import beyond_limits, muscles
+from bunraku.evaluate import connection_forces
 
 
 def torques(params: np.ndarray, segment) -> np.ndarray:
     """What the muscles do at the states of a segment."""
-    tau = np.zeros_like(segment.v)
-    for row, t, q, v in zip(tau, segment.t, segment.q, segment.v, strict=True):
-        muscles(t, q, v, params, row)
-    return tau
+    size = segment.v.shape[1]
+    return np.array([muscles.torque(*state, params, size)
+                     for state in zip(segment.t, segment.q, segment.v, strict=True)])
 
 
 def work(trajectory: bk.Trajectory, params: np.ndarray) -> tuple[float, float]:
@@ -24,7 +24,9 @@ def work(trajectory: bk.Trajectory, params: np.ndarray) -> tuple[float, float]:
     for segment in trajectory.segments:
         if len(segment.t) < 2:
             continue
-        power = CubicSpline(segment.t, np.sum(torques(params, segment) * segment.v, axis=1))
+        power = np.sum(torques(params, segment) * segment.v, axis=1)
+        new = np.concatenate([[True], np.diff(segment.t) > 0.0])  # two events at one time are two states
+        power = CubicSpline(segment.t[new], power[new])
         fine = np.linspace(segment.t[0], segment.t[-1], 2001)
         total += float(power.integrate(fine[0], fine[-1]))
         given += float(trapezoid(np.maximum(power(fine), 0.0), fine))
@@ -56,14 +58,13 @@ def grip_forces(trajectory: bk.Trajectory, params: np.ndarray, names, every: flo
     times: list[np.ndarray] = []
     forces: dict[str, list[np.ndarray]] = {name: [] for name in names}
     for segment in trajectory.segments:
-        last = -np.inf
-        chosen = [k for k, t in enumerate(segment.t) if k == len(segment.t) - 1 or t - last >= every
-                  and (last := t) is not None]
+        fine = np.arange(segment.t[0], segment.t[-1], every)
+        chosen = np.unique([*np.searchsorted(segment.t, fine), len(segment.t) - 1])
         part = type(segment)(segment.mechanism, segment.t[chosen], segment.q[chosen], segment.v[chosen])
-        held = bk.joint_forces(part.mechanism, part.q, part.v, torques(params, part))
+        held = connection_forces(part.mechanism, part.q, part.v, torques(params, part))
         times.append(part.t)
         for name in names:
-            known = name in part.mechanism.connections
-            forces[name].append(np.linalg.norm(held[name][:, :3], axis=1) if known else np.full(len(part.t), np.nan))
+            forces[name].append(np.linalg.norm(held[name][:, :3], axis=1) if name in held
+                                else np.full(len(part.t), np.nan))
     t = np.concatenate(times)
     return {name: (t, np.concatenate(parts)) for name, parts in forces.items()}

@@ -15,8 +15,8 @@ from bunraku.mechanism import Link
 ROW = 12             # numbers per joint, before its poses
 STRONGEST = 0.7      # muscles are made to move no more inertia than this [kg m^2]
 SLACK = 0.15         # a ball's muscles feel at least this share of its largest inertia about every axis
-ARMS = {"shoulder": 0.4, "elbow": 0.4}  # of a figure that hangs: they move the body, not the hand [kg m^2]
-STOP = 6000.0        # stiffness of the limits [N m/rad]
+ARMS = {"shoulder": 0.2, "elbow": 0.4}  # of a figure that hangs: they move the body, not the hand [kg m^2]
+STOP = 12000.0       # stiffness of the limits [N m/rad]
 ONSET = 0.004        # within about so much they have reached it [rad]
 YIELD = 0.4          # of what they give back when the joint returns: force times 1 + YIELD * speed [s/rad]
 

@@ -16,8 +16,8 @@ from bunraku.simulation.closing import capture
 ROD, APART = 1.9, 0.30          # the rods: length, and half the distance between them [m]
 DEPTH, WIDTH = 0.40, 0.52       # of the plate [m]
 STAY = 0.40                     # the stay leaves the rod so far above the plate [m]
-SEAT = -0.15                    # where the hips are on the plate [m]
-THIGH = 0.085                   # from the plate to the middle of a thigh [m]
+SEAT = -0.12                    # where the hips are on the plate [m]
+THIGH, MIDDLE = 0.085, 0.21     # of a thigh: above the plate; from the hip to where it is carried [m]
 HOLD = 1.30                     # where the hands hold the rods, from the beam [m]
 PALM = (0.0, 0.0, -0.09)
 FORWARD = np.array([[0.0, 0, 1], [0, 1, 0], [-1, 0, 0]])  # axes of the plate, in a thigh that lies on it
@@ -40,14 +40,14 @@ class Swing(Scene):
     def __init__(self, dof: int = 16):
         m = self.mechanism = swing(bk.models.human(dof=dof))
         q = posed(m, SEATED)
-        root = m.q_slice("root")
+        root, carried = m.q_slice("root"), (0, 0, -MIDDLE)
         q[root][:3] = (SEAT, 0, -ROD + THIGH - m.links[0].position[2])
         for side, joint in (("left", bk.Prismatic((1, 0, 0))),
                             ("right", bk.Compound(bk.Prismatic((1, 0, 0)), bk.Prismatic((0, 1, 0))))):
             # Hips keep the thighs apart already: one may move sideways too, so that nothing is held twice
-            (position, rotation), _ = capture(m, q, "plate", f"{side}_thigh", (None, None), (None, FORWARD))
-            m.connect("plate", f"{side}_thigh", joint, name=f"{side}_slide", position_a=position,
-                      rotation_a=rotation, rotation_b=FORWARD)
+            (position, rotation), _ = capture(m, q, "plate", f"{side}_thigh", (None, None), (carried, FORWARD))
+            m.connect("plate", f"{side}_thigh", joint, name=f"{side}_slide", position_a=position, rotation_a=rotation,
+                      position_b=carried, rotation_b=FORWARD)
             m.connect(f"{side}_rod", f"{side}_hand", bk.Spherical(), name=f"{side}_grip", position_a=(0, 0, -HOLD),
                       position_b=PALM)
         q = drawn_back(m, bk.project(m, q), BACK)
@@ -60,7 +60,7 @@ class Swing(Scene):
         sim.when(bk.force_above("stay_end", BREAKS), lambda sim: sim.cut("stay_end"), name="the stay breaks")
         for side in ("left", "right"):
             name = f"{side}_slide"
-            sim.when(lambda t, q, v, name=name: bk.coordinates(sim.mechanism, name, q)[0] - (DEPTH / 2 - SEAT),
+            sim.when(lambda t, q, v, name=name: bk.coordinates(sim.mechanism, name, q)[0] - (DEPTH / 2 - SEAT - MIDDLE),
                      lambda sim, name=name: sim.cut(name), name=f"the {side} thigh leaves the plate")
 
     def subtitle(self, r):
