@@ -5,6 +5,8 @@ b's joint frame, in its axes), free directions S and constrained directions K (K
 
     K V = 0,     K (A_b - A_a - V_b x V - dS/dt rates) = 0,     force on b = K^T f + (S^+)^T tau
 
+and one that is open by g closes like g'' + 2 c g' + c^2 g = 0 if a rate c is given (Baumgarte).
+
 Moments are divided by a stated length L to be comparable with forces: rows of K are orthonormal in (moment / L, force).
 S turns with the coordinates only for planar and compound joints, its complement K only for compound ones.
 References: [YN02] sec. 3, [YN99] sec. 3. Cost O(1) per connection, plus the bodies up to where its loop meets.
@@ -41,6 +43,7 @@ from bunraku.plan.fields import (
     FREEDOMS,
     GIVEN,
     HEAD_CONN,
+    HOLD,
     LAW,
     LAW_COMPOUND,
     LAW_CYLINDRICAL,
@@ -133,8 +136,14 @@ def meet_connection(mode, c, body_i, conn_i, conn_f, drives, work, rec):
         a_a = add(load3(work, a + 21), cross(alpha_a, arm_a))
         a_b = add(load3(work, b + 21), cross(alpha_b, arm_b))
         c_w, c_v = velocity_product(w_b, v_b, w, v)
+        hold = conn_f[c, HOLD]
+        hold_w, hold_v = scale(W, 2.0 * hold), scale(V, 2.0 * hold)
         W = matTvec(turn, sub(sub(alpha_b, alpha_a), c_w))
         V = matTvec(turn, sub(sub(a_b, a_a), c_v))
+        if hold > 0.0:  # the gap g obeys g'' + 2 hold g' + hold^2 g = 0
+            W, V = add(W, hold_w), add(V, hold_v)
+            W = add(W, scale(rotation_vector_of(matmul_left(Q, R)), hold * hold))
+            V = add(V, scale(matTvec(Q, sub(x, t)), hold * hold))
         if law == LAW_COMPOUND or conn_i[c, GIVEN] != 0:
             c_w, c_v = turning_axes(conn_i[c, ELEMENTS], work, rec)
             W, V = sub(W, c_w), sub(V, c_v)

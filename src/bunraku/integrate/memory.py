@@ -13,7 +13,7 @@ from bunraku.jit import inline
 TIME, UNTIL = 0, 1
 STEP = 2                     # the next one to try; 0: find one
 MIN_STEP, MAX_STEP = 3, 4
-GAP = 5                      # largest that `settle` found
+GAP = 5                      # largest that `settle` found and closed
 TAKEN = 6                    # the last step that was accepted
 # of multistep methods
 PENDING = 7                  # by what to scale the history before the next step

@@ -44,6 +44,7 @@ from bunraku.plan.fields import (
     HEAD_NQ,
     HEAD_TOTAL,
     HEAD_WORK,
+    HOLD,
     ROWS,
 )
 from bunraku.run.actuation import call_actuation
@@ -61,6 +62,9 @@ from bunraku.run.signatures import (
     floats,
     int64,
 )
+
+ONE_MOVE = 1e-6  # [m, rad] what is open by less is closed by one move up to its square
+MOVES = 4
 
 
 @inline
@@ -91,13 +95,18 @@ def tree_one(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, co
 NO_LOOPS = (np.zeros((1, CONN_I), np.int32), np.zeros((0, CONN_F)), np.zeros(1, np.int32))
 
 
-def motion(plan) -> tuple:
-    """What a solver needs to know of a mechanism: a function and its constant arguments."""
+def motion(plan, hold: float = 0.0) -> tuple:
+    """What a solver needs to know of a mechanism: a function and its constant arguments. Loops are closed after every
+    step, or with a rate `hold` [1/s] by themselves."""
     loops = plan.loops
     if loops is None:
         move, dof_f, arrays = tree_one.load().call, plan.dof_f, NO_LOOPS
     else:
-        move, dof_f, arrays = closed_one.load().call, loops.dof_f, (loops.conn_i, loops.conn_f, loops.prog)
+        conn_f = loops.conn_f
+        if hold > 0.0:
+            conn_f = conn_f.copy()
+            conn_f[:, HOLD] = hold
+        move, dof_f, arrays = closed_one.load().call, loops.dof_f, (loops.conn_i, conn_f, loops.prog)
     return (move, plan.body_i, plan.body_f, dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, *arrays)
 
 
@@ -126,22 +135,28 @@ def forces_to_accelerations(context, q, v, a):
 
 @inner
 def hold_closed(context, q, v):
-    """Close what a step has left open: one move and one impulse, the smallest in the mass metric. Returns the largest
-    gap there was; infinity if it cannot be closed."""
+    """Close what a step has left open: a move (a second one if the first was large) and an impulse, the smallest in
+    the mass metric. Returns the largest gap there was; infinity if it cannot be closed. Loops that close by themselves
+    are left alone."""
     (move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, address, params, torques,
      drives, nothing, zeros, change, work, rates) = context
     gap = 0.0
     last = conn_i.shape[0] - 1
-    if last > 0:
-        answer = move(POSITION, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v,
-                      zeros, nothing, nothing, change, work)
-        if answer == FAILED:
-            return np.inf
-        for c in range(last):
-            o = conn_i[last, HEAD_CONN] + CONN_RECORD * c + CONN_BIAS
-            for k in range(conn_i[c, ROWS]):
-                gap = max(gap, abs(work[o + k]))
-        advance_coordinates(body_i, q, change, q)
+    if last > 0 and conn_f[0, HOLD] == 0.0:
+        for _ in range(MOVES):
+            answer = move(POSITION, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q,
+                          v, zeros, nothing, nothing, change, work)
+            if answer == FAILED:
+                return np.inf
+            now = 0.0
+            for c in range(last):
+                o = conn_i[last, HEAD_CONN] + CONN_RECORD * c + CONN_BIAS
+                for k in range(conn_i[c, ROWS]):
+                    now = max(now, abs(work[o + k]))
+            advance_coordinates(body_i, q, change, q)
+            gap = max(gap, now)
+            if now < ONE_MOVE:
+                break
         answer = move(IMPULSE, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v,
                       zeros, nothing, nothing, change, work)
         if answer == FAILED:

@@ -18,6 +18,7 @@ from bunraku.integrate.methods import METHODS, check_order, memory_for
 from bunraku.mechanism import Connection, Joint, Mechanism
 from bunraku.run import rollout
 from bunraku.run.actuation import Actuation, PlainActuation, call_actuation
+from bunraku.run.closed import gaps
 from bunraku.run.notes import COEFFICIENTS, EVENTS, MARKS, PER_STEP, SPLIT, Notes
 from bunraku.run.states import as_floats, explain
 from bunraku.simulation.closing import capture, freedom, gap, refuse_open_loops
@@ -43,7 +44,8 @@ class Statistics:
     evaluations: int = 0      # of the right-hand side
     jacobians: int = 0        # of it, by differences; their evaluations are counted too
     factorisations: int = 0
-    loop_error: float = 0.0   # how far loops are from closed [m, rad]; a tree has none
+    loop_error: float = 0.0   # how far loops are from closed [m, rad], at most; a tree has none
+    loop_drift: float = 0.0   # what a single step has left open, at most, before it was closed [m, rad]
     wall_time: float = 0.0    # [s]
 
 
@@ -55,13 +57,15 @@ class Simulation:
                 "rki" (3), "iec" (2); or "symplectic_euler" (fixed `step`, order 1)
     actuation   a function (t, q, v) -> tau, or one decorated with @bk.actuation
     params      float array given to a compiled actuation; may be changed while running
+    baumgarte   loops are closed after every step by the smallest move; with this rate [1/s], instead by forces that
+                make a gap g obey g'' + 2 rate g' + rate^2 g = 0
     progress    a bar on the terminal: True, False, or None to decide by what the output is
     """
 
     def __init__(self, mechanism: Mechanism, q=None, v=None, solver: str = "gear", rtol: float = 1e-6,
                  atol: float = 1e-8, actuation=None, params=None, *, step: float | None = None,
                  max_step: float = math.inf, min_step: float = 0.0, max_order: int | None = None,
-                 progress: bool | None = None):
+                 baumgarte: float | None = None, progress: bool | None = None):
         if solver not in SOLVERS:
             raise ModelError(f"solver {solver!r} is not one of {', '.join(SOLVERS)}")
         for name, value in {"rtol": rtol, "atol": atol, "max_step": max_step}.items():
@@ -71,6 +75,9 @@ class Simulation:
             raise ShapeError(f"step must be a positive time in seconds, not {step!r}")
         if solver == "symplectic_euler" and step is None:
             raise ShapeError("symplectic_euler has a fixed step: give it, as in step=0.002")
+        if baumgarte is not None and not (baumgarte > 0 and math.isfinite(baumgarte)):
+            raise ShapeError(f"baumgarte must be a positive rate [1/s], not {baumgarte!r}")
+        self._hold = baumgarte or 0.0
         self.mechanism = mechanism.copy()
         self.solver, self.progress = solver, progress
         check_order(solver, max_order)
@@ -249,7 +256,7 @@ class Simulation:
         entry, method = self._entry()
         rows = max(1, min(512, BODY_STEPS_PER_CALL // plan.bodies))
         address = self._actuation.address if self._actuation else 0
-        constants = rollout.motion(plan)
+        constants = rollout.motion(plan, self._hold)
         memory = self._memory
         memory.clock[m.UNTIL] = until
         status = m.RECORD_FULL
@@ -261,6 +268,9 @@ class Simulation:
                 status = entry.call(*method, *constants, address, self.params, memory, notes)
             finally:
                 self._keep(memory.tally - before, notes.t, notes.y, time.perf_counter() - tick)
+            if plan.loops is not None:
+                error = gaps(self.mechanism, plan, self.q)[0].max(initial=0.0)
+                self.stats.loop_error = max(self.stats.loop_error, float(error))
             bar.show(self.t)
         return status
 
@@ -296,7 +306,7 @@ class Simulation:
         stats.jacobians += int(done[m.JACOBIANS])
         stats.factorisations += int(done[m.FACTORISATIONS])
         stats.wall_time += seconds
-        stats.loop_error = float(self._memory.clock[m.GAP])
+        stats.loop_drift = float(self._memory.clock[m.GAP])
 
     def _fail(self, status, watched):
         trajectory, where = self.trajectory, f"at t = {self.t:.6g} s"
