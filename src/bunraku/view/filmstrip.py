@@ -191,7 +191,10 @@ def _clearance(left: np.ndarray, right: np.ndarray, margin: float) -> float:
 def _labels(trajectory, strip: _Strip) -> list[tuple[float, str, int]]:
     """What happened: (time, words, level), the level such that no two cover each other."""
     placed: list[tuple[float, str, int]] = []
+    named = {at for at, text in trajectory.events if not text.startswith(("cut ", "connect "))}
     for at, text in trajectory.events:
+        if at in named and text.startswith(("cut ", "connect ")):
+            continue  # what it did to the structure goes without saying
         words = text.split(":")[0].replace("'", "").replace("_", " ")
         reach = (strip.t_of(strip.width) - strip.t_of(0.0)) * 0.0032 * len(words)  # half the words, in time
         taken = {level for other, name, level in placed

@@ -7,7 +7,7 @@ from scipy.integrate import trapezoid
 from scipy.interpolate import CubicSpline
 
 import bunraku as bk
-from bunraku.cli.scenes.muscles import beyond_limits, muscles
+from bunraku.cli.scenes.muscles import beyond_limits, figure_links, muscles
 from bunraku.evaluate import connection_forces
 
 
@@ -42,6 +42,9 @@ def account(sim: bk.Simulation, params: np.ndarray) -> dict:
     lost = float(sum(energy[k - 1] - energy[k] for k in first))
     return {
         "links": len(mechanism.links), "dof": mechanism.nv, "mass": mechanism.mass, "seconds": float(t[-1]),
+        "weight": 9.81 * sum(link.mass for link in figure_links(mechanism)),
+        "freedom": [s.mechanism.nv + sum(c.joint.nv for c in s.mechanism.connections.values())
+                    for s in trajectory.segments],
         "solver": sim.solver, "steps": stats.steps, "rejected": stats.rejected, "evaluations": stats.evaluations,
         "wall_time": stats.wall_time, "real_time_factor": float(t[-1]) / stats.wall_time,
         "energy_start": float(energy[0]), "energy_end": float(energy[-1]),

@@ -20,15 +20,11 @@ HOLDS = 1050.0        # what the right hand can hold [N]
 class HighBar(Scene):
     title = "High bar"
     seconds = 2.4
-    frames = 8
     grips = ("left_grip", "right_grip")
 
     def __init__(self, dof: int = 16):
         self.mechanism, self.q, self.v = on_bar(dof, STRETCHED)
         self.params = schedule(self.mechanism, STRETCHED, SCHEDULE, MUSCLE, weakest=ARMS)
 
-    def plot(self, sim):
+    def watch(self, sim):
         sim.when(bk.force_above("right_grip", HOLDS), lambda sim: sim.cut("right_grip"), name="the right hand slips")
-
-    def subtitle(self, r):
-        return f"both hands, then the left alone  ·  {r['dof']} coordinates"

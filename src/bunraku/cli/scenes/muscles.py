@@ -20,8 +20,8 @@ STOP = 12000.0       # stiffness of the limits [N m/rad]
 ONSET = 0.004        # within about so much they have reached it [rad]
 YIELD = 0.4          # of what they give back when the joint returns: force times 1 + YIELD * speed [s/rad]
 
-# Middle of a ball's range and the largest turn from it [rad]: the model counts turns from the neutral pose, where an arm
-# held straight up is close to half a turn, the one place at which a turn has no direction. Other balls: as in the model.
+# Middle of a ball's range and the largest turn from it [rad]. The model counts turns from the neutral pose; there an arm
+# held straight up is close to half a turn, where a turn has no direction. Other balls: as in the model.
 RANGES = {"shoulder": ((0.0, -1.25, 0.0), 2.1), "hip": ((0.0, -0.9, 0.0), 1.35)}
 
 
@@ -110,10 +110,8 @@ def schedule(mechanism: bk.Mechanism, first: dict, poses, frequency: float, *, f
     # A joint that moves alone at unit speed: twice the kinetic energy is the inertia the joint feels
     inertia = np.minimum(2.0 * mechanism.energy(np.tile(q, (mechanism.nv, 1)), np.eye(mechanism.nv))[0], STRONGEST)
     rows: list[float] = []
-    flies: list[bool] = []  # whether a link is part of the figure
-    for link in mechanism.links:
-        flies.append(isinstance(link.joint, bk.Free) if link.parent < 0 else flies[link.parent])
-        if not flies[-1] or not isinstance(link.joint, (bk.Revolute, bk.Spherical)):
+    for link in figure_links(mechanism):
+        if not isinstance(link.joint, (bk.Revolute, bk.Spherical)):
             continue
         i, j = mechanism.q_slice(link.joint_name).start, mechanism.v_slice(link.joint_name).start
         least = (weakest or {}).get(_part(link), 0.0)
@@ -128,6 +126,14 @@ def schedule(mechanism: bk.Mechanism, first: dict, poses, frequency: float, *, f
             rows += [1, i, j, max(inertia[j], least), 0.0, 0.0, STOP, lower, upper, 0.0, 0.0, 0.0]
             rows += [x for turn in turns for x in (*_at(link, turn), 0.0, 0.0)]
     return np.array([len(poses) + 1, frequency, 0.0, *(time for time, _ in poses), *rows])
+
+
+def figure_links(mechanism: bk.Mechanism) -> list[Link]:
+    """The links that muscles move: those of whatever flies free, not of what stands on the ground."""
+    flies: list[bool] = []
+    for link in mechanism.links:
+        flies.append(isinstance(link.joint, bk.Free) if link.parent < 0 else flies[link.parent])
+    return [link for link, free in zip(mechanism.links, flies, strict=True) if free]
 
 
 def beyond_limits(params: np.ndarray, q: np.ndarray) -> float:

@@ -27,13 +27,12 @@ class Release(Scene):
     title = "Two hands, one hand, none"
     seconds = 1.6
     grips = ("left_grip", "right_grip")
-    frames = 8
 
     def __init__(self, dof: int = 34):
         self.mechanism, self.q, self.v = on_bar(dof, STRETCHED)
         self.params = schedule(self.mechanism, STRETCHED, SCHEDULE, MUSCLE, weakest=ARMS)
 
-    def plot(self, sim):
+    def watch(self, sim):
         x = sim.mechanism.q_slice("root").start
         sim.when(lambda t, q, v: q[x] - RIGHT, lambda sim: sim.cut("right_grip"), name="the right hand lets go")
         sim.when(lambda t, q, v: q[x] - LEFT, lambda sim: sim.cut("left_grip"), name="the left hand lets go")

@@ -34,7 +34,6 @@ BREAKS = 400.0                  # what the stay can bear [N]
 class Swing(Scene):
     title = "The swing breaks"
     seconds = 2.4
-    frames = 8
     grips = ("left_grip", "right_grip", "stay_end")
 
     def __init__(self, dof: int = 16):
@@ -56,15 +55,17 @@ class Swing(Scene):
         poses = ((0.3, seated), (0.7, seated | STRETCHED), (0.75, seated | STRETCHED), (1.2, HANGING))
         self.params = schedule(m, seated, poses, MUSCLE, weakest=ARMS)
 
-    def plot(self, sim):
+    def watch(self, sim):
         sim.when(bk.force_above("stay_end", BREAKS), lambda sim: sim.cut("stay_end"), name="the stay breaks")
         for side in ("left", "right"):
-            name = f"{side}_slide"
-            sim.when(lambda t, q, v, name=name: bk.coordinates(sim.mechanism, name, q)[0] - (DEPTH / 2 - SEAT - MIDDLE),
-                     lambda sim, name=name: sim.cut(name), name=f"the {side} thigh leaves the plate")
+            sim.when(off_the_plate(sim, side), lambda sim, side=side: sim.cut(f"{side}_slide"),
+                     name=f"the {side} thigh leaves the plate")
 
-    def subtitle(self, r):
-        return "subtitle"
+
+def off_the_plate(sim: bk.Simulation, side: str):
+    """Condition: the middle of a thigh has slid past the front edge of the plate."""
+    name, edge = f"{side}_slide", DEPTH / 2 - SEAT - MIDDLE
+    return lambda t, q, v: bk.coordinates(sim.mechanism, name, q)[0] - edge
 
 
 def swing(m: bk.Mechanism) -> bk.Mechanism:
