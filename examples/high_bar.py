@@ -24,7 +24,7 @@ HOLDS = 1000.0  # what the right hand can hold [N]
 def main(folder: Path) -> None:
     figure, q, v = on_bar(16, STRETCHED)
     params = schedule(figure, STRETCHED, ((0.6, STRETCHED), (1.0, PIKED)), frequency=16.0, weakest=ARMS)
-    sim = bk.Simulation(figure, q, v, rtol=1e-7, actuation=muscles, params=params)
+    sim = bk.Simulation(figure, q, v, solver="tsit5", actuation=muscles, params=params)
     sim.when(bk.force_above("right_grip", HOLDS), lambda sim: sim.cut("right_grip"), name="the right hand slips")
 
     times, forces = np.arange(0.0, 1.8, 0.02), {"left grip": [], "right grip": []}

@@ -20,7 +20,7 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     scene = Swing()
     for bears in (400.0, 500.0):  # [N]
-        sim = bk.Simulation(scene.mechanism, scene.q, scene.v, rtol=1e-7, actuation=muscles, params=scene.params)
+        sim = bk.Simulation(scene.mechanism, scene.q, scene.v, solver="tsit5", actuation=muscles, params=scene.params)
         sim.when(bk.force_above("stay_end", bears), lambda sim: sim.cut("stay_end"), name="the stay breaks")
         for side in ("left", "right"):
             sim.when(off_the_plate(sim, side), lambda sim, side=side: sim.cut(f"{side}_slide"),

@@ -6,9 +6,10 @@ import numpy as np
 
 import bunraku as bk
 from bunraku.cli.scenes.muscles import posed
+from bunraku.models.solids import box
 
 PALM = (0.0, 0.0, -0.09)   # what holds, in the hand's frame [m]
-BAR = {"mass": 9.0, "inertia": (9.0 * 1.6 ** 2 / 12, 0.0009, 9.0 * 1.6 ** 2 / 12)}  # 1.6 m long, 28 mm thick
+BAR = box(9.0, (0.028, 1.6, 0.028))  # [kg, m]
 
 
 def on_bar(dof: int, pose: dict, spin: float = 0.0) -> tuple[bk.Mechanism, np.ndarray, np.ndarray]:
@@ -19,7 +20,7 @@ def on_bar(dof: int, pose: dict, spin: float = 0.0) -> tuple[bk.Mechanism, np.nd
     twice, so the right hand may also slide along the bar: the freedom is the same, and the forces are unique.
     """
     m = bk.models.human(dof=dof)
-    m.add_link("bar", joint=bk.Fixed(), **BAR)
+    m.add_link("bar", joint=bk.Fixed(), **BAR._asdict())
     y = float(bk.poses(m, m.neutral())["left_upper_arm"][1][1])  # shoulder width
     m.connect("bar", "left_hand", bk.Revolute((0, 1, 0)), name="left_grip", position_a=(0, y, 0), position_b=PALM)
     m.connect("bar", "right_hand", bk.Cylindrical((0, 1, 0)), name="right_grip", position_a=(0, -y, 0),

@@ -20,8 +20,8 @@ STOP = 12000.0       # stiffness of the limits [N m/rad]
 ONSET = 0.004        # within about so much they have reached it [rad]
 YIELD = 0.4          # of what they give back when the joint returns: force times 1 + YIELD * speed [s/rad]
 
-# Middle of a ball's range and the largest turn from it [rad]. The model counts turns from the neutral pose; there an arm
-# held straight up is close to half a turn, where a turn has no direction. Other balls: as in the model.
+# Middle of a ball's range and the largest turn from it [rad]. The model counts turns from the neutral pose; there an
+# arm held straight up is close to half a turn, where a turn has no direction. Other balls: as in the model.
 RANGES = {"shoulder": ((0.0, -1.25, 0.0), 2.1), "hip": ((0.0, -0.9, 0.0), 1.35)}
 
 

@@ -19,8 +19,9 @@ class Scene:
     """
 
     title: str
+    caption = ""                  # what happens, in a line
     seconds: float                # how long it lasts
-    solver, rtol = "gear", 1e-7
+    solver, rtol = "tsit5", 1e-6
     grips: tuple[str, ...] = ()   # connections whose forces are shown
     frames = 8                    # of the picture
     mechanism: bk.Mechanism
@@ -61,9 +62,8 @@ class Scene:
 
     def subtitle(self, r: dict) -> str:
         """One line under the picture's title."""
-        left = r["forces_max"]["left_grip"]
-        return "  ·  ".join([*(f"{what.split(' (')[0]} at {at:.2f} s" for at, what in happened(r)),
-                             f"a hand carries up to {left:.0f} N, {left / r['weight']:.1f} of the weight"])
+        most = max(r["forces_max"][name] for name in self.grips if name.endswith("grip"))
+        return f"{self.caption}  ·  a hand carries up to {most:.0f} N, {most / r['weight']:.1f} of the weight"
 
     def picture(self, trajectory: bk.Trajectory, report: dict, path: Path) -> Path:
         panels = {}

@@ -30,7 +30,7 @@ MUSCLE = 32.0            # stiffness of the muscles, as the frequency at which a
 class Somersault(Scene):
     title = "Tucked somersault"
     seconds = 0.96
-    solver = "rkf"
+    rtol = 1e-7
     frames = 9
 
     def __init__(self, dof: int = 34):

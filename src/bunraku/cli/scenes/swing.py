@@ -11,6 +11,7 @@ import numpy as np
 import bunraku as bk
 from bunraku.cli.scenes.muscles import ARMS, pose_of, posed, schedule
 from bunraku.cli.scenes.scene import Scene
+from bunraku.models.solids import box
 from bunraku.simulation.closing import capture
 
 ROD, APART = 1.9, 0.30          # the rods: length, and half the distance between them [m]
@@ -22,25 +23,27 @@ HOLD = 1.30                     # where the hands hold the rods, from the beam [
 PALM = (0.0, 0.0, -0.09)
 FORWARD = np.array([[0.0, 0, 1], [0, 1, 0], [-1, 0, 0]])  # axes of the plate, in a thigh that lies on it
 
-BACK, LEAN = 0.85, -0.5         # how far the swing is drawn back, how far the trunk leans back [rad]
-SEATED = {"root": (0, LEAN, 0), "shoulder": (0, -0.5, 0), "elbow": (0, -1.4, 0), "hip": (0, -np.pi / 2 - LEAN, 0),
+BACK, LEAN = 0.7, -0.5         # how far the swing is drawn back, how far the trunk leans back [rad]
+SEATED = {"axle": (0, BACK, 0), "root": (0, BACK + LEAN, 0), "shoulder": (0, -0.5, 0), "elbow": (0, -1.4, 0), "hip": (0, -np.pi / 2 - LEAN, 0),
           "knee": (0, 1.2, 0), "stay": (0, -np.arctan2(DEPTH / 2, STAY), 0)}
 STRETCHED = {"left_knee": (0, 0.3, 0), "right_knee": (0, 0.3, 0)}  # legs forward, to gain height
 HANGING = {"shoulder": (0, -2.6, 0), "elbow": (0, -0.3, 0), "hip": (0, -0.4, 0), "knee": (0, 0.5, 0)}
 MUSCLE = 24.0                   # [rad/s]
-BREAKS = 400.0                  # what the stay can bear [N]
+BREAKS = 350.0                  # what the stay can bear [N]
 
 
 class Swing(Scene):
     title = "The swing breaks"
-    seconds = 2.4
+    caption = f"the stay can bear {BREAKS:.0f} N; then the plate tips and the thighs slide off"
+    seconds = 1.8
     grips = ("left_grip", "right_grip", "stay_end")
 
     def __init__(self, dof: int = 16):
         m = self.mechanism = swing(bk.models.human(dof=dof))
         q = posed(m, SEATED)
-        root, carried = m.q_slice("root"), (0, 0, -MIDDLE)
-        q[root][:3] = (SEAT, 0, -ROD + THIGH - m.links[0].position[2])
+        carried, (x, z) = (0, 0, -MIDDLE), (SEAT, THIGH - ROD)  # the hips, from the axle
+        q[m.q_slice("root")][:3] = np.cos(BACK) * x + np.sin(BACK) * z, 0, np.cos(BACK) * z - np.sin(BACK) * x
+        q[m.q_slice("root")][:3] -= m.links[0].position
         for side, joint in (("left", bk.Prismatic((1, 0, 0))),
                             ("right", bk.Compound(bk.Prismatic((1, 0, 0)), bk.Prismatic((0, 1, 0))))):
             # Hips keep the thighs apart already: one may move sideways too, so that nothing is held twice
@@ -49,7 +52,6 @@ class Swing(Scene):
                       position_b=carried, rotation_b=FORWARD)
             m.connect(f"{side}_rod", f"{side}_hand", bk.Spherical(), name=f"{side}_grip", position_a=(0, 0, -HOLD),
                       position_b=PALM)
-        q = drawn_back(m, bk.project(m, q), BACK)
         self.q, self.v = bk.project(m, q, np.zeros(m.nv))
         seated = pose_of(m, self.q)
         poses = ((0.3, seated), (0.7, seated | STRETCHED), (0.75, seated | STRETCHED), (1.2, HANGING))
@@ -70,28 +72,14 @@ def off_the_plate(sim: bk.Simulation, side: str):
 
 def swing(m: bk.Mechanism) -> bk.Mechanism:
     """A mechanism with a swing added: an axle at the origin, two rods, a plate between their ends, a stay."""
-    rod = {"mass": 3.0, "com": (0, 0, -ROD / 2), "inertia": (3 * ROD ** 2 / 12, 3 * ROD ** 2 / 12, 4e-4)}
-    m.add_link("axle", joint=bk.Revolute((0, 1, 0)), mass=2.0, inertia=(0.1, 0.001, 0.1))
+    length = float(np.hypot(DEPTH / 2, STAY))
+    hanging = lambda mass, long: box(mass, (0.025, 0.025, long), (0, 0, -long / 2))  # noqa: E731
+    m.add_link("axle", joint=bk.Revolute((0, 1, 0)), **box(2.0, (0.03, 2 * APART, 0.03))._asdict())
     for side, y in (("left", APART), ("right", -APART)):
-        m.add_link(f"{side}_rod", "axle", bk.Fixed(), position=(0, y, 0), **rod)
-    m.add_link("plate", "left_rod", bk.Revolute((0, 1, 0)), position=(0, 0, -ROD), mass=3.0, com=(0, -APART, 0),
-               inertia=(3 * WIDTH ** 2 / 12, 3 * DEPTH ** 2 / 12, 3 * (WIDTH ** 2 + DEPTH ** 2) / 12))
-    length = np.hypot(DEPTH / 2, STAY)
-    m.add_link("stay", "right_rod", bk.Spherical(), position=(0, 0, STAY - ROD), mass=0.3, com=(0, 0, -length / 2),
-               inertia=(0.3 * length ** 2 / 12, 0.3 * length ** 2 / 12, 3e-5))
+        m.add_link(f"{side}_rod", "axle", bk.Fixed(), position=(0, y, 0), **hanging(3.0, ROD)._asdict())
+    m.add_link("plate", "left_rod", bk.Revolute((0, 1, 0)), position=(0, 0, -ROD),
+               **box(3.0, (DEPTH, WIDTH, 0.03), (0, -APART, 0))._asdict())
+    m.add_link("stay", "right_rod", bk.Spherical(), position=(0, 0, STAY - ROD), **hanging(0.3, length)._asdict())
     m.connect("plate", "stay", bk.Spherical(), name="stay_end", position_a=(DEPTH / 2, -2 * APART, 0),
               position_b=(0, 0, -length))
     return m
-
-
-def drawn_back(m: bk.Mechanism, q: np.ndarray, angle: float) -> np.ndarray:
-    """The whole swing, with who sits on it, turned about the beam."""
-    q, root = q.copy(), m.q_slice("root").start
-    c, s, half = np.cos(angle), np.sin(angle), 0.5 * angle
-    x, z = q[root], q[root + 2] + m.links[0].position[2]
-    q[root], q[root + 2] = c * x + s * z, c * z - s * x - m.links[0].position[2]
-    w, i, j, k = q[root + 3:root + 7]
-    q[root + 3:root + 7] = (np.cos(half) * w - np.sin(half) * j, np.cos(half) * i + np.sin(half) * k,
-                            np.cos(half) * j + np.sin(half) * w, np.cos(half) * k - np.sin(half) * i)
-    q[m.q_slice("axle")] += angle
-    return q
