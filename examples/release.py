@@ -20,7 +20,7 @@ def main(folder: Path) -> None:
     scene = Release(dof=34)
     sim = bk.Simulation(scene.mechanism, scene.q, scene.v, solver="tsit5", actuation=muscles, params=scene.params)
     x = sim.mechanism.q_slice("root").start  # of the pelvis, before (+) or behind the bar
-    sim.when(lambda t, q, v: q[x], lambda sim: sim.cut("right_grip"), name="the right hand lets go")
+    sim.when(lambda t, q, v: q[x] - 0.3, lambda sim: sim.cut("right_grip"), name="the right hand lets go")
     sim.when(lambda t, q, v: q[x] - 0.7, lambda sim: sim.cut("left_grip"), name="the left hand lets go")
     sim.when(lambda t, q, v: q[x] - 1.6, lambda sim: True, name="far enough")
     trajectory = sim.run(until=5.0)

@@ -17,10 +17,12 @@ from bunraku.cli.scenes.scene import Scene
 STRETCHED = {"root": (0, 1.7, 0), "shoulder": (0, -3.05, 0)}
 ARCHED = {"shoulder": (0, -3.1, 0), "hip": (0, 0.25, 0), "knee": (0, 0.3, 0)}
 HOLLOW = {"shoulder": (0, -2.6, 0), "hip": (0, -0.7, 0), "waist": (0, 0.2, 0)}
-OPEN = {"shoulder": (0, -1.6, 0), "hip": (0, -0.5, 0), "knee": (0, 0.4, 0)}
-SCHEDULE = ((0.4, ARCHED), (0.6, ARCHED), (0.9, HOLLOW), (1.3, OPEN))
+TUCKED = {"shoulder": (0, -0.6, 0), "elbow": (0, -1.3, 0), "hip": (0, -2.0, 0), "knee": (0, 2.2, 0),
+          "waist": (0, 0.5, 0), "neck": (0, 0.4, 0)}
+OPEN = {"shoulder": (0, -1.4, 0), "hip": (0, -0.4, 0), "knee": (0, 0.5, 0)}
+SCHEDULE = ((0.4, ARCHED), (0.6, ARCHED), (0.85, HOLLOW), (1.1, TUCKED), (1.25, TUCKED), (1.5, OPEN))
 MUSCLE = 18.0    # [rad/s]
-RIGHT, LEFT = 0.0, 0.7  # each hand lets go when the pelvis is so far before the bar [m]
+RIGHT, LEFT = 0.3, 0.7  # each hand lets go when the pelvis is so far before the bar [m]
 
 
 class Release(Scene):
