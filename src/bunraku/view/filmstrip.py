@@ -72,8 +72,10 @@ def filmstrip(trajectory: Trajectory, path: str | Path, *, frames: int = 9, titl
         for at, text, level in labels:
             axes.axvline(at, color=INK, lw=0.8, zorder=1)
             if k == 0:
+                place = (strip.x_of(at) + strip.edge) / strip.width  # words begin or end at the line near the edges
                 axes.annotate(text, (at, 1), xycoords=axes.get_xaxis_transform(), xytext=(0, 3 + 10 * level),
-                              textcoords="offset points", fontsize=8, color=INK, ha="center", annotation_clip=False)
+                              textcoords="offset points", fontsize=8, color=INK, annotation_clip=False,
+                              ha="left" if place < 0.15 else "right" if place > 0.9 else "center")
     if title:
         page.text(MARGIN / WIDTH, 1 - 0.42 / height, title, fontsize=17, color=INK, family="serif", va="center")
     if subtitle:

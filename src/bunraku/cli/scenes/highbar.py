@@ -20,8 +20,7 @@ HOLDS = 1050.0        # what the right hand can hold [N]
 class HighBar(Scene):
     title = "High bar"
     caption = f"the right hand slips when it has to hold {HOLDS:.0f} N"
-    frames = 7
-    seconds = 2.4
+    seconds = 2.0
     grips = ("left_grip", "right_grip")
 
     def __init__(self, dof: int = 16):
