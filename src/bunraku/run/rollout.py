@@ -101,13 +101,13 @@ def motion(plan, hold: float = 0.0) -> tuple:
     step, or with a rate `hold` [1/s] by themselves."""
     loops = plan.loops
     if loops is None:
-        move, dof_f, arrays = tree_one.load().call, plan.dof_f, NO_LOOPS
+        move, dof_f, arrays = tree_one.as_argument, plan.dof_f, NO_LOOPS
     else:
         conn_f = loops.conn_f
         if hold > 0.0:
             conn_f = conn_f.copy()
             conn_f[:, HOLD] = hold
-        move, dof_f, arrays = closed_one.load().call, loops.dof_f, (loops.conn_i, conn_f, loops.prog)
+        move, dof_f, arrays = closed_one.as_argument, loops.dof_f, (loops.conn_i, conn_f, loops.prog)
     return (move, plan.body_i, plan.body_f, dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, *arrays)
 
 
