@@ -118,11 +118,14 @@ def _states(mechanism, q, v, params, actuation):
 def _result(group, batch, workers, wall_time) -> Rollout:
     """Everything computed; in an error that names all failing states if there are any."""
     count, records = len(group.y), len(group.times)
-    arrays = [group.q_at.reshape(count, records, group.nq), group.v_at.reshape(count, records, group.nv),
+    arrays: list = [group.q_at.reshape(count, records, group.nq), group.v_at.reshape(count, records, group.nv),
               group.reached, group.steps, group.rejected, group.evaluations, group.gap]
     failed = np.flatnonzero(group.status).tolist()
-    done = Rollout(group.mechanism, group.times, *(arrays if batch is not None else [x[0] for x in arrays]),
-                   failed=tuple(failed), workers=workers, wall_time=wall_time)
+    if batch is None:
+        arrays = [x[0] for x in arrays]
+    q, v, reached, steps, rejected, evaluations, gap = arrays
+    done = Rollout(group.mechanism, group.times, q, v, reached, steps, rejected, evaluations, gap, tuple(failed),
+                   workers, wall_time)
     if not failed:
         return done
     if batch is None:
