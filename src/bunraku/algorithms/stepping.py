@@ -68,6 +68,21 @@ def turn(q, k, phi, cosine, sine):
 
 
 @inline
+def unit_length(body_i, q):
+    """Scale every quaternion to unit length, in place."""
+    for i in range(body_i.shape[0] - 1):
+        kind = body_i[i, KIND]
+        if kind == SPHERICAL or kind == FREE:
+            k = body_i[i, Q_INDEX] + (3 if kind == FREE else 0)
+            w, x, y, z = load(q, k), load(q, k + 1), load(q, k + 2), load(q, k + 3)
+            length = 1.0 / sqrt(w * w + x * x + y * y + z * z)
+            store(q, k, length * w)
+            store(q, k + 1, length * x)
+            store(q, k + 2, length * y)
+            store(q, k + 3, length * z)
+
+
+@inline
 def fastest_turn(body_i, v):
     """Largest squared angular velocity of a joint with a quaternion."""
     top = constant(v, 0.0)

@@ -11,14 +11,15 @@ import numpy as np
 from numba import types
 
 from bunraku.algorithms.forward import accelerate, scratch_sizes
-from bunraku.algorithms.stepping import step_coordinates
+from bunraku.algorithms.states import coordinate_rates
+from bunraku.algorithms.stepping import step_coordinates, unit_length
 from bunraku.integrate.memory import ACTUATION_FAILED, STATE_FAILED
 from bunraku.jit import entry, inline, inner
 from bunraku.plan.fields import HEAD_NQ
 from bunraku.run.actuation import call_actuation
 from bunraku.run.signatures import LINKS, PLAN, SPRINGS, float64, floats, int64, lane_array, table
 from bunraku.spatial.lanes import WIDTH
-from bunraku.spatial.scalar import clear, gather, load, scatter, store
+from bunraku.spatial.scalar import clear, constant, gather, load, scatter, store
 
 counts = types.int64[::1]
 
@@ -26,10 +27,10 @@ TIME, RECORD = 0, 1  # places in `clock`: the time, and the number of the next r
 
 
 @inline
-def next_step(t, until, step):
-    """(length of the next step, whether it ends at `until`): as `rollout_symplectic_euler` has it."""
+def next_step(t, until, step, slack):
+    """(length of the next step, whether it ends at `until`): as for single states."""
     left = until - t
-    last = step >= left * (1.0 - 1e-9)
+    last = step >= left * (1.0 - slack)
     return (left if last else step), last
 
 
@@ -59,17 +60,17 @@ def keep(lanes, out, first, at, status):
 
 
 @inner
-def drive_lanes(address, first, lanes, params, q_rows, v_rows, tau_rows, tau, y, t, done, status, reached, steps):
-    """Torques of the actuation for the states of a tile that are on their way."""
-    nq = q_rows.shape[1]
-    scatter(lanes[:nq], q_rows, 0)
-    scatter(lanes[nq:], v_rows, 0)
+def drive_lanes(address, when, q, v, params, q_rows, v_rows, tau_rows, tau, first, lanes, y, t, done, status, reached,
+                steps):
+    """Torques of the actuation at (when, q, v) for the states of a tile that are on their way."""
+    scatter(q, q_rows, 0)
+    scatter(v, v_rows, 0)
     for w in range(min(WIDTH, status.shape[0] - first)):
         for j in range(tau_rows.shape[1]):
             tau_rows[w, j] = 0.0
         if status[first + w] == 0:
             own = params[first + w if params.shape[0] > 1 else 0]
-            if call_actuation(address, t, q_rows[w], v_rows[w], own, tau_rows[w]) != 0:
+            if call_actuation(address, when, q_rows[w], v_rows[w], own, tau_rows[w]) != 0:
                 leave(ACTUATION_FAILED, w, first, lanes, y, t, done, status, reached, steps)
     gather(tau_rows, 0, tau)
 
@@ -89,11 +90,24 @@ def judge(margin, residue, judged, first, lanes, y, t, done, status, reached, st
     return going
 
 
-@entry("rollouts of batches", [types.void(*PLAN, *LINKS, *SPRINGS, int64, table, table, float64, floats, table, table,
-                                          counts, floats, counts, floats, int64, int64, int64)])
-def symplectic_euler_lanes(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, address, params, y, step, times,
-                           q_at, v_at, status, reached, steps, clock, room, start, stop):
-    """v <- v + h a(q, v), then q moves by h v along its group: states start .. stop of y, at most `room` steps.
+@inline
+def combine(weights, count, h, lanes, rates, out):
+    """out = lanes + h times the sum of weights[j] of the first `count` rates."""
+    n = lanes.shape[0]
+    for i in range(n):
+        total = constant(lanes, 0.0)
+        for j in range(count):
+            total = total + weights[j] * load(rates, j * n + i)
+        store(out, i, load(lanes, i) + h * total)
+
+
+@entry("rollouts of batches", [types.void(
+    *PLAN, *LINKS, *SPRINGS, int64, table, table, floats, floats, float64, float64, table, floats, table, table, counts,
+    floats, counts, floats, int64, int64, int64)])
+def fixed_steps_lanes(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, address, params, A, B, C, step, slack,
+                      y, times, q_at, v_at, status, reached, steps, clock, room, start, stop):
+    """States start .. stop of y, at most `room` steps, by the explicit Runge-Kutta method (A, B, C); if these are empty
+    by symplectic Euler: v <- v + h a(q, v), then q moves by h v along its group.
 
     y is (B, nq + nv). q_at (B, T nq) and v_at (B, T nv) take the states at T times; what a state that fails does not
     reach is left alone. `status`, `reached` (a time) and `steps` are of each state. All begin at clock[TIME] with
@@ -107,6 +121,9 @@ def symplectic_euler_lanes(body_i, body_f, dof_f, link_i, link_f, spring_i, spri
     driven = WIDTH if address != 0 else 0
     q_rows, v_rows, tau_rows = np.empty((driven, nq)), np.empty((driven, nv)), np.zeros((driven, nv))
     q, v = lanes[:nq], lanes[nq:]
+    euler, stages = B.shape[0] == 0, max(1, B.shape[0])
+    trial, rates = lane_array(0 if euler else nq + nv), lane_array(B.shape[0] * (nq + nv))
+    q_now, v_now = (q, v) if euler else (trial[:nq], trial[nq:])
     t, record = clock[TIME], np.int64(clock[RECORD])
     for first in range(start, stop, WIDTH):
         gather(y, first, lanes)
@@ -119,19 +136,32 @@ def symplectic_euler_lanes(body_i, body_f, dof_f, link_i, link_f, spring_i, spri
                 continue
             if done == room:
                 break
-            h, last = next_step(t, times[record], step)
-            if going > 0:
+            h, last = next_step(t, times[record], step, slack)
+            for stage in range(stages if going > 0 else 0):
+                when = t
+                if not euler:
+                    combine(A[stage], stage, h, lanes, rates, trial)
+                    when = t + C[stage] * h
                 if address != 0:
-                    drive_lanes(address, first, lanes, params, q_rows, v_rows, tau_rows, tau, y, t, done, status,
-                                reached, steps)
+                    drive_lanes(address, when, q_now, v_now, params, q_rows, v_rows, tau_rows, tau, first, lanes, y, t,
+                                done, status, reached, steps)
                 else:
                     clear(tau)
-                margin, residue = accelerate(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau,
-                                             nothing, a, work, total, wrench, states)
+                margin, residue = accelerate(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q_now, v_now,
+                                             tau, nothing, a, work, total, wrench, states)
                 going = judge(margin, residue, judged, first, lanes, y, t, done, status, reached, steps)
+                if not euler:
+                    own = rates[stage * (nq + nv):(stage + 1) * (nq + nv)]
+                    coordinate_rates(body_i, q_now, v_now, own[:nq])
+                    for j in range(nv):
+                        store(own, nq + j, load(a, j))
+            if euler and going > 0:
                 for j in range(nv):
                     store(v, j, load(v, j) + h * load(a, j))
                 step_coordinates(body_i, q, v, h)
+            elif going > 0:
+                combine(B, stages, h, lanes, rates, lanes)
+                unit_length(body_i, q)
             t = times[record] if last else t + h
             done += 1
         keep(lanes, y, first, 0, status)

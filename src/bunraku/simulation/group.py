@@ -13,10 +13,12 @@ import time
 import numpy as np
 
 from bunraku.integrate import memory as m
-from bunraku.integrate.methods import memory_for
+from bunraku.integrate.methods import FIXED_STEP, memory_for
 from bunraku.mechanism import Mechanism
 from bunraku.run.actuation import Actuation
-from bunraku.run.batch_rollout import RECORD, TIME, symplectic_euler_lanes
+from bunraku.run.batch_rollout import RECORD, TIME, fixed_steps_lanes
+from bunraku.run.closed import gaps
+from bunraku.run.notes import blank_notes
 from bunraku.run.pool import take_turns
 from bunraku.run.rollout import motion
 from bunraku.run.states import explain, unit_quaternions
@@ -26,6 +28,7 @@ from bunraku.spatial.lanes import WIDTH
 
 CANNOT_START = -1  # a status beside those of `integrate.memory`
 TURNS_EACH = 4     # pieces per worker: machines are shared
+EULER_SLACK, SLACK = 1e-9, 1e-12  # of a step, not worth another one: as in `rollout_symplectic_euler`, `fitted_step`
 
 
 class Group:
@@ -40,7 +43,7 @@ class Group:
         self.q_at = np.full((count, len(times) * plan.nq), np.nan)
         self.v_at = np.full((count, len(times) * plan.nv), np.nan)
         self.status = np.zeros(count, np.int64)
-        self.reached, self.gap = np.zeros(count), np.zeros(count)
+        self.reached, self.loop_error, self.loop_drift = np.zeros((3, count))
         self.steps, self.rejected, self.evaluations = (np.zeros(count, np.int64) for _ in range(3))
         self.actuation: object = None
         self.causes: dict[int, BaseException] = {}  # what an actuation in Python raised, by state
@@ -85,7 +88,9 @@ class Group:
         inputs = {"v": v}
         if isinstance(self.actuation, Actuation):
             with contextlib.suppress(Exception):
-                inputs["tau (from the actuation)"] = self.actuation.torque(self.reached[k], q, v, self.params_of(k))
+                size = self.nv + (0 if self.plan.loops is None else self.plan.loops.freedoms)
+                torque = self.actuation.torque(self.reached[k], q, v, self.params_of(k), size)
+                inputs["tau (from the actuation)"] = torque[:self.nv]
         return f"the motion cannot go on {where}: {explain(self.mechanism, q, inputs)}"
 
 
@@ -105,22 +110,25 @@ class _Mean:
 def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
     """Each state by itself, as `first` would be run. Returns the seconds it took."""
     entry, method = first._entry()
-    constants = motion(group.plan)
+    constants = motion(group.plan, first._hold)
     group.actuation = first._actuation
     address = first._actuation.address if first._actuation else 0
     rows, mean = max(1, min(512, BODY_STEPS_PER_CALL // group.plan.bodies)), _Mean(bar, len(group.y))
 
-    def advance(memory, params, record_t, record_y, turns) -> int:
-        """To the time in memory's clock; says how it ended."""
+    def advance(k, memory, notes, turns) -> int:
+        """State k to the time in memory's clock; says how it ended."""
         status = m.RECORD_FULL
         while status == m.RECORD_FULL and not turns.stopped:
             before, memory.tally[m.RECORDED] = memory.clock[m.TIME], 0
-            status = entry.call(*method, *constants, address, params, memory, record_t, record_y)
+            status = entry.call(*method, *constants, address, group.params_of(k), memory, notes)
+            if group.plan.loops is not None:
+                error = gaps(group.mechanism, group.plan, memory.rows[0, :group.nq])[0].max(initial=0.0)
+                group.loop_error[k] = max(group.loop_error[k], error)
             mean.add(memory.clock[m.TIME] - before)
         return status
 
     def work(turns):
-        record_t, record_y = np.empty(rows), np.empty((rows, group.y.shape[1]))
+        notes = blank_notes(rows, group.y.shape[1])
         for k in turns:
             if group.status[k] != 0:
                 continue
@@ -128,14 +136,14 @@ def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
             memory.clock[:] = first._memory.clock
             for record, until in enumerate(group.times):
                 memory.clock[m.UNTIL] = until
-                status = advance(memory, group.params_of(k), record_t, record_y, turns)
+                status = advance(k, memory, notes, turns)
                 if status != m.REACHED:
                     group.status[k] = status
                     group.blame([k])
                     break
                 group.keep(k, record, memory.rows[0])
             clock, tally = memory.clock, memory.tally
-            group.y[k], group.reached[k], group.gap[k] = memory.rows[0], clock[m.TIME], clock[m.GAP]
+            group.y[k], group.reached[k], group.loop_drift[k] = memory.rows[0], clock[m.TIME], clock[m.GAP]
             group.steps[k], group.rejected[k] = tally[m.STEPS], tally[m.REJECTED]
             group.evaluations[k] = tally[m.EVALUATIONS]
 
@@ -145,15 +153,18 @@ def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
 
 
 def in_lanes(group: Group, first: Simulation, workers: int, bar) -> float:
-    """Several states at once, with symplectic Euler. Which are together has no influence on what they do.
+    """Several states at once, with fixed steps. Which are together has no influence on what they do.
 
     Returns the seconds it took.
     """
-    symplectic_euler_lanes.load()
+    fixed_steps_lanes.load()
     plan, count = group.plan, len(group.y)
-    constants = (plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f)
     group.actuation = first._actuation
-    address, step = first._actuation.address if first._actuation else 0, float(first._memory.clock[m.STEP])
+    address = first._actuation.address if first._actuation else 0
+    method = FIXED_STEP.get(first.solver)
+    scheme = (method.A, method.B, method.C) if method else (np.zeros((0, 0)), np.zeros(0), np.zeros(0))
+    constants = (plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, address,
+                 group.params, *scheme, float(first._memory.clock[m.STEP]), SLACK if method else EULER_SLACK)
     tiles = -(-count // WIDTH)
     each = max(1, tiles // (TURNS_EACH * workers))
     room, mean = max(1, 4 * BODY_STEPS_PER_CALL // (plan.bodies * each)), _Mean(bar, count)
@@ -164,9 +175,8 @@ def in_lanes(group: Group, first: Simulation, workers: int, bar) -> float:
             clock = np.zeros(2)
             while clock[RECORD] < len(group.times) and not turns.stopped:
                 t, before = clock[TIME], group.status[start:stop].copy()
-                symplectic_euler_lanes.call(*constants, address, group.params, group.y, step, group.times, group.q_at,
-                                            group.v_at, group.status, group.reached, group.steps, clock, room, start,
-                                            stop)
+                fixed_steps_lanes.call(*constants, group.y, group.times, group.q_at, group.v_at, group.status,
+                                       group.reached, group.steps, clock, room, start, stop)
                 lost = start + np.flatnonzero((group.status[start:stop] == m.ACTUATION_FAILED) & (before == 0))
                 if lost.size:  # tile by tile, then by time, then by place
                     group.blame(lost[np.lexsort((lost, group.reached[lost], lost // WIDTH))])
@@ -174,5 +184,5 @@ def in_lanes(group: Group, first: Simulation, workers: int, bar) -> float:
 
     begin = time.perf_counter()
     take_turns(work, -(-tiles // each), workers)
-    group.evaluations[:] = group.steps + (group.status == m.STATE_FAILED)
+    group.evaluations[:] = group.steps * (len(method.B) if method else 1) + (group.status == m.STATE_FAILED)
     return time.perf_counter() - begin

@@ -13,7 +13,7 @@ from bunraku.run.actuation import Actuation
 from bunraku.run.pool import how_many
 from bunraku.run.states import aligned, as_array
 from bunraku.simulation.group import Group, in_lanes, one_by_one
-from bunraku.simulation.simulation import Simulation, _Bar
+from bunraku.simulation.simulation import WITH_STEP, Simulation, _Bar
 from bunraku.simulation.trajectory import Segment, Trajectory
 
 
@@ -32,7 +32,8 @@ class Rollout:
     steps: np.ndarray        # (B,)
     rejected: np.ndarray     # (B,) steps
     evaluations: np.ndarray  # (B,) of the right-hand side
-    loop_error: np.ndarray   # (B,) how far loops were from closed [m, rad]
+    loop_error: np.ndarray   # (B,) how far loops were from closed, at most [m, rad]
+    loop_drift: np.ndarray   # (B,) what a single step has left open, at most, before it was closed [m, rad]
     failed: tuple[int, ...]  # numbers of the states that did not get to the end
     workers: int
     wall_time: float         # [s] of the runs, without compiling
@@ -54,7 +55,7 @@ class Rollout:
 def rollout(mechanism: Mechanism, q=None, v=None, until: float | None = None, *, times=None, solver: str = "gear",
             step: float | None = None, rtol: float = 1e-6, atol: float = 1e-8, actuation=None, params=None,
             max_step: float = math.inf, min_step: float = 0.0, max_order: int | None = None,
-            workers: int | None = None, progress: bool | None = None) -> Rollout:
+            baumgarte: float | None = None, workers: int | None = None, progress: bool | None = None) -> Rollout:
     """Simulate every state of a batch from time 0: what `Simulation` does with each, all in compiled code.
 
     q, v        (nq,), (nv,), or with a leading axis B; a single one serves for all. Neutral, at rest by default
@@ -64,8 +65,8 @@ def rollout(mechanism: Mechanism, q=None, v=None, until: float | None = None, *,
     workers     threads; by default as many as there are cores, and one for a plain Python actuation
     solver, step, rtol, atol, actuation, ...    as for `Simulation`
 
-    "symplectic_euler" without connections takes several states at once in lanes of the processor. A SimulationError
-    names all the states that failed after the others are done, and has them in `.result`.
+    Fixed steps ("symplectic_euler", "rk4") without connections take several states at once in lanes of the processor.
+    A SimulationError names all the states that failed, after the others are done, and has everything in `.result`.
     """
     ends = _times(until, times)
     batch, q, v, params = _states(mechanism, q, v, params, actuation)
@@ -75,9 +76,10 @@ def rollout(mechanism: Mechanism, q=None, v=None, until: float | None = None, *,
     seconds, able = 0.0, np.flatnonzero(group.status == 0)
     if able.size:  # settings and entries are those of a simulation of the first
         first = Simulation(mechanism, group.y[able[0], :group.nq], v[able[0]], solver, rtol, atol, actuation,
-                           params[0], step=step, max_step=max_step, min_step=min_step, max_order=max_order)
+                           params[0], step=step, max_step=max_step, min_step=min_step, max_order=max_order,
+                           baumgarte=baumgarte)
         with _Bar(progress, 0.0, float(ends[-1])) as bar:
-            together = solver == "symplectic_euler" and group.plan.loops is None and len(q) > 1
+            together = solver in WITH_STEP and group.plan.loops is None and len(q) > 1
             seconds = (in_lanes if together else one_by_one)(group, first, used, bar)
     return _result(group, batch, used, seconds)
 
@@ -119,13 +121,14 @@ def _result(group, batch, workers, wall_time) -> Rollout:
     """Everything computed; in an error that names all failing states if there are any."""
     count, records = len(group.y), len(group.times)
     arrays: list = [group.q_at.reshape(count, records, group.nq), group.v_at.reshape(count, records, group.nv),
-              group.reached, group.steps, group.rejected, group.evaluations, group.gap]
+              group.reached, group.steps, group.rejected, group.evaluations, group.loop_error,
+              group.loop_drift]
     failed = np.flatnonzero(group.status).tolist()
     if batch is None:
         arrays = [x[0] for x in arrays]
-    q, v, reached, steps, rejected, evaluations, gap = arrays
-    done = Rollout(group.mechanism, group.times, q, v, reached, steps, rejected, evaluations, gap, tuple(failed),
-                   workers, wall_time)
+    q, v, reached, steps, rejected, evaluations, error, drift = arrays
+    done = Rollout(group.mechanism, group.times, q, v, reached, steps, rejected, evaluations, error, drift,
+                   tuple(failed), workers, wall_time)
     if not failed:
         return done
     if batch is None:
