@@ -289,3 +289,31 @@ def test_one_failing_state_is_told_plainly():
 def test_what_makes_no_sense_is_refused(arguments, words):
     with pytest.raises(bk.BunrakuError, match=words):
         bk.rollout(bk.models.chain(2), **arguments)
+
+
+# -- beside MuJoCo -------------------------------------------------------------------------------------------------
+
+
+def test_mujoco_takes_the_same_steps():
+    pytest.importorskip("mujoco")
+    from bunraku.bench import rollout
+
+    found = rollout.agreement(bk.models.human(34), 100, copies=WIDTH + 1)
+    rollout.refuse_disagreement(found)
+    assert found["mujoco"] < 1e-11
+    with pytest.raises(bk.BunrakuError, match="nothing to compare"):
+        rollout.refuse_disagreement({**found, "mujoco": 1e-6})
+
+
+def test_benchmark_in_words(monkeypatch):
+    pytest.importorskip("mujoco")
+    from bunraku.bench import rollout
+
+    monkeypatch.setattr(rollout, "COPIES", 2 * WIDTH)
+    monkeypatch.setattr(rollout, "FEW", 2)
+    result = rollout.run(rollout.Options(seconds=0.01, steps=4, long=8, checked=40), quiet=True)
+    text = rollout.text(result)
+    assert len(result["targets"]) == 3
+    assert "mujoco.rollout" in text
+    assert "plain Python" in text
+    assert ("PASS" in text) or ("MISS" in text)
