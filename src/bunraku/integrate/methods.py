@@ -1,9 +1,9 @@
-"""All adaptive methods by name."""
+"""All methods by name."""
 
 from __future__ import annotations
 
 from bunraku.errors import ShapeError
-from bunraku.integrate import bdf, gear, iec, rkf, rkg, rki, tsit5
+from bunraku.integrate import bdf, gear, iec, rk4, rkf, rkg, rki, tsit5
 from bunraku.integrate.history import Family
 from bunraku.integrate.memory import MAX_ORDER, Memory, make_memory
 from bunraku.integrate.runge_kutta import Tableau
@@ -11,6 +11,7 @@ from bunraku.integrate.runge_kutta import Tableau
 METHODS: dict[str, Family | Tableau] = {
     "gear": gear.METHOD, "bdf": bdf.METHOD, "tsit5": tsit5.METHOD, "rkf": rkf.METHOD, "rkg": rkg.METHOD,
     "rki": rki.METHOD, "iec": iec.METHOD}
+FIXED_STEP: dict[str, Tableau] = {"rk4": rk4.METHOD}  # without an estimate of the error
 
 
 def check_order(name: str, order: int | None) -> int:
@@ -27,8 +28,8 @@ def check_order(name: str, order: int | None) -> int:
 
 
 def memory_for(name: str, y, rtol, atol, max_order: int | None = None) -> Memory:
-    """Memory for a method (or a fixed-step one, whose name is not among them) that begins at y."""
-    method = METHODS.get(name)
+    """Memory for a method (or symplectic Euler, which is not among them) that begins at y."""
+    method = METHODS.get(name) or FIXED_STEP.get(name)
     memory = make_memory(y, rtol, atol, 2 if method is None else method.rows,
                          newton=isinstance(method, Family) and method.newton)
     memory.tally[MAX_ORDER] = check_order(name, max_order)

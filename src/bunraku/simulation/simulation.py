@@ -14,7 +14,7 @@ from bunraku.evaluate import impact, project
 from bunraku.integrate import memory as m
 from bunraku.integrate.events import PARTS
 from bunraku.integrate.history import Family
-from bunraku.integrate.methods import METHODS, check_order, memory_for
+from bunraku.integrate.methods import FIXED_STEP, METHODS, check_order, memory_for
 from bunraku.mechanism import Connection, Joint, Mechanism
 from bunraku.run import rollout
 from bunraku.run.actuation import Actuation, PlainActuation, call_actuation
@@ -25,7 +25,8 @@ from bunraku.simulation.closing import capture, freedom, gap, refuse_open_loops
 from bunraku.simulation.conditions import Condition, Watch, as_watch
 from bunraku.simulation.trajectory import Event, Segment, Trajectory
 
-SOLVERS = (*METHODS, "symplectic_euler")
+WITH_STEP = (*FIXED_STEP, "symplectic_euler")
+SOLVERS = (*METHODS, *WITH_STEP)
 CLOSED = 1e-10  # [m, rad] frames that fit this well need not be moved
 BODY_STEPS_PER_CALL = 50_000  # compiled code runs this long (bodies times steps) before Python has its turn
 
@@ -54,7 +55,7 @@ class Simulation:
 
     q, v        start; neutral and at rest by default
     solver      adaptive: "gear" (Adams, orders 1 to 12), "bdf" (stiff; orders 1 to 5), "tsit5", "rkf" (5), "rkg" (4),
-                "rki" (3), "iec" (2); or "symplectic_euler" (fixed `step`, order 1)
+                "rki" (3), "iec" (2); or with a fixed `step` "rk4" (order 4), "symplectic_euler" (order 1)
     actuation   a function (t, q, v) -> tau, or one decorated with @bk.actuation
     params      float array given to a compiled actuation; may be changed while running
     baumgarte   loops are closed after every step by the smallest move; with this rate [1/s], instead by forces that
@@ -73,8 +74,10 @@ class Simulation:
                 raise ShapeError(f"{name} must be positive, not {value!r}")
         if step is not None and not (step > 0 and math.isfinite(step)):
             raise ShapeError(f"step must be a positive time in seconds, not {step!r}")
-        if solver == "symplectic_euler" and step is None:
-            raise ShapeError("symplectic_euler has a fixed step: give it, as in step=0.002")
+        if solver in WITH_STEP:
+            if step is None:
+                raise ShapeError(f"{solver} has a fixed step: give it, as in step=0.002")
+            min_step = max_step = step
         if baumgarte is not None and not (baumgarte > 0 and math.isfinite(baumgarte)):
             raise ShapeError(f"baumgarte must be a positive rate [1/s], not {baumgarte!r}")
         self._hold = baumgarte or 0.0
@@ -290,7 +293,7 @@ class Simulation:
 
     def _entry(self):
         """The compiled run of the solver, and its coefficients if it has any."""
-        method = METHODS.get(self.solver)
+        method = METHODS.get(self.solver) or FIXED_STEP.get(self.solver)
         if method is None:
             return rollout.rollout_symplectic_euler.load(), ()
         multistep = isinstance(method, Family)
