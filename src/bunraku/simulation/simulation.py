@@ -13,15 +13,15 @@ from bunraku.errors import ModelError, ShapeError, SimulationError
 from bunraku.evaluate import impact, project
 from bunraku.integrate import memory as m
 from bunraku.integrate.history import Family
-from bunraku.integrate.methods import METHODS, check_order, memory_for
+from bunraku.integrate.methods import METHODS, STRUCTURED, check_order, memory_for, method_of
 from bunraku.mechanism import Connection, Joint, Mechanism
-from bunraku.run import rollout
+from bunraku.run import implicit, rollout
 from bunraku.run.actuation import Actuation, PlainActuation
 from bunraku.run.states import as_floats, explain
 from bunraku.simulation.closing import capture, freedom, gap, refuse_open_loops
 from bunraku.simulation.trajectory import Event, Segment, Trajectory
 
-SOLVERS = (*METHODS, "symplectic_euler")
+SOLVERS = (*METHODS, *STRUCTURED, "symplectic_euler")
 CLOSED = 1e-10  # [m, rad] frames that fit this well need not be moved
 BODY_STEPS_PER_CALL = 50_000  # compiled code runs this long (bodies times steps) before Python has its turn
 
@@ -184,7 +184,7 @@ class Simulation:
         clock = self._memory.clock
         self._memory = memory_for(self.solver, np.concatenate([q, v]), *self._settings)
         self._memory.clock[:] = clock
-        if self.solver in METHODS:
+        if method_of(self.solver) is not None:
             self._memory.clock[m.STEP] = 0.0  # what was a good step before says nothing now
         self._chunks = [(np.array([self.t]), self._memory.rows[:1].copy())]
         self._actuation = _as_actuation(self._drive, mechanism.nv)
@@ -200,7 +200,7 @@ class Simulation:
         """
         if not math.isfinite(until) or until < self.t:
             raise ShapeError(f"until must be a time from {self.t:g} s on, not {until!r}")
-        plan = self.mechanism.plan()
+        plan = self._plan()
         entry, method = self._entry()
         rows = max(1, min(512, BODY_STEPS_PER_CALL // plan.bodies))
         address = self._actuation.address if self._actuation else 0
@@ -224,11 +224,18 @@ class Simulation:
 
     def _entry(self):
         """The compiled run of the solver, and its coefficients if it has any."""
-        method = METHODS.get(self.solver)
+        method = method_of(self.solver)
         if method is None:
             return rollout.rollout_symplectic_euler.load(), ()
+        if self.solver in STRUCTURED:
+            return implicit.rollout_implicit.load(), (method,)
         multistep = isinstance(method, Family)
         return (rollout.rollout_nordsieck if multistep else rollout.rollout_runge_kutta).load(), (method,)
+
+    def _plan(self):
+        """The mechanism as the solver wants it."""
+        structured = self.solver in STRUCTURED
+        return self.mechanism.yielding_plan(self._actuation is not None) if structured else self.mechanism.plan()
 
     def _keep(self, done, t, y, seconds):
         n, stats = int(done[m.RECORDED]), self.stats
