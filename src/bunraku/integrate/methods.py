@@ -35,7 +35,8 @@ def check_order(name: str, order: int | None) -> int:
 def memory_for(name: str, y, rtol, atol, max_order: int | None = None) -> Memory:
     """Memory for a method (or a fixed-step one, whose name is not among them) that begins at y."""
     method = method_of(name)
-    memory = make_memory(y, rtol, atol, 1 if method is None else method.rows,
+    rows = 1 if method is None else implicit.ROWS if name in STRUCTURED else method.rows
+    memory = make_memory(y, rtol, atol, rows,
                          newton=isinstance(method, Family) and method.newton)
     memory.tally[MAX_ORDER] = check_order(name, max_order)
     return memory
