@@ -4,12 +4,13 @@ A mechanism moves by q' = N(q) v, M(q) v' = F(t, q, v). Of the derivatives of F 
 recursion takes as it is: how each joint's own torque falls with its own rate and coordinate, -D and -K, both diagonal.
 Newton's iteration for the slopes s of q and a of v, at a state that is gamma times the slopes from the past, is then
 
-    (M + G) a' = F + G a - gamma K (v - N^-1 s),      G = gamma D + gamma^2 K          (eliminated: s' = N (v + gamma (a' - a)))
+    (M + G) a' = F + G a - gamma K (v - N^-1 s),      G = gamma D + gamma^2 K
+    s' = N (v + gamma (a' - a))
 
-M a has gone from both sides, so no product with M is left, and a' is forward dynamics with G in the place of rotors and
-a torque more: `tree_one` and `closed_one` as they are. D and K are those of the joints' springs, dampers and limits, and
-of the actuation by differences: all joints at once with signs in two patterns, which finds a diagonal exactly and gives
-something of the right size where there is more.
+M a has gone from both sides, so no product with M is left, and a' is forward dynamics with G in the place of rotors
+and a torque more: `tree_one` and `closed_one` as they are. D and K are those of the joints' springs, dampers and
+limits, and of the actuation by differences: all joints at once with signs in two patterns, which finds a diagonal
+exactly and gives something of the right size where there is more.
 
 Left out of the iteration, not of the motion: how M, gravity and velocity products change with the state, springs
 between points and in connections, what one joint's drive does to another. docs/integrators.md
@@ -27,7 +28,7 @@ from bunraku.algorithms.states import advance_coordinates, coordinate_rates, tan
 from bunraku.integrate import implicit, nordsieck
 from bunraku.integrate.advance import advance
 from bunraku.integrate.history import FAMILY
-from bunraku.integrate.memory import LOOPS_CLASH, STATE_FAILED, STEPS, TIME
+from bunraku.integrate.memory import LOOPS_CLASH, STATE_FAILED, STEPS
 from bunraku.jit import allocating, entry, inline, inner
 from bunraku.plan.fields import ARMATURE, HEAD_NQ
 from bunraku.run.rollout import MECHANISM, RUN, drive, make_context, mechanism_rhs, record, settle
@@ -127,7 +128,7 @@ def correct(rhs, whole, method, memory, t, h):
     context, extra = whole
     steps, age = memory.tally[STEPS], extra[5]
     if context[11] != 0 and (age[0] < 0 or steps >= age[0] + GAINS_AGE):
-        status = find_gains(whole, memory.clock[TIME], memory.rows[0])
+        status = find_gains(whole, t, memory.rows[0])
         if status != 0:
             return status, 0.0
         age[0] = steps

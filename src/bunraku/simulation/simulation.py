@@ -39,7 +39,7 @@ class Statistics:
     rejected: int = 0
     evaluations: int = 0      # of the right-hand side
     jacobians: int = 0        # of it, by differences; their evaluations are counted too
-    factorisations: int = 0
+    factorisations: int = 0   # of full matrices; for "implicit" the evaluations with springs and dampers in them
     loop_error: float = 0.0   # how far loops are from closed [m, rad]; a tree has none
     wall_time: float = 0.0    # [s]
 
@@ -48,8 +48,9 @@ class Simulation:
     """A mechanism in motion. Works on its own copy of the mechanism, whose structure `connect` and `cut` change.
 
     q, v        start; neutral and at rest by default
-    solver      adaptive: "gear" (Adams, orders 1 to 12), "bdf" (stiff; orders 1 to 5), "tsit5", "rkf" (5), "rkg" (4),
-                "rki" (3), "iec" (2); or "symplectic_euler" (fixed `step`, order 1)
+    solver      adaptive: "gear" (Adams, orders 1 to 12), "implicit" (stiff, at the cost of forward dynamics; orders 1
+                to 5), "bdf" (stiff, full matrices; orders 1 to 5), "tsit5", "rkf" (5), "rkg" (4), "rki" (3), "iec" (2);
+                or "symplectic_euler" (fixed `step`, order 1)
     actuation   a function (t, q, v) -> tau, or one decorated with @bk.actuation
     params      float array given to a compiled actuation; may be changed while running
     progress    a bar on the terminal: True, False, or None to decide by what the output is
