@@ -44,6 +44,15 @@ def add_parser(subparsers):
         epilog="example: bunraku bench integrators --json > integrators.json")
     integrators.add_argument("--json", action="store_true", help="print all numbers as JSON")
     integrators.set_defaults(run=run_integrators)
+    stiff = names.add_parser(
+        "stiff", help="a stiff step by number of links: the implicit method beside BDF and Gear",
+        description="An elastic rod of 10 to 10000 links by the implicit method, whose step costs as much as forward "
+                    "dynamics, beside BDF with a full matrix and Gear as far as they can go; the order measured on "
+                    "stiff mechanisms. About a minute after the first run.",
+        epilog="example: bunraku bench stiff --json > stiff.json")
+    stiff.add_argument("--quick", action="store_true", help="shorter and less exact, up to 1000 links, without Gear")
+    stiff.add_argument("--json", action="store_true", help="print all numbers as JSON")
+    stiff.set_defaults(run=run_stiff)
     return verb
 
 
@@ -72,6 +81,15 @@ def run_integrators(args) -> int:
 
     result = integrators.run()
     print(json.dumps(result, indent=2) if args.json else integrators.text(result, colour=sys.stdout.isatty()))
+    return 0
+
+
+def run_stiff(args) -> int:
+    """Measure and print; 0 whether or not the targets are met."""
+    from bunraku.bench import stiff
+
+    result = stiff.run(stiff.Options.quick() if args.quick else stiff.Options(), quiet=args.json)
+    print(json.dumps(result, indent=2) if args.json else stiff.text(result, colour=sys.stdout.isatty()))
     return 0
 
 

@@ -99,9 +99,9 @@ class Somersault:
                 rows += [x for turn in turns for x in (*_at(link, turn), 0.0, 0.0)]
         return np.array([len(poses), MUSCLE, 0.0, *(time for time, _ in SCHEDULE), *rows])
 
-    def run(self, seconds: float, rtol: float = 1e-7, progress: bool | None = None):
+    def run(self, seconds: float, rtol: float = 1e-7, progress: bool | None = None, solver: str = "rkf"):
         """The trajectory, and a report: what happened and how well the laws of mechanics were kept."""
-        sim = bk.Simulation(self.mechanism, q=self.q, v=self.v, solver="rkf", rtol=rtol, atol=1e-9,
+        sim = bk.Simulation(self.mechanism, q=self.q, v=self.v, solver=solver, rtol=rtol, atol=1e-9,
                             actuation=muscles, params=self.params, progress=progress)
         trajectory = sim.run(until=seconds)
         return trajectory, self._report(trajectory, sim)

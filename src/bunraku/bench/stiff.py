@@ -1,0 +1,198 @@
+"""Stiff mechanisms: what a step of the implicit method costs as the number of links grows, beside BDF and Gear.
+
+The problem is one and the same for all numbers of links: an elastic rod, 1 m and 1 kg, bending stiffness and internal
+damping given, held level at one end and let go under its weight. n links with springs and dampers between them stand
+for it; the fastest motions decay ever faster, like n^4. The tolerance of angles goes with 1/n, as the angles do.
+
+`equivalents`: time of a step (rejected ones, recording, history and all) in times of one forward dynamics of the same
+mechanism, one call from Python. Both in processor time of this thread, the best of a few rounds in turn, so that other
+programs matter little. `error`: root mean square at the end in units of the tolerance, against the implicit method
+with a tolerance a thousand times tighter, which is itself compared with SciPy's Radau where that is affordable.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+import bunraku as bk
+from bunraku.bench import machine
+from bunraku.bench.order import STEPS, Smooth, pendulum, rates
+from bunraku.bench.report import _paint, _targets
+from bunraku.bench.timing import Progress
+
+UNTIL = 0.5
+RTOL = 1e-5
+TIGHTER = 1e-3
+LINKS = (10, 30, 100, 300, 1000, 10_000)
+MOST = {"bdf": 300, "gear": 10, "radau": 10}  # links
+FROM = 30                                     # degrees of freedom from which BDF should be slower
+ORDERS = (2, 3, 4, 5)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How much to measure."""
+
+    links: tuple[int, ...] = LINKS
+    full: int = MOST["bdf"]      # most links with full matrices
+    rounds: int = 5
+    gear: bool = True
+
+    @classmethod
+    def quick(cls):
+        return cls(links=(10, 30, 100, 1000), full=100, rounds=3, gear=False)
+
+
+def rod(n: int, joint: str = "revolute", *, bending: float = 50.0, damping: float = 0.05, length: float = 1.0,
+        mass: float = 1.0) -> bk.Mechanism:
+    """An elastic rod along x of n links; `bending` is E I [N m^2], `damping` the time over which stress relaxes [s]."""
+    m = bk.Mechanism(name=f"rod of {n}")
+    size, weight = length / n, mass / n
+    acts = {"stiffness": bending / size, "damping": damping * bending / size}
+    inertia = weight * np.array([1e-4, size**2 / 12 + 1e-4, size**2 / 12 + 1e-4])
+    parent, position = "ground", (0.0, 0.0, 0.0)
+    for i in range(n):
+        m.add_link(f"link{i}", parent, bk.Spherical(**acts) if joint == "spherical" else bk.Revolute((0, 1, 0), **acts),
+                   position=position, mass=weight, com=(0.5 * size, 0.0, 0.0), inertia=np.diag(inertia))
+        parent, position = f"link{i}", (size, 0.0, 0.0)
+    return m
+
+
+def tolerances(n: int, tighter: float = 1.0) -> dict[str, float]:
+    return {"rtol": RTOL * tighter, "atol": 0.1 * RTOL * tighter / n}
+
+
+def simulate(m: bk.Mechanism, solver: str, tighter: float = 1.0) -> tuple[bk.Simulation, float]:
+    """A finished simulation, and the processor time it took."""
+    sim = bk.Simulation(m, solver=solver, progress=False, **tolerances(m.nv, tighter))
+    sim.run(0.0)
+    start = time.thread_time()
+    sim.run(UNTIL)
+    return sim, time.thread_time() - start
+
+
+def state(sim: bk.Simulation) -> np.ndarray:
+    return np.concatenate([sim.q, sim.v])
+
+
+def distance(m: bk.Mechanism, y: np.ndarray, reference: np.ndarray) -> float:
+    """Root mean square in units of the tolerance."""
+    t = tolerances(m.nv)
+    return float(np.sqrt(np.mean(((y - reference) / (t["atol"] + t["rtol"] * np.abs(reference))) ** 2)))
+
+
+def radau(m: bk.Mechanism) -> np.ndarray:
+    from scipy.integrate import solve_ivp
+
+    y = np.concatenate([m.neutral(), np.zeros(m.nv)])
+    return solve_ivp(lambda t, y: rates(m, y), (0.0, UNTIL), y, method="Radau", rtol=1e-10, atol=1e-13).y[:, -1]
+
+
+def one_evaluation(m: bk.Mechanism, sim: bk.Simulation) -> float:
+    """Processor time of one forward dynamics at the end of a simulation."""
+    q, v = sim.q, sim.v
+    times = max(5, 20_000 // m.nv)
+    start = time.thread_time()
+    for _ in range(times):
+        bk.forward_dynamics(m, q, v)
+    return (time.thread_time() - start) / times
+
+
+def measure(n: int, options: Options) -> list[dict]:
+    """All solvers that can afford it on a rod of n links."""
+    m = rod(n)
+    reference = state(simulate(m, "implicit", TIGHTER)[0])
+    solvers = ["implicit", *(["bdf"] if n <= options.full else []),
+               *(["gear"] if options.gear and n <= MOST["gear"] else [])]
+    best = dict.fromkeys([*solvers, "one"], np.inf)
+    sims = {}
+    for k in range(options.rounds):
+        for solver in solvers:
+            if k == 0 or best[solver] < 1.0:
+                sims[solver], seconds = simulate(m, solver)
+                best[solver] = min(best[solver], seconds)
+        best["one"] = min(best["one"], one_evaluation(m, sims["implicit"]))
+    rows = []
+    for solver in solvers:
+        stats = sims[solver].stats
+        rows.append({"links": n, "solver": solver, "steps": stats.steps, "evaluations": stats.evaluations,
+                     "ms": 1e3 * best[solver], "us_per_step": 1e6 * best[solver] / stats.steps,
+                     "one_evaluation_us": 1e6 * best["one"], "per_step": stats.evaluations / stats.steps,
+                     "equivalents": best[solver] / stats.steps / best["one"],
+                     "error": distance(m, state(sims[solver]), reference)})
+    if n <= MOST["radau"]:
+        rows[0]["reference_error"] = distance(m, reference, radau(m))
+    return rows
+
+
+def run(options: Options | None = None, quiet: bool = False) -> dict:
+    """The table by number of links, measured orders, and the targets with what was measured."""
+    options = options or Options()
+    progress = Progress(len(options.links) + 2, quiet)
+    rows, orders = [], []
+    try:
+        for n in options.links:
+            progress(f"{n} links")
+            rows += measure(n, options)
+            progress.done()
+        for name, problem in (("spherical pendulum", Smooth(pendulum(), (0.8, -0.4, 0.5))),
+                              ("rod of 4", Smooth(rod(4), (0.1,) * 4))):
+            progress(f"order: {name}")
+            for q in ORDERS:
+                errors, order = problem.measure(q)
+                orders.append({"problem": name, "nominal": q, "errors": errors, "order": order,
+                               "steps_times_fastest": [h * problem.fastest for h in STEPS]})
+            progress.done()
+    finally:
+        progress.close()
+    return {"bunraku": bk.__version__, "machine": machine.describe(), "rtol": RTOL, "until": UNTIL, "rows": rows,
+            "orders": orders, "targets": _judge(rows, orders)}
+
+
+def _judge(rows, orders) -> list[dict]:
+    mine = {r["links"]: r for r in rows if r["solver"] == "implicit"}
+    counts = [r["per_step"] for r in mine.values()]
+    targets = [_at_most("evaluations a step, most over least", max(counts) / min(counts), 1.3, "")]
+    targets += [_at_most(f"evaluation-equivalents a step, {n} links", r["equivalents"], 4.0, "evaluations")
+                for n, r in mine.items()]
+    for r in rows:
+        if r["solver"] == "bdf" and r["links"] >= FROM:
+            ratio = r["ms"] / mine[r["links"]]["ms"]
+            targets.append({"what": f"faster than BDF with a full matrix, {r['links']} links", "measured": ratio,
+                            "target": 1.0, "unit": "x", "met": ratio >= 1.0})
+    targets.append(_at_most("error at the end, worst", max(r["error"] for r in mine.values()), 30.0, "tolerances"))
+    targets += [_at_most(f"reference beside Radau, {r['links']} links", r["reference_error"], 1.0, "tolerances")
+                for r in rows if "reference_error" in r]
+    for o in orders:
+        targets.append(_at_most(f"order {o['nominal']}, {o['problem']}: short by", max(o["nominal"] - o["order"], 0.0),
+                                0.4, ""))
+    return targets
+
+
+def _at_most(what, measured, target, unit) -> dict:
+    return {"what": what, "measured": measured, "target": target, "unit": unit, "met": measured <= target}
+
+
+def text(result: dict, colour: bool = False) -> str:
+    """The tables, then every target."""
+    paint = _paint if colour else lambda code, words: words
+    on = result["machine"]
+    lines = [paint("1", f"bunraku {result['bunraku']}: a stiff rod of n links, {result['until']:g} s, rtol "
+                        f"{result['rtol']:g}"),
+             f"{on['processor']}; one evaluation: bk.forward_dynamics from Python", "",
+             paint("4", f"  {'links':>6} {'solver':<9}{'steps':>8}{'evaluations':>12}{'a step':>8}{'ms':>10}"
+                        f"{'us a step':>11}{'one eval. us':>14}{'equivalents':>13}{'error/tol.':>12}")]
+    lines += [f"  {r['links']:>6} {r['solver']:<9}{r['steps']:>8}{r['evaluations']:>12}{r['per_step']:>8.2f}"
+              f"{r['ms']:>10.2f}{r['us_per_step']:>11.1f}{r['one_evaluation_us']:>14.1f}{r['equivalents']:>13.2f}{r['error']:>12.2g}"
+              for r in result["rows"]]
+    lines += ["", paint("1", "order measured, fixed steps of " + ", ".join(f"1/{1 / h:.0f} s" for h in STEPS)), ""]
+    for o in result["orders"]:
+        stiff = o["steps_times_fastest"]
+        lines.append(f"  {o['problem']:<20} order {o['nominal']}: {o['order']:.2f}   errors "
+                     + ", ".join(f"{e:.1e}" for e in o["errors"])
+                     + f"   (h times the fastest rate: {stiff[0]:.0f} to {stiff[-1]:.0f})")
+    lines += ["", *_targets(result["targets"], paint)]
+    return "\n".join(line.rstrip() for line in lines)
