@@ -6,7 +6,7 @@ import pytest
 import bunraku as bk
 from bunraku.algorithms.passive import joint_slopes, passive_torque
 from bunraku.algorithms.states import coordinate_rates, tangent_rates
-from bunraku.bench.order import STEPS, UNTIL, Smooth, error, fix, pendulum
+from bunraku.bench.order import STEPS, UNTIL, error, fix, pendulum, problems
 from bunraku.bench.stiff import rod
 from bunraku.integrate.implicit import ROWS
 from bunraku.plan import fields as f
@@ -31,42 +31,32 @@ def four_bar(stiffness=0.0, damping=0.0, pin=0.0):
 
 
 @pytest.fixture(scope="module")
-def stiff_pendulum():
-    return Smooth(pendulum(), (0.8, -0.4, 0.5))
+def stiff():
+    return problems()
 
 
-@pytest.fixture(scope="module")
-def stiff_rod():
-    return Smooth(rod(4), (0.1,) * 4)
+PROBLEMS = ("spherical pendulum", "rod of 8 hinges", "rod of 4 balls")
 
 
-def test_the_problems_are_stiff(stiff_pendulum, stiff_rod):
-    for problem in (stiff_pendulum, stiff_rod):
-        assert STEPS[-1] * problem.fastest > 15  # explicit methods stop at 2
-
-
+@pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("q", range(1, 6))
-def test_order_on_a_stiff_spherical_pendulum(stiff_pendulum, q):
-    errors, order = stiff_pendulum.measure(q)
-    assert order > q - 0.4, errors
-
-
-@pytest.mark.parametrize("q", range(1, 6))
-def test_order_on_a_stiff_rod(stiff_rod, q):
-    errors, order = stiff_rod.measure(q)
+def test_order_on_stiff_mechanisms(stiff, name, q):
+    assert STEPS[-1] * stiff[name].fastest > 100  # explicit methods stop at 2
+    errors, order = stiff[name].measure(q)
     assert order > q - 0.4, errors
 
 
 # -- agreement, stability ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-8])
-def test_the_error_follows_the_tolerance(stiff_pendulum, stiff_rod, rtol):
-    for problem in (stiff_pendulum, stiff_rod):
-        y = problem.sol(0.0)
-        sim = bk.Simulation(problem.m, y[:problem.m.nq], y[problem.m.nq:], solver="implicit", rtol=rtol, atol=rtol)
-        sim.run(UNTIL)
-        assert error(problem.m, sim, problem.sol(UNTIL)) < 30 * rtol
+def test_the_error_follows_the_tolerance(stiff, name, rtol):
+    problem = stiff[name]
+    y = problem.sol(0.0)
+    sim = bk.Simulation(problem.m, y[:problem.m.nq], y[problem.m.nq:], solver="implicit", rtol=rtol, atol=rtol)
+    sim.run(UNTIL)
+    assert error(problem.m, sim, problem.sol(UNTIL)) < 30 * rtol
 
 
 def test_steps_of_a_thousand_times_the_explicit_limit_are_stable():

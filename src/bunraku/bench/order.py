@@ -26,6 +26,15 @@ def pendulum(damping: float = 20.0) -> bk.Mechanism:
     return m
 
 
+def problems() -> dict[str, Smooth]:
+    """Hinges, balls, one ball."""
+    from bunraku.bench.stiff import rod
+
+    return {"spherical pendulum": Smooth(pendulum(), (0.8, -0.4, 0.5)),
+            "rod of 8 hinges": Smooth(rod(8, bending=5.0), (0.05,) * 8),
+            "rod of 4 balls": Smooth(rod(4, "spherical", bending=5.0, damping=0.1), (0.05, 0.1, 0.02) * 4)}
+
+
 def rates(m: bk.Mechanism, y: np.ndarray) -> np.ndarray:
     """Derivatives of y = (q, v)."""
     q, v = y[:m.nq].copy(), y[m.nq:].copy()

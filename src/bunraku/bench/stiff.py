@@ -19,7 +19,7 @@ import numpy as np
 
 import bunraku as bk
 from bunraku.bench import machine
-from bunraku.bench.order import STEPS, Smooth, pendulum, rates
+from bunraku.bench.order import STEPS, problems, rates
 from bunraku.bench.report import _paint, _targets
 from bunraku.bench.timing import Progress
 
@@ -29,7 +29,7 @@ TIGHTER = 1e-3
 LINKS = (10, 30, 100, 300, 1000, 10_000)
 MOST = {"bdf": 300, "gear": 10, "radau": 10}  # links
 FROM = 30                                     # degrees of freedom from which BDF should be slower
-ORDERS = (2, 3, 4, 5)
+ORDERS = (1, 2, 3, 4, 5)
 
 
 @dataclass(frozen=True)
@@ -131,15 +131,14 @@ def measure(n: int, options: Options) -> list[dict]:
 def run(options: Options | None = None, quiet: bool = False) -> dict:
     """The table by number of links, measured orders, and the targets with what was measured."""
     options = options or Options()
-    progress = Progress(len(options.links) + 2, quiet)
+    progress = Progress(len(options.links) + 3, quiet)
     rows, orders = [], []
     try:
         for n in options.links:
             progress(f"{n} links")
             rows += measure(n, options)
             progress.done()
-        for name, problem in (("spherical pendulum", Smooth(pendulum(), (0.8, -0.4, 0.5))),
-                              ("rod of 4", Smooth(rod(4), (0.1,) * 4))):
+        for name, problem in problems().items():
             progress(f"order: {name}")
             for q in ORDERS:
                 errors, order = problem.measure(q)
