@@ -6,6 +6,7 @@ import pytest
 import bunraku as bk
 from bunraku.algorithms.passive import joint_slopes, passive_torque
 from bunraku.algorithms.states import coordinate_rates, tangent_rates
+from bunraku.bench import stiff as stiff_bench
 from bunraku.bench.order import STEPS, UNTIL, error, fix, pendulum, problems
 from bunraku.bench.stiff import rod
 from bunraku.integrate.implicit import ROWS
@@ -124,6 +125,16 @@ def test_evaluations_of_a_step_do_not_depend_on_the_number_of_links():
         assert sim._memory.rows.shape == (ROWS, 2 * n)
     assert max(a_step) < 1.5
     assert max(steps) < 1.5 * min(steps)
+
+
+def test_the_bench_shows_what_it_claims():
+    result = stiff_bench.run(stiff_bench.Options(links=(10, 30), full=30, rounds=1, gear=False), quiet=True)
+    timed = ("evaluation-equivalents", "faster")  # not on a machine that does other things too
+    assert all(t["met"] for t in result["targets"] if not any(word in t["what"] for word in timed))
+    page = stiff_bench.text(result)
+    assert all(f"{problem} of 30" in page for problem in stiff_bench.PROBLEMS)
+    assert {(r["problem"], r["solver"]) for r in result["rows"]} == {
+        (problem, solver) for problem in ("rod", "tree") for solver in ("implicit", "bdf")}
 
 
 # -- loops ---------------------------------------------------------------------------------------------------------
