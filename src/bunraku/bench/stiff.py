@@ -80,14 +80,16 @@ def tree(n: int) -> bk.Mechanism:
 PROBLEMS = {"rod": rod, "tree": tree}
 
 
-def tolerances(m: bk.Mechanism, tighter: float = 1.0) -> dict[str, float]:
+def tolerances(m: bk.Mechanism, tighter: float = 1.0) -> tuple[float, float]:
+    """rtol, atol."""
     small = 1.0 / m.nv if m.name.startswith("rod") else 1.0
-    return {"rtol": RTOL * tighter, "atol": 0.1 * RTOL * tighter * small}
+    return RTOL * tighter, 0.1 * RTOL * tighter * small
 
 
 def simulate(m: bk.Mechanism, solver: str, tighter: float = 1.0) -> tuple[bk.Simulation, float]:
     """A finished simulation, and the processor time it took."""
-    sim = bk.Simulation(m, solver=solver, progress=False, **tolerances(m, tighter))
+    rtol, atol = tolerances(m, tighter)
+    sim = bk.Simulation(m, solver=solver, rtol=rtol, atol=atol, progress=False)
     sim.run(0.0)
     start = time.thread_time()
     sim.run(UNTIL)
@@ -100,8 +102,8 @@ def state(sim: bk.Simulation) -> np.ndarray:
 
 def distance(m: bk.Mechanism, y: np.ndarray, reference: np.ndarray) -> float:
     """Root mean square in units of the tolerance."""
-    t = tolerances(m)
-    return float(np.sqrt(np.mean(((y - reference) / (t["atol"] + t["rtol"] * np.abs(reference))) ** 2)))
+    rtol, atol = tolerances(m)
+    return float(np.sqrt(np.mean(((y - reference) / (atol + rtol * np.abs(reference))) ** 2)))
 
 
 def radau(m: bk.Mechanism) -> np.ndarray:
