@@ -13,12 +13,18 @@ METHODS: dict[str, Family | Tableau] = {
     "rki": rki.METHOD, "iec": iec.METHOD}
 
 
-def check_order(name: str, order: int | None) -> int:
+def method_of(solver: str | Family | Tableau) -> Family | Tableau | None:
+    """The coefficients of a method by name, or those given; None for what has none."""
+    return METHODS.get(solver) if isinstance(solver, str) else solver
+
+
+def check_order(name: str | Family | Tableau, order: int | None) -> int:
     """Highest order that a multistep method may use; 0 for others, whose order is fixed."""
-    method = METHODS.get(name)
+    method = method_of(name)
     if not isinstance(method, Family):
         if order is not None:
-            raise ShapeError(f"{name!r} has no max_order: its order is fixed")
+            label = repr(name) if isinstance(name, str) else "this method"
+            raise ShapeError(f"{label} has no max_order: its order is fixed")
         return 0
     highest = bdf.ORDERS if method.newton else gear.ORDERS
     if order is not None and not 1 <= order <= highest:
@@ -26,9 +32,9 @@ def check_order(name: str, order: int | None) -> int:
     return order or highest
 
 
-def memory_for(name: str, y, rtol, atol, max_order: int | None = None) -> Memory:
+def memory_for(name: str | Family | Tableau, y, rtol, atol, max_order: int | None = None) -> Memory:
     """Memory for a method (or a fixed-step one, whose name is not among them) that begins at y."""
-    method = METHODS.get(name)
+    method = method_of(name)
     memory = make_memory(y, rtol, atol, 1 if method is None else method.rows,
                          newton=isinstance(method, Family) and method.newton)
     memory.tally[MAX_ORDER] = check_order(name, max_order)

@@ -13,7 +13,8 @@ from bunraku.errors import ModelError, ShapeError, SimulationError
 from bunraku.evaluate import impact, project
 from bunraku.integrate import memory as m
 from bunraku.integrate.history import Family
-from bunraku.integrate.methods import METHODS, check_order, memory_for
+from bunraku.integrate.methods import METHODS, check_order, memory_for, method_of
+from bunraku.integrate.runge_kutta import Tableau
 from bunraku.mechanism import Connection, Joint, Mechanism
 from bunraku.run import rollout
 from bunraku.run.actuation import Actuation, PlainActuation
@@ -49,17 +50,18 @@ class Simulation:
 
     q, v        start; neutral and at rest by default
     solver      adaptive: "gear" (Adams, orders 1 to 12), "bdf" (stiff; orders 1 to 5), "tsit5", "rkf" (5), "rkg" (4),
-                "rki" (3), "iec" (2); or "symplectic_euler" (fixed `step`, order 1)
+                "rki" (3), "iec" (2); or "symplectic_euler" (fixed `step`, order 1); or a Runge-Kutta method of your
+                own: a `bunraku.integrate.runge_kutta.Tableau`
     actuation   a function (t, q, v) -> tau, or one decorated with @bk.actuation
     params      float array given to a compiled actuation; may be changed while running
     progress    a bar on the terminal: True, False, or None to decide by what the output is
     """
 
-    def __init__(self, mechanism: Mechanism, q=None, v=None, solver: str = "gear", rtol: float = 1e-6,
+    def __init__(self, mechanism: Mechanism, q=None, v=None, solver: str | Tableau = "gear", rtol: float = 1e-6,
                  atol: float = 1e-8, actuation=None, params=None, *, step: float | None = None,
                  max_step: float = math.inf, min_step: float = 0.0, max_order: int | None = None,
                  progress: bool | None = None):
-        if solver not in SOLVERS:
+        if not isinstance(solver, Tableau) and solver not in SOLVERS:
             raise ModelError(f"solver {solver!r} is not one of {', '.join(SOLVERS)}")
         for name, value in {"rtol": rtol, "atol": atol, "max_step": max_step}.items():
             if not value > 0:
@@ -184,7 +186,7 @@ class Simulation:
         clock = self._memory.clock
         self._memory = memory_for(self.solver, np.concatenate([q, v]), *self._settings)
         self._memory.clock[:] = clock
-        if self.solver in METHODS:
+        if method_of(self.solver) is not None:
             self._memory.clock[m.STEP] = 0.0  # what was a good step before says nothing now
         self._chunks = [(np.array([self.t]), self._memory.rows[:1].copy())]
         self._actuation = _as_actuation(self._drive, mechanism.nv)
@@ -224,7 +226,7 @@ class Simulation:
 
     def _entry(self):
         """The compiled run of the solver, and its coefficients if it has any."""
-        method = METHODS.get(self.solver)
+        method = method_of(self.solver)
         if method is None:
             return rollout.rollout_symplectic_euler.load(), ()
         multistep = isinstance(method, Family)
@@ -268,7 +270,8 @@ class Simulation:
         raise SimulationError(f"the motion cannot go on {where}: {reason}", trajectory)
 
     def __repr__(self):
-        return f"Simulation of {self.mechanism.name} at {self.t:g} s: solver {self.solver}, {self.stats.steps} steps"
+        name = self.solver if isinstance(self.solver, str) else f"a tableau of order {self.solver.order}"
+        return f"Simulation of {self.mechanism.name} at {self.t:g} s: solver {name}, {self.stats.steps} steps"
 
 
 def _as_params(params) -> np.ndarray:
