@@ -1,8 +1,8 @@
 """Mobiles: trees of wedges, the test bodies of [J] for solvers and for engines on many processors.
 
-A *wedge* is the space between its top edge, of half-length a along x, and its bottom at z = -h, a stadium of half-length
-b and radius c: at the share t = |z|/h of the way down, a stadium of half-length a + t (b - a) and radius t c
-[J, fig. 1 and appendix II]. It turns about its top edge. z here is the paper's y, y the paper's -z.
+A *wedge* is the space between its top edge, of half-length a along x, and its bottom at z = -h, a stadium of
+half-length b and radius c: at the share t = |z|/h of the way down, a stadium of half-length a + t (b - a) and radius
+t c [J, fig. 1 and appendix II]. It turns about its top edge. z here is the paper's y, y the paper's -z.
 
 In *stages*, chains of l bodies hang one below the other, the last of each a *plateau* with a round bottom (b = 0), from
 which o chains hang, and so on. Where the print contradicts itself we read: the mass has /3 in place of /2 (the other
@@ -29,8 +29,8 @@ def wedge(a: float, b: float, c: float, h: float, rho: float) -> Solid:
     """The wedge of [J, appendix II] in a frame at the middle of its top edge, x along the edge, z up."""
     pi, part = math.pi, rho * c * h
     mass = part * (2 * a + 4 * b + pi * c) / 3
-    moment = -part * h * (4 * a + 12 * b + 3 * pi * c) / 12                                     # mass times height of com
-    along = part / 60 * ((4 * a + 16 * b + 3 * pi * c) * c**2 + 12 * (a + 4 * b + pi * c) * h**2)                  # I_xx
+    moment = -part * h * (4 * a + 12 * b + 3 * pi * c) / 12                                 # mass times height of com
+    along = part / 60 * ((4 * a + 16 * b + 3 * pi * c) * c**2 + 12 * (a + 4 * b + pi * c) * h**2)           # I_xx
     down = part / 30 * (2 * a**3 + 4 * a**2 * b + 6 * a * b**2 + 8 * b**3 + (6 * a + 24 * b + 3 * pi * c) * c**2
                         + pi * c * (a**2 + 3 * a * b + 6 * b**2))                           # I_yy of the paper
     across = part / 60 * (4 * a**3 + 8 * a**2 * b + 12 * a * b**2 + 16 * b**3 + (8 * a + 32 * b + 3 * pi * c) * c**2
@@ -67,13 +67,14 @@ def mobile(a: float, b: float, c: float, h: float, s: int, l: int, o: int | None
         raise ModelError(f"mobile: {s} stages of chains of {l} bodies, {o} to a plateau, are more than {MOST} bodies")
     m = Mechanism(gravity, name=f"mobile of {l * chains}")
     link, joint = wedge(a, b, c, h, rho), Revolute((1.0, 0.0, 0.0), damping=damping)
-    ends = [("ground", "", 0.0, 0.0, None)]  # where chains of a stage begin: parent, path, place there, turn of the edge
+    ends: list[tuple[str, str, float, float, np.ndarray | None]]
+    ends = [("ground", "", 0.0, 0.0, None)]  # where chains of a stage begin: parent, path, place there, turn
     position: tuple[float, float, float]
     for stage in range(s):
         k = s - 1 - stage                                                        # stages below
         radius = p * float(o) ** k / (2 * math.pi) if k else b + c
         plateau = wedge(a, 0.0, radius, h, rho)
-        below = []
+        below: list[tuple[str, str, float, float, np.ndarray | None]] = []
         for parent, path, x, y, rotation in ends:
             position = (x, y, 0.0 if parent == "ground" else -h)
             for i in range(l):
