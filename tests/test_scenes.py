@@ -102,6 +102,12 @@ def test_somersault_keeps_its_momentum(reports):
     assert abs(report["turns"] - 1.0) < 0.1
 
 
+def test_a_figure_that_cannot_play_the_scene_is_refused(tmp_path, capsys):
+    assert cli.main(["demo", "swing", "--dof", "48", "--no-picture", "--out", str(tmp_path / "new")]) == 1
+    assert "swing is played by a figure with 16 degrees of freedom, not 48" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
 def test_limits_push_back_and_only_beyond():
     m = bk.models.human(16)
     straight = schedule(m, {}, ((1.0, {}),), frequency=1e-9)  # muscles without force: what is left are the limits

@@ -37,6 +37,7 @@ class Swing(Scene):
     caption = f"the stay can bear {BREAKS:.0f} N; then the plate tips and the thighs slide off"
     seconds = 1.8
     grips = ("left_grip", "right_grip", "stay_end")
+    figures = (16,)  # others would need another grip to begin with
 
     def __init__(self, dof: int = 16):
         m = self.mechanism = swing(bk.models.human(dof=dof))
