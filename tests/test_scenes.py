@@ -7,7 +7,11 @@ import pytest
 
 import bunraku as bk
 from bunraku import cli
+from bunraku.cli.scenes.account import torques
+from bunraku.cli.scenes.highbar import HOLDS
 from bunraku.cli.scenes.muscles import ROW, beyond_limits, muscles, pose_of, posed, schedule
+from bunraku.cli.scenes.swing import DEPTH, MIDDLE, SEAT, Swing
+from bunraku.evaluate import connection_forces
 
 LASTS = {"highbar": None, "swing": "1.1", "release": "1.0", "somersault": None}  # [s] long enough for all that happens
 
@@ -68,7 +72,6 @@ def test_hands_carry_what_hands_can_carry(reports, name):
 
 
 def test_the_hand_slips_at_what_it_can_hold(reports):
-    from bunraku.cli.scenes.highbar import HOLDS
     assert reports("highbar")["forces_max"]["right_grip"] == pytest.approx(HOLDS, rel=1e-3)
 
 
@@ -81,11 +84,18 @@ def test_high_bar_is_a_big_swing(reports):
 
 
 def test_thighs_leave_the_plate_at_its_edge(reports):
-    from bunraku.cli.scenes.swing import DEPTH, MIDDLE, SEAT
     report = reports("swing")
     on = [s for s in report["trajectory"].segments if "left_slide" in s.mechanism.connections][-1]
     slid = bk.coordinates(on.mechanism, "left_slide", on.q[-1])[0]
     assert slid == pytest.approx(DEPTH / 2 - SEAT - MIDDLE, abs=1e-6)
+
+
+def test_the_plate_pushes_as_long_as_it_carries(reports):
+    params = Swing().params
+    for segment in reports("swing")["trajectory"].segments:
+        forces = connection_forces(segment.mechanism, segment.q, segment.v, torques(params, segment))
+        for name in {"left_slide", "right_slide"} & set(forces):
+            assert forces[name][:, 2].min() > 0.0
 
 
 def test_every_hand_costs(reports):
