@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         Spherical,
     )
     from bunraku.simulation import (
+        Rollout,
         Simulation,
         Trajectory,
         actuation,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
         load_trajectory,
         points_meet,
         points_part,
+        rollout,
         solve_ivp,
     )
 
@@ -67,10 +69,11 @@ __version__ = "0.1.0"
 __all__ = [
     "ActuationError", "BunrakuError", "Compound", "ConstraintError", "Cylindrical", "Fixed", "Free", "Helical",
     "InertiaError", "LoadError", "LoadWarning", "Mechanism", "MissingExtra", "ModelError", "NamingError", "Planar",
-    "Prismatic", "Revolute", "Schedule", "ShapeError", "Simulation", "SimulationError", "Spherical", "StateError",
-    "Trajectory", "actuation", "closed_chain", "constraints", "convert", "coordinates", "dynamics", "force_above",
-    "forward_dynamics", "impact", "inverse_dynamics", "joint_forces", "kinematics", "load", "load_trajectory",
-    "mass_matrix", "models", "points_meet", "points_part", "poses", "project", "schedule", "solve_ivp",
+    "Prismatic", "Revolute", "Rollout", "Schedule", "ShapeError", "Simulation", "SimulationError", "Spherical",
+    "StateError", "Trajectory", "actuation", "closed_chain", "constraints", "convert", "coordinates", "dynamics",
+    "force_above", "forward_dynamics", "impact", "inverse_dynamics", "joint_forces", "kinematics", "load",
+    "load_trajectory", "mass_matrix", "models", "points_meet", "points_part", "poses", "project", "rollout",
+    "schedule", "solve_ivp",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter
@@ -79,8 +82,8 @@ _HOMES = {  # where each name lives; the same list as above, for the interpreter
     "io": ("load",),
     "mechanism": ("Compound", "Cylindrical", "Fixed", "Free", "Helical", "Mechanism", "Planar", "Prismatic", "Revolute",
                   "Spherical"),
-    "simulation": ("Simulation", "Trajectory", "actuation", "force_above", "load_trajectory", "points_meet",
-                   "points_part", "solve_ivp"),
+    "simulation": ("Rollout", "Simulation", "Trajectory", "actuation", "force_above", "load_trajectory", "points_meet",
+                   "points_part", "rollout", "solve_ivp"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -44,11 +44,16 @@ class ConstraintError(StateError):
 
 
 class SimulationError(BunrakuError, RuntimeError):
-    """A run had to stop. `trajectory` keeps everything computed up to then."""
+    """A run had to stop. `trajectory` keeps everything computed up to then.
 
-    def __init__(self, message, trajectory=None):
+    Of a rollout: `states` lists the failing states; `result` keeps everything that was computed.
+    """
+
+    def __init__(self, message, trajectory=None, states=(), result=None):
         super().__init__(message)
         self.trajectory = trajectory
+        self.states = tuple(states)
+        self.result = result
 
 
 class LoadError(ModelError):

@@ -28,7 +28,7 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 import numba
-from numba import njit
+from numba import njit, types
 from numba.core.errors import NumbaExperimentalFeatureWarning
 
 # Everything fast-math allows except assuming that NaN and infinity never happen: kernels test for them.
@@ -86,6 +86,22 @@ def cache_directory() -> Path:
     return path
 
 
+class Address(types.WrapperAddressProtocol):
+    """An entry as an argument of another. Given the entry itself, Numba would look for its address in every call, which
+    takes a tenth of a millisecond and keeps other threads from running Python."""
+
+    def __init__(self, dispatcher, kind):
+        found = dispatcher.get_compile_result(kind)
+        self.kind, self.dispatcher = kind, dispatcher  # kept: an address has no owner
+        self.address = found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name)
+
+    def __wrapper_address__(self):
+        return self.address
+
+    def signature(self):
+        return self.kind
+
+
 class Entry:
     """A function that Python calls and Numba compiles, for the given signatures only.
 
@@ -120,6 +136,12 @@ class Entry:
             dispatcher.disable_compile()
             self.call = dispatcher
         return self
+
+    @functools.cached_property
+    def as_argument(self):
+        """What to give to an entry that takes a function."""
+        self.load()
+        return self.function if JIT_OFF else Address(self.call, self.signatures[0])
 
     def _compile(self, dispatcher):
         with warnings.catch_warnings():  # functions as arguments: how solvers get their right-hand side

@@ -34,6 +34,9 @@ def add_parser(subparsers) -> None:
                         help="where to write (default: ./%(default)s)")
     parser.add_argument("--dof", type=int, default=None, choices=(16, 34, 48),
                         help="degrees of freedom of the figure (default: 16 for highbar and, always, swing; else 34)")
+    parser.add_argument("--solver", default=None, choices=("tsit5", "rkf", "gear", "implicit", "bdf"),
+                        help="how to integrate (default: tsit5); implicit where muscles are stiff, as with 48 degrees "
+                             "of freedom")
     parser.add_argument("--seconds", type=_seconds, default=None, metavar="S",
                         help="how long (default: as long as the scene lasts)")
     parser.add_argument("--no-picture", action="store_true", help="do not draw")
@@ -61,6 +64,7 @@ def run(args) -> int:
         raise ModelError(f"{args.name} is played by a figure with {kind.figures[0]} degrees of freedom, not {args.dof}")
     args.out.mkdir(parents=True, exist_ok=True)
     scene = kind() if args.dof is None else kind(args.dof)
+    scene.solver = args.solver or scene.solver
     trajectory, report = scene.run(args.seconds)
     written = [trajectory.save(args.out / f"{args.name}.npz")]
     if not args.no_picture:

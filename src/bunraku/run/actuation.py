@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import threading
 
 import numpy as np
 from llvmlite import ir
@@ -71,6 +72,7 @@ class PlainActuation:
 
     def __init__(self, function, nv):
         self.function, self.error = function, None
+        self.errors: dict[int, list[BaseException]] = {}  # by the thread in which they were raised, in turn
 
         def call(t, q, nq, v, nv_, params, np_, tau, nt):
             try:
@@ -84,6 +86,7 @@ class PlainActuation:
                     _view(tau, len(array))[:] = array
             except BaseException as error:  # handed over to `Simulation.run`, which raises it
                 self.error = error
+                self.errors.setdefault(threading.get_ident(), []).append(error)
                 return 1
             return 0
 

@@ -55,6 +55,14 @@ NOTES = types.NamedTuple([floats, table, cube, table, floats, table, table, floa
                           counts, counts, floats, table, counts, counts], Notes)
 
 
+def blank_notes(rows: int, n: int) -> Notes:
+    """Empty pages for so many steps; nothing is watched and nothing asked for between them."""
+    nothing, none = np.empty(0), np.empty(0, np.int64)
+    return Notes(np.empty(rows), np.empty((rows, n)), np.empty((0, 0, n)), np.empty((0, 3)), nothing, np.empty((0, n)),
+                 np.empty((0, n)), np.empty(n), none, nothing, np.empty((PARTS + 1, 0)), nothing, none, none, nothing,
+                 np.empty((0, n)), none, np.zeros(MARKS, np.int64))
+
+
 @inner
 def ask_guards(watched, t, y, g):
     """Every event's number at (t, y) into g."""

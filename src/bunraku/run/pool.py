@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 
 from bunraku.errors import ShapeError
 
@@ -27,18 +28,66 @@ if hasattr(os, "register_at_fork"):  # threads do not survive a fork
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
+def how_many(workers: int | None, most: int) -> int:
+    """Workers to use for at most so many pieces; None: as many as there are cores."""
+    if workers is None:
+        workers = available()
+    elif isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise ShapeError(f"workers must be a whole number of at least 1, not {workers!r}")
+    return max(1, min(workers, most))
+
+
+class Turns:
+    """Numbers 0..count, each handed out once, to whoever asks next; none any more once stopped."""
+
+    def __init__(self, count: int):
+        self.numbers, self.stopped = iter(range(count)), False
+        self._lock = threading.Lock()
+
+    def __iter__(self):
+        return self
+
+    def __next__(self) -> int:
+        with self._lock:
+            if self.stopped:
+                raise StopIteration
+            return next(self.numbers)
+
+
+def take_turns(work, count: int, workers: int) -> None:
+    """Call work(turns) in every worker, to go through `turns` together: for pieces that take differently long.
+
+    An error in any of them, or Ctrl-C, stops the others at their next turn and is raised then.
+    """
+    turns = Turns(count)
+
+    def go():
+        try:
+            work(turns)
+        except BaseException:
+            turns.stopped = True
+            raise
+
+    futures = [_pool().submit(go) for _ in range(workers - 1)]
+    try:
+        go()
+        wait(futures)
+    except BaseException:
+        turns.stopped = True
+        wait(futures)
+        raise
+    for future in futures:
+        future.result()
+
+
 def spread(work, count: int, grain: int, workers: int | None, smallest: int) -> None:
     """Call work(start, stop) so that 0..count is covered, in pieces of whole grains, one per worker.
 
     `workers=None` takes every core there is, but no more than one per `smallest` items. An error in any piece is raised
     after all are done.
     """
-    if workers is None:
-        workers = min(available(), max(1, count // smallest))
-    elif isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        raise ShapeError(f"workers must be a whole number of at least 1, not {workers!r}")
     grains = -(-count // grain)
-    workers = min(workers, grains)
+    workers = how_many(workers, grains if workers is not None else max(1, min(grains, count // smallest)))
     if workers <= 1:
         work(0, count)
         return

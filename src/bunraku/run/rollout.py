@@ -12,6 +12,7 @@ from numba import types
 from bunraku.algorithms.connections import DYNAMICS, IMPULSE, POSITION
 from bunraku.algorithms.forward import accelerate, scratch_sizes, scratch_total
 from bunraku.algorithms.states import advance_coordinates, coordinate_rates, normalise_quaternions
+from bunraku.algorithms.stepping import step_coordinates
 from bunraku.integrate import nordsieck, runge_kutta
 from bunraku.integrate.advance import advance
 from bunraku.integrate.history import FAMILY
@@ -100,13 +101,13 @@ def motion(plan, hold: float = 0.0) -> tuple:
     step, or with a rate `hold` [1/s] by themselves."""
     loops = plan.loops
     if loops is None:
-        move, dof_f, arrays = tree_one.load().call, plan.dof_f, NO_LOOPS
+        move, dof_f, arrays = tree_one.as_argument, plan.dof_f, NO_LOOPS
     else:
         conn_f = loops.conn_f
         if hold > 0.0:
             conn_f = conn_f.copy()
             conn_f[:, HOLD] = hold
-        move, dof_f, arrays = closed_one.load().call, loops.dof_f, (loops.conn_i, conn_f, loops.prog)
+        move, dof_f, arrays = closed_one.as_argument, loops.dof_f, (loops.conn_i, conn_f, loops.prog)
     return (move, plan.body_i, plan.body_f, dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, *arrays)
 
 
@@ -244,7 +245,7 @@ def rollout_symplectic_euler(move, body_i, body_f, dof_f, link_i, link_f, spring
     nq = y.shape[0] - nv
     context = make_context(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
                            address, params)
-    a, dq = np.empty(nv), np.empty(nv)
+    a = np.empty(nv)
     q, v = y[:nq], y[nq:]
     while clock[TIME] < clock[UNTIL]:
         if tally[RECORDED] == notes.t.shape[0]:
@@ -261,8 +262,7 @@ def rollout_symplectic_euler(move, body_i, body_f, dof_f, link_i, link_f, spring
         copy(y, memory.rows[1])
         for j in range(nv):
             v[j] += h * a[j]
-            dq[j] = h * v[j]
-        advance_coordinates(body_i, q, dq, q)
+        step_coordinates(body_i, q, v, h)
         clock[GAP] = max(clock[GAP], hold_closed(context, q, v))
         clock[TIME], clock[TAKEN] = clock[UNTIL] if last else clock[TIME] + h, h
         tally[STEPS] += 1

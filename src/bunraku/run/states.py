@@ -113,6 +113,13 @@ def _integrate(body_i, q, dq, out):
         advance_coordinates(body_i, q[k], dq[k], out[k])
 
 
+def unit_quaternions(plan, q) -> np.ndarray:
+    """A batch of coordinates, with quaternions of unit length; not numbers where one is zero."""
+    out = np.empty_like(q)
+    _integrate.call(plan.body_i, q, np.zeros((len(q), plan.nv)), out)
+    return out
+
+
 @entry("differences of joints", [types.void(integers, table, table, table)])
 def _difference(body_i, q0, q1, out):
     for k in range(q0.shape[0]):

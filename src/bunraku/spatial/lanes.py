@@ -253,6 +253,17 @@ def lane_where_positive(typingctx, x, a, b):
 
 
 @intrinsic
+def lane_largest(typingctx, x):
+    """The largest of the W numbers; places that are not numbers do not count."""
+    def generate(context, builder, sig, args):
+        name = f"llvm.vector.reduce.fmax.v{WIDTH}f64"
+        known = builder.module.globals.get(name)
+        reduce = known or ir.Function(builder.module, ir.FunctionType(DOUBLE, [VECTOR]), name)
+        return builder.call(reduce, [args[0]])
+    return types.float64(lane), generate
+
+
+@intrinsic
 def lane_get(typingctx, x, place):
     return types.float64(lane, types.intp), (
         lambda context, builder, sig, args: builder.extract_element(args[0], builder.trunc(args[1], INT32)))

@@ -19,6 +19,7 @@ from bunraku.spatial.lanes import (
     float_sincos,
     float_store,
     lane_get,
+    lane_largest,
     lane_load,
     lane_maximum,
     lane_minimum,
@@ -137,6 +138,18 @@ def _maximum(a, b):
     return lambda a, b: _larger(a, b)
 
 
+def largest(x):
+    """The largest number in a scalar, as a float; what is not a number does not count."""
+    return np.fmax.reduce(np.atleast_1d(x))
+
+
+@overload(largest, **ALWAYS)
+def _largest(x):
+    if isinstance(x, Lane):
+        return lambda x: lane_largest(x)
+    return lambda x: x
+
+
 def where_positive(x, a, b):
     """a where x > 0, else b."""
     return np.where(x > 0, a, b) if isinstance(x, np.ndarray) else (a if x > 0 else b)
@@ -249,17 +262,17 @@ def gather(states, first, lanes):
 
 
 @inline
-def scatter(lanes, states, first):
-    """states[first + w, i] = lanes[i, w] for the states that exist."""
-    count, n = states.shape
+def scatter(lanes, states, first, at=0):
+    """states[first + w, at + i] = lanes[i, w] for the states that exist."""
+    count, n = states.shape[0], lanes.shape[0]
     column = 0
     if first + WIDTH <= count:
         while column + WIDTH <= n:
-            _transpose_block(lanes, column, 0, states, first, column)
+            _transpose_block(lanes, column, 0, states, first, at + column)
             column += WIDTH
         if column < n and n >= WIDTH:
-            _transpose_block(lanes, n - WIDTH, 0, states, first, n - WIDTH)
+            _transpose_block(lanes, n - WIDTH, 0, states, first, at + n - WIDTH)
             column = n
     for i in range(column, n):
         for w in range(min(WIDTH, count - first)):
-            states[first + w, i] = lanes[i, w]
+            states[first + w, at + i] = lanes[i, w]

@@ -1,0 +1,172 @@
+"""Fixed steps of many states at once: W of them in lanes, which stay in the processor's cache for all of their steps.
+
+The loop over states is outside, the loop over steps inside. An entry takes a share of a batch as far as it has leave to
+and says where it got to, so that progress bars and Ctrl-C get their turn. A state that fails stays where it last had an
+answer; the lanes beside it go on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+
+from bunraku.algorithms.forward import accelerate, scratch_sizes
+from bunraku.algorithms.states import coordinate_rates
+from bunraku.algorithms.stepping import step_coordinates, unit_length
+from bunraku.integrate.memory import ACTUATION_FAILED, STATE_FAILED
+from bunraku.jit import entry, inline, inner
+from bunraku.plan.fields import HEAD_NQ
+from bunraku.run.actuation import call_actuation
+from bunraku.run.signatures import LINKS, PLAN, SPRINGS, float64, floats, int64, lane_array, table
+from bunraku.spatial.lanes import WIDTH
+from bunraku.spatial.scalar import clear, constant, gather, load, scatter, store
+
+counts = types.int64[::1]
+
+TIME, RECORD = 0, 1  # places in `clock`: the time, and the number of the next record
+
+
+@inline
+def next_step(t, until, step, slack):
+    """(length of the next step, whether it ends at `until`): as for single states."""
+    left = until - t
+    last = step >= left * (1.0 - slack)
+    return (left if last else step), last
+
+
+@inner
+def leave(why, w, first, lanes, y, t, done, status, reached, steps):
+    """Place w of a tile goes no further: keep its state."""
+    k = first + w
+    status[k], reached[k] = why, t
+    steps[k] += done
+    for i in range(y.shape[1]):
+        y[k, i] = lanes[i, w]
+
+
+@inner
+def keep(lanes, out, first, at, status):
+    """out[first + w, at:] = place w of the lanes, for states that are on their way."""
+    whole = True
+    for w in range(min(WIDTH, status.shape[0] - first)):
+        whole = whole and status[first + w] == 0
+    if whole:
+        scatter(lanes, out, first, at)
+        return
+    for w in range(min(WIDTH, status.shape[0] - first)):
+        if status[first + w] == 0:
+            for i in range(lanes.shape[0]):
+                out[first + w, at + i] = lanes[i, w]
+
+
+@inner
+def drive_lanes(address, when, q, v, params, q_rows, v_rows, tau_rows, tau, first, lanes, y, t, done, status, reached,
+                steps):
+    """Torques of the actuation at (when, q, v) for the states of a tile that are on their way."""
+    scatter(q, q_rows, 0)
+    scatter(v, v_rows, 0)
+    for w in range(min(WIDTH, status.shape[0] - first)):
+        for j in range(tau_rows.shape[1]):
+            tau_rows[w, j] = 0.0
+        if status[first + w] == 0:
+            own = params[first + w if params.shape[0] > 1 else 0]
+            if call_actuation(address, when, q_rows[w], v_rows[w], own, tau_rows[w]) != 0:
+                leave(ACTUATION_FAILED, w, first, lanes, y, t, done, status, reached, steps)
+    gather(tau_rows, 0, tau)
+
+
+@inline
+def judge(margin, residue, judged, first, lanes, y, t, done, status, reached, steps):
+    """States without an answer go no further. Returns how many do."""
+    store(judged, 0, margin)
+    store(judged, 1, residue)
+    going = 0
+    for w in range(min(WIDTH, status.shape[0] - first)):
+        if status[first + w] == 0:
+            if judged[0, w] > 0.0 and judged[1, w] == 0.0:
+                going += 1
+            else:
+                leave(STATE_FAILED, w, first, lanes, y, t, done, status, reached, steps)
+    return going
+
+
+@inline
+def combine(weights, count, h, lanes, rates, out):
+    """out = lanes + h times the sum of weights[j] of the first `count` rates."""
+    n = lanes.shape[0]
+    for i in range(n):
+        total = constant(lanes, 0.0)
+        for j in range(count):
+            total = total + weights[j] * load(rates, j * n + i)
+        store(out, i, load(lanes, i) + h * total)
+
+
+@entry("rollouts of batches", [types.void(
+    *PLAN, *LINKS, *SPRINGS, int64, table, table, floats, floats, float64, float64, table, floats, table, table, counts,
+    floats, counts, floats, int64, int64, int64)])
+def fixed_steps_lanes(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, address, params, A, B, C, step, slack,
+                      y, times, q_at, v_at, status, reached, steps, clock, room, start, stop):
+    """States start .. stop of y, at most `room` steps, by the explicit Runge-Kutta method (A, B, C); if these are empty
+    by symplectic Euler: v <- v + h a(q, v), then q moves by h v along its group.
+
+    y is (B, nq + nv). q_at (B, T nq) and v_at (B, T nv) take the states at T times; what a state that fails does not
+    reach is left alone. `status`, `reached` (a time) and `steps` are of each state. All begin at clock[TIME] with
+    record number clock[RECORD], and there too is where they end.
+    """
+    nq, nv = np.int64(body_i[-1, HEAD_NQ]), dof_f.shape[1]
+    size_work, size_total, size_wrench, size_states = scratch_sizes(body_i, dof_f, False)
+    lanes, tau, a, work = lane_array(nq + nv), lane_array(nv), lane_array(nv), lane_array(size_work)
+    total, wrench, states = lane_array(size_total), lane_array(size_wrench), lane_array(size_states)
+    judged, nothing = lane_array(2), lane_array(0)
+    driven = WIDTH if address != 0 else 0
+    q_rows, v_rows, tau_rows = np.empty((driven, nq)), np.empty((driven, nv)), np.zeros((driven, nv))
+    q, v = lanes[:nq], lanes[nq:]
+    euler, stages = B.shape[0] == 0, max(1, B.shape[0])
+    trial, rates = lane_array(0 if euler else nq + nv), lane_array(B.shape[0] * (nq + nv))
+    q_now, v_now = (q, v) if euler else (trial[:nq], trial[nq:])
+    t, record = clock[TIME], np.int64(clock[RECORD])
+    for first in range(start, stop, WIDTH):
+        gather(y, first, lanes)
+        t, record, done, going = clock[TIME], np.int64(clock[RECORD]), 0, 1
+        while record < times.shape[0]:
+            if t >= times[record]:
+                keep(q, q_at, first, record * nq, status)
+                keep(v, v_at, first, record * nv, status)
+                record += 1
+                continue
+            if done == room:
+                break
+            h, last = next_step(t, times[record], step, slack)
+            for stage in range(stages if going > 0 else 0):
+                when = t
+                if not euler:
+                    combine(A[stage], stage, h, lanes, rates, trial)
+                    when = t + C[stage] * h
+                if address != 0:
+                    drive_lanes(address, when, q_now, v_now, params, q_rows, v_rows, tau_rows, tau, first, lanes, y, t,
+                                done, status, reached, steps)
+                else:
+                    clear(tau)
+                margin, residue = accelerate(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q_now, v_now,
+                                             tau, nothing, a, work, total, wrench, states)
+                going = judge(margin, residue, judged, first, lanes, y, t, done, status, reached, steps)
+                if not euler:
+                    own = rates[stage * (nq + nv):(stage + 1) * (nq + nv)]
+                    coordinate_rates(body_i, q_now, v_now, own[:nq])
+                    for j in range(nv):
+                        store(own, nq + j, load(a, j))
+            if euler and going > 0:
+                for j in range(nv):
+                    store(v, j, load(v, j) + h * load(a, j))
+                step_coordinates(body_i, q, v, h)
+            elif going > 0:
+                combine(B, stages, h, lanes, rates, lanes)
+                unit_length(body_i, q)
+            t = times[record] if last else t + h
+            done += 1
+        keep(lanes, y, first, 0, status)
+        for k in range(first, min(first + WIDTH, stop)):
+            if status[k] == 0:
+                reached[k] = t
+                steps[k] += done
+    clock[TIME], clock[RECORD] = t, record

@@ -1,0 +1,188 @@
+"""A batch of states on their way to common times: in lanes with fixed steps, else one by one; over threads.
+
+Every worker takes the next piece of the batch when it is done with its last one. Compiled code comes back now and then,
+so that progress bars and Ctrl-C get their turn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+
+import numpy as np
+
+from bunraku.integrate import memory as m
+from bunraku.integrate.methods import FIXED_STEP, memory_for
+from bunraku.mechanism import Mechanism
+from bunraku.run.actuation import Actuation
+from bunraku.run.batch_rollout import RECORD, TIME, fixed_steps_lanes
+from bunraku.run.closed import gaps
+from bunraku.run.notes import blank_notes
+from bunraku.run.pool import take_turns
+from bunraku.run.rollout import motion
+from bunraku.run.states import explain, unit_quaternions
+from bunraku.simulation.closing import refuse_open_loops
+from bunraku.simulation.simulation import BODY_STEPS_PER_CALL, Simulation
+from bunraku.spatial.lanes import WIDTH
+
+CANNOT_START = -1  # a status beside those of `integrate.memory`
+TURNS_EACH = 4     # pieces per worker: machines are shared
+EULER_SLACK, SLACK = 1e-9, 1e-12  # of a step, not worth another one: as in `rollout_symplectic_euler`, `fitted_step`
+
+
+class Group:
+    """Where the states are, how they fare, and what of them was asked for."""
+
+    def __init__(self, mechanism: Mechanism, q, v, params, times):
+        self.mechanism, self.params, self.times = mechanism.copy(), params, times
+        self.plan = plan = self.mechanism.plan()
+        self.nq, self.nv, count = plan.nq, plan.nv, len(q)
+        self.given = q
+        self.y = np.concatenate([unit_quaternions(plan, q), v], axis=1)
+        self.q_at = np.full((count, len(times) * plan.nq), np.nan)
+        self.v_at = np.full((count, len(times) * plan.nv), np.nan)
+        self.status = np.zeros(count, np.int64)
+        self.reached, self.loop_error, self.loop_drift = np.zeros((3, count))
+        self.steps, self.rejected, self.evaluations = (np.zeros(count, np.int64) for _ in range(3))
+        self.actuation: object = None
+        self.causes: dict[int, BaseException] = {}  # what an actuation in Python raised, by state
+        self.open_loops: dict[int, str] = {}        # what is to be said of them, by state
+        self.status[~np.isfinite(self.y).all(axis=1)] = CANNOT_START
+        if plan.loops is not None:
+            for k in np.flatnonzero(self.status == 0).tolist():
+                reason = refuse_open_loops(self.mechanism, self.y[k, :self.nq], self.y[k, self.nq:])
+                if reason:
+                    self.status[k], self.open_loops[k] = CANNOT_START, reason
+
+    def params_of(self, k: int) -> np.ndarray:
+        return self.params[k if len(self.params) > 1 else 0]
+
+    def keep(self, k: int, record: int, y) -> None:
+        """State k at a time that was asked for."""
+        self.q_at[k, record * self.nq:(record + 1) * self.nq] = y[:self.nq]
+        self.v_at[k, record * self.nv:(record + 1) * self.nv] = y[self.nq:]
+
+    def blame(self, states) -> None:
+        """What the actuation raised in this thread, for the states that failed of it, in the same order."""
+        raised = getattr(self.actuation, "errors", {}).pop(threading.get_ident(), [])
+        for k, error in zip(states, raised, strict=False):
+            if isinstance(error, (KeyboardInterrupt, SystemExit)):
+                raise error
+            self.causes[int(k)] = error
+
+    def reason(self, k: int) -> str:
+        """Why state k did not get to the end."""
+        status, q, v = self.status[k], self.y[k, :self.nq], self.y[k, self.nq:]
+        if status == CANNOT_START:
+            return "cannot start: " + (self.open_loops.get(k) or explain(self.mechanism, self.given[k], {"v": v}))
+        where = f"at t = {self.reached[k]:.6g} s"
+        if status == m.ACTUATION_FAILED:
+            return f"the actuation failed {where}" + (f": {self.causes[k]}" if k in self.causes else "")
+        if status == m.STEP_TOO_SMALL:
+            return (f"the step became too small {where}: something very stiff or discontinuous; loosen rtol and atol "
+                    "or soften it")
+        if status == m.LOOPS_CLASH:
+            return (f"the motion cannot go on {where}: the loops have come to a dead point, where their constraints "
+                    "ask for what cannot be")
+        inputs = {"v": v}
+        if isinstance(self.actuation, Actuation):
+            with contextlib.suppress(Exception):
+                size = self.nv + (0 if self.plan.loops is None else self.plan.loops.freedoms)
+                torque = self.actuation.torque(self.reached[k], q, v, self.params_of(k), size)
+                inputs["tau (from the actuation)"] = torque[:self.nv]
+        return f"the motion cannot go on {where}: {explain(self.mechanism, q, inputs)}"
+
+
+class _Mean:
+    """The time that states have got to on average, on a bar."""
+
+    def __init__(self, bar, count):
+        self.bar, self.count = bar, count
+        self.total, self.lock = 0.0, threading.Lock()
+
+    def add(self, seconds: float) -> None:
+        with self.lock:
+            self.total += seconds
+            self.bar.show(self.total / self.count)
+
+
+def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
+    """Each state by itself, as `first` would be run. Returns the seconds it took."""
+    entry, method = first._entry()
+    constants = motion(first._plan(), first._hold)
+    group.actuation = first._actuation
+    address = first._actuation.address if first._actuation else 0
+    rows, mean = max(1, min(512, BODY_STEPS_PER_CALL // group.plan.bodies)), _Mean(bar, len(group.y))
+
+    def advance(k, memory, notes, turns) -> int:
+        """State k to the time in memory's clock; says how it ended."""
+        status = m.RECORD_FULL
+        while status == m.RECORD_FULL and not turns.stopped:
+            before, memory.tally[m.RECORDED] = memory.clock[m.TIME], 0
+            status = entry.call(*method, *constants, address, group.params_of(k), memory, notes)
+            if group.plan.loops is not None:
+                error = gaps(group.mechanism, group.plan, memory.rows[0, :group.nq])[0].max(initial=0.0)
+                group.loop_error[k] = max(group.loop_error[k], error)
+            mean.add(memory.clock[m.TIME] - before)
+        return status
+
+    def work(turns):
+        notes = blank_notes(rows, group.y.shape[1])
+        for k in turns:
+            if group.status[k] != 0:
+                continue
+            memory = memory_for(first.solver, group.y[k], *first._settings)
+            memory.clock[:] = first._memory.clock
+            for record, until in enumerate(group.times):
+                memory.clock[m.UNTIL] = until
+                status = advance(k, memory, notes, turns)
+                if status != m.REACHED:
+                    group.status[k] = status
+                    group.blame([k])
+                    break
+                group.keep(k, record, memory.rows[0])
+            clock, tally = memory.clock, memory.tally
+            group.y[k], group.reached[k], group.loop_drift[k] = memory.rows[0], clock[m.TIME], clock[m.GAP]
+            group.steps[k], group.rejected[k] = tally[m.STEPS], tally[m.REJECTED]
+            group.evaluations[k] = tally[m.EVALUATIONS]
+
+    begin = time.perf_counter()
+    take_turns(work, len(group.y), workers)
+    return time.perf_counter() - begin
+
+
+def in_lanes(group: Group, first: Simulation, workers: int, bar) -> float:
+    """Several states at once, with fixed steps. Which are together has no influence on what they do.
+
+    Returns the seconds it took.
+    """
+    fixed_steps_lanes.load()
+    plan, count = group.plan, len(group.y)
+    group.actuation = first._actuation
+    address = first._actuation.address if first._actuation else 0
+    method = FIXED_STEP.get(first.solver)
+    scheme = (method.A, method.B, method.C) if method else (np.zeros((0, 0)), np.zeros(0), np.zeros(0))
+    constants = (plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, address,
+                 group.params, *scheme, float(first._memory.clock[m.STEP]), SLACK if method else EULER_SLACK)
+    tiles = -(-count // WIDTH)
+    each = max(1, tiles // (TURNS_EACH * workers))
+    room, mean = max(1, 4 * BODY_STEPS_PER_CALL // (plan.bodies * each)), _Mean(bar, count)
+
+    def work(turns):
+        for piece in turns:
+            start, stop = piece * each * WIDTH, min(count, (piece + 1) * each * WIDTH)
+            clock = np.zeros(2)
+            while clock[RECORD] < len(group.times) and not turns.stopped:
+                t, before = clock[TIME], group.status[start:stop].copy()
+                fixed_steps_lanes.call(*constants, group.y, group.times, group.q_at, group.v_at, group.status,
+                                       group.reached, group.steps, clock, room, start, stop)
+                lost = start + np.flatnonzero((group.status[start:stop] == m.ACTUATION_FAILED) & (before == 0))
+                if lost.size:  # tile by tile, then by time, then by place
+                    group.blame(lost[np.lexsort((lost, group.reached[lost], lost // WIDTH))])
+                mean.add((clock[TIME] - t) * (stop - start))
+
+    begin = time.perf_counter()
+    take_turns(work, -(-tiles // each), workers)
+    group.evaluations[:] = group.steps * (len(method.B) if method else 1) + (group.status == m.STATE_FAILED)
+    return time.perf_counter() - begin
