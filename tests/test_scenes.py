@@ -1,6 +1,8 @@
 """The scenes of `bunraku demo`: what each is said to show happens, and the laws of mechanics are kept."""
 
 import json
+from contextlib import redirect_stdout
+from io import StringIO
 
 import numpy as np
 import pytest
@@ -25,11 +27,9 @@ def reports(tmp_path_factory):
         if name not in known:
             folder = tmp_path_factory.mktemp(name)
             arguments = ["demo", name, "--json", "--no-picture", "--out", str(folder)]
-            with pytest.MonkeyPatch.context() as patch:
-                said = []
-                patch.setattr("builtins.print", said.append)
+            with redirect_stdout(StringIO()) as said:
                 assert cli.main(arguments + (["--seconds", LASTS[name]] if LASTS[name] else [])) == 0
-            known[name] = json.loads(said[0]) | {"trajectory": bk.load_trajectory(folder / f"{name}.npz")}
+            known[name] = json.loads(said.getvalue()) | {"trajectory": bk.load_trajectory(folder / f"{name}.npz")}
         return known[name]
     return report
 
