@@ -1,13 +1,19 @@
 """The scenes of `bunraku demo`: what each is said to show happens, and the laws of mechanics are kept."""
 
 import json
+from contextlib import redirect_stdout
+from io import StringIO
 
 import numpy as np
 import pytest
 
 import bunraku as bk
 from bunraku import cli
+from bunraku.cli.scenes.account import torques
+from bunraku.cli.scenes.highbar import HOLDS
 from bunraku.cli.scenes.muscles import ROW, beyond_limits, muscles, pose_of, posed, schedule
+from bunraku.cli.scenes.swing import DEPTH, MIDDLE, SEAT, Swing
+from bunraku.evaluate import connection_forces
 
 LASTS = {"highbar": None, "swing": "1.1", "release": "1.0", "somersault": None}  # [s] long enough for all that happens
 
@@ -21,11 +27,9 @@ def reports(tmp_path_factory):
         if name not in known:
             folder = tmp_path_factory.mktemp(name)
             arguments = ["demo", name, "--json", "--no-picture", "--out", str(folder)]
-            with pytest.MonkeyPatch.context() as patch:
-                said = []
-                patch.setattr("builtins.print", said.append)
+            with redirect_stdout(StringIO()) as said:
                 assert cli.main(arguments + (["--seconds", LASTS[name]] if LASTS[name] else [])) == 0
-            known[name] = json.loads(said[0]) | {"trajectory": bk.load_trajectory(folder / f"{name}.npz")}
+            known[name] = json.loads(said.getvalue()) | {"trajectory": bk.load_trajectory(folder / f"{name}.npz")}
         return known[name]
     return report
 
@@ -68,7 +72,6 @@ def test_hands_carry_what_hands_can_carry(reports, name):
 
 
 def test_the_hand_slips_at_what_it_can_hold(reports):
-    from bunraku.cli.scenes.highbar import HOLDS
     assert reports("highbar")["forces_max"]["right_grip"] == pytest.approx(HOLDS, rel=1e-3)
 
 
@@ -81,11 +84,18 @@ def test_high_bar_is_a_big_swing(reports):
 
 
 def test_thighs_leave_the_plate_at_its_edge(reports):
-    from bunraku.cli.scenes.swing import DEPTH, MIDDLE, SEAT
     report = reports("swing")
     on = [s for s in report["trajectory"].segments if "left_slide" in s.mechanism.connections][-1]
     slid = bk.coordinates(on.mechanism, "left_slide", on.q[-1])[0]
     assert slid == pytest.approx(DEPTH / 2 - SEAT - MIDDLE, abs=1e-6)
+
+
+def test_the_plate_pushes_as_long_as_it_carries(reports):
+    params = Swing().params
+    for segment in reports("swing")["trajectory"].segments:
+        forces = connection_forces(segment.mechanism, segment.q, segment.v, torques(params, segment))
+        for name in {"left_slide", "right_slide"} & set(forces):
+            assert forces[name][:, 2].min() > 0.0
 
 
 def test_every_hand_costs(reports):
@@ -100,6 +110,12 @@ def test_somersault_keeps_its_momentum(reports):
     assert report["linear_momentum_drift"] < 1e-6
     assert report["spin_tucked"] > 3 * report["spin_open"]
     assert abs(report["turns"] - 1.0) < 0.1
+
+
+def test_a_figure_that_cannot_play_the_scene_is_refused(tmp_path, capsys):
+    assert cli.main(["demo", "swing", "--dof", "48", "--no-picture", "--out", str(tmp_path / "new")]) == 1
+    assert "swing is played by a figure with 16 degrees of freedom, not 48" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
 
 
 def test_limits_push_back_and_only_beyond():

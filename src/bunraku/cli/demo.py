@@ -7,6 +7,8 @@ import json
 from importlib import import_module
 from pathlib import Path
 
+from bunraku.errors import ModelError
+
 SCENES = {  # name: where it is, what happens
     "highbar": ("HighBar", "a figure swings on a bar; the right hand slips, the left one holds"),
     "swing": ("Swing", "a swing breaks under its rider, who slides off the plate and hangs by the hands"),
@@ -31,7 +33,7 @@ def add_parser(subparsers) -> None:
     parser.add_argument("--out", type=Path, default=Path("bunraku-demo"), metavar="DIR",
                         help="where to write (default: ./%(default)s)")
     parser.add_argument("--dof", type=int, default=None, choices=(16, 34, 48),
-                        help="degrees of freedom of the figure (default: 16 for highbar and swing, else 34)")
+                        help="degrees of freedom of the figure (default: 16 for highbar and, always, swing; else 34)")
     parser.add_argument("--solver", default=None, choices=("tsit5", "rkf", "gear", "implicit", "bdf"),
                         help="how to integrate (default: tsit5); implicit where muscles are stiff, as with 48 degrees "
                              "of freedom")
@@ -57,8 +59,10 @@ def run(args) -> int:
 
     if not args.no_picture:
         drawing()  # complain before the work, not after it
-    args.out.mkdir(parents=True, exist_ok=True)
     kind = getattr(import_module(f"bunraku.cli.scenes.{args.name}"), SCENES[args.name][0])
+    if args.dof not in (None, *kind.figures):
+        raise ModelError(f"{args.name} is played by a figure with {kind.figures[0]} degrees of freedom, not {args.dof}")
+    args.out.mkdir(parents=True, exist_ok=True)
     scene = kind() if args.dof is None else kind(args.dof)
     scene.solver = args.solver or scene.solver
     trajectory, report = scene.run(args.seconds)

@@ -24,6 +24,7 @@ class Scene:
     solver, rtol = "tsit5", 1e-6
     grips: tuple[str, ...] = ()   # connections whose forces are shown
     frames = 8                    # of the picture
+    figures: tuple[int, ...] = (16, 34, 48)  # that can play it, by their degrees of freedom
     mechanism: bk.Mechanism
     q: np.ndarray
     v: np.ndarray

@@ -24,8 +24,8 @@ PALM = (0.0, 0.0, -0.09)
 FORWARD = np.array([[0.0, 0, 1], [0, 1, 0], [-1, 0, 0]])  # axes of the plate, in a thigh that lies on it
 
 BACK, LEAN = 0.7, -0.5         # how far the swing is drawn back, how far the trunk leans back [rad]
-SEATED = {"axle": (0, BACK, 0), "root": (0, BACK + LEAN, 0), "shoulder": (0, -0.5, 0),
-          "elbow": (0, -1.4, 0), "hip": (0, -np.pi / 2 - LEAN, 0), "knee": (0, 1.2, 0), "stay": (0, -np.arctan2(DEPTH / 2, STAY), 0)}
+SEATED = {"axle": (0, BACK, 0), "stay": (0, -np.arctan2(DEPTH / 2, STAY), 0), "root": (0, BACK + LEAN, 0),
+          "hip": (0, -np.pi / 2 - LEAN, 0), "knee": (0, 1.2, 0), "shoulder": (0, -0.5, 0), "elbow": (0, -1.4, 0)}
 STRETCHED = {"left_knee": (0, 0.3, 0), "right_knee": (0, 0.3, 0)}  # legs forward, to gain height
 HANGING = {"shoulder": (0, -2.6, 0), "elbow": (0, -0.3, 0), "hip": (0, -0.4, 0), "knee": (0, 0.5, 0)}
 MUSCLE = 24.0                   # [rad/s]
@@ -37,6 +37,7 @@ class Swing(Scene):
     caption = f"the stay can bear {BREAKS:.0f} N; then the plate tips and the thighs slide off"
     seconds = 1.8
     grips = ("left_grip", "right_grip", "stay_end")
+    figures = (16,)  # others would need another grip to begin with
 
     def __init__(self, dof: int = 16):
         m = self.mechanism = swing(bk.models.human(dof=dof))
