@@ -199,6 +199,37 @@ def test_gains_of_the_actuation_are_found():
     np.testing.assert_allclose(plain.q, hard.q, atol=1e-6)
 
 
+@bk.actuation
+def hold_the_tip(t, q, v, params, tau):
+    """The end of a chain in a plane is drawn to a place: what acts on a joint depends on all of them."""
+    x = z = dx = dz = angle = rate = 0.0
+    for j in range(q.shape[0]):
+        angle += q[j]
+        rate += v[j]
+        x, z = x - 0.2 * np.sin(angle), z - 0.2 * np.cos(angle)
+        dx, dz = dx - 0.2 * np.cos(angle) * rate, dz + 0.2 * np.sin(angle) * rate
+    along, up = -params[0] * (x - 0.5 * np.sin(2.0 * t)) - params[1] * dx, -params[0] * (z + 1.7) - params[1] * dz
+    at_x = at_z = angle = 0.0
+    for j in range(q.shape[0]):
+        tau[j] = along * (z - at_z) - up * (x - at_x)
+        angle += q[j]
+        at_x, at_z = at_x - 0.2 * np.sin(angle), at_z - 0.2 * np.cos(angle)
+
+
+@pytest.mark.parametrize("stiffness", [1e2, 1e4])
+def test_drives_that_look_at_other_joints_are_right_too(stiffness):
+    m = bk.models.chain(10, damping=0.05)
+    q = np.concatenate([[0.3, -0.6, 0.3], np.zeros(7)])
+    options = {"actuation": hold_the_tip, "params": np.array([stiffness, 0.05 * stiffness])}
+    reference = bk.Simulation(m, q, solver="bdf", rtol=1e-9, atol=1e-11, **options)
+    reference.run(1.0)
+    full, mine = (bk.Simulation(m, q, solver=solver, rtol=1e-6, atol=1e-8, **options) for solver in ("bdf", "implicit"))
+    full.run(1.0)
+    mine.run(1.0)
+    assert np.abs(mine.q - reference.q).max() < 10 * np.abs(full.q - reference.q).max() + 1e-5
+    assert mine.stats.evaluations < 5 * full.stats.evaluations
+
+
 def test_an_actuation_that_fails_is_named():
     def broken(t, q, v):
         raise ValueError("no power")

@@ -13,7 +13,9 @@ J = 0 this would be functional iteration.
 Where one iteration is not enough, what the earlier ones have shown is used (Anderson, J. ACM 12 (1965), 547-560): of
 all combinations of them the one is taken whose residual would be smallest. For a linear equation that is GMRES with
 `improve` as its preconditioner (Walker, Ni, SIAM J. Numer. Anal. 49 (2011)), so r stiff directions that the known
-part of J has missed cost r iterations more, instead of small steps.
+part of J has missed cost r iterations more, instead of small steps. RATE is the error that an answer may still have
+per unit of its residual: |difference of answers| / |difference of residuals|, which is rho / |1 - rho| for an
+iteration that multiplies errors by rho.
 
 For mechanisms (`run/implicit.py`) `improve` costs as much as one evaluation. Mostly one is needed for a step.
 """
@@ -29,7 +31,7 @@ from bunraku.jit import inline, inner
 
 ITERATIONS = 7
 CLOSE = 0.1        # the iteration ends this much below the error test
-FORGET = 0.3       # by which the rate of convergence may fall from one step to the next
+FORGET = 0.3       # by which RATE may fall from one step to the next
 DEPTH = 5          # iterations that are remembered
 # Rows of memory after those of `history.py`
 RESIDUAL, ANSWER = history.ROWS, history.ROWS + 1      # of the iteration before: g(e) - e and g(e)
@@ -50,11 +52,13 @@ def inner_product(x, y, weights):
 
 @inner
 def remember(z, count, residual, answer):
-    """Add what changed since the iteration before to the `count` differences known; how many there are now."""
+    """Add what changed since the iteration before to the `count` differences known: (how many there are now, size of
+    the change of the answer per unit of residual)."""
     shown, meant, weights = z[SHOWN + count], z[MEANT + count], z[WEIGHTS]
     for i in range(z.shape[1]):
         shown[i], meant[i] = residual[i] - z[RESIDUAL, i], answer[i] - z[ANSWER, i]
-    size = norm(shown, weights)
+    size, ratio = norm(shown, weights), norm(meant, weights)
+    ratio = ratio / size if size > 0.0 else 0.0
     for k in range(count):
         part = inner_product(z[SHOWN + k], shown, weights)
         for i in range(z.shape[1]):
@@ -62,11 +66,11 @@ def remember(z, count, residual, answer):
             meant[i] -= part * z[MEANT + k, i]
     left = norm(shown, weights)
     if not left > 1e-6 * size:
-        return count
+        return count, ratio
     for i in range(z.shape[1]):
         shown[i] /= left
         meant[i] /= left
-    return count + 1
+    return count + 1, ratio
 
 
 @inner
@@ -101,12 +105,10 @@ def solve(improve, context, method, memory, t, h):
         moved = norm(y, weights)
         if not moved < math.inf or (iteration > 1 and moved > 2.0 * before):
             break
-        if iteration > 0:
-            if iteration == 1:
-                clock[RATE] = max(FORGET * clock[RATE], moved / before)
-            if known < DEPTH:
-                known = remember(z, known, y, slope)
-        done = moved * min(1.0, clock[RATE]) <= CLOSE * passing
+        if iteration > 0 and known < DEPTH:
+            known, ratio = remember(z, known, y, slope)
+            clock[RATE] = max(FORGET * clock[RATE] if iteration == 1 else clock[RATE], ratio)
+        done = moved * clock[RATE] <= CLOSE * passing
         if not done:
             for i in range(n):
                 z[RESIDUAL, i], z[ANSWER, i] = y[i], slope[i]

@@ -9,8 +9,8 @@ Newton's iteration for the slopes s of q and a of v, at a state that is gamma ti
 
 M a has gone from both sides, so no product with M is left, and a' is forward dynamics with G in the place of rotors
 and a torque more: `tree_one` and `closed_one` as they are. D and K are those of the joints' springs, dampers and
-limits, and of the actuation by differences: all joints at once with signs in two patterns, which finds a diagonal
-exactly and gives something of the right size where there is more.
+limits, and of the actuation by differences: all joints are moved at once, in log N patterns of signs, which agree on
+the gains of a drive that looks at its own joint.
 
 Left out of the iteration, not of the motion: how M, gravity and velocity products change with the state, springs
 between points and in connections, what one joint's drive does to another. docs/integrators.md
@@ -37,56 +37,80 @@ from bunraku.run.signatures import CLASHED, FINE, int64
 
 GAINS_AGE = 20        # steps after which the actuation is probed again
 PROBE = 1e-6          # [rad, m; per second] how far
+AGREEMENT = 0.5       # of a gain: what other joints may do to it
 
 
 @allocating
 def make_diagonal(body_i, dof_f):
-    """What the iteration knows of the Jacobian, and scratch: gains of the actuation (2, nv: damping, stiffness), the
-    same with the joints' own, dof_f with G on its armature, vectors, coordinates, the step of the last probe."""
+    """What the iteration knows of the Jacobian, and scratch: gains of the actuation (4, nv; damping and stiffness are
+    the first two rows), the same with the joints' own, dof_f with G on its armature, vectors, coordinates, the step of
+    the last probe."""
     nv = dof_f.shape[1]
-    return (np.zeros((2, nv)), np.zeros((2, nv)), dof_f.copy(), np.zeros((3, nv)), np.zeros(body_i[-1, HEAD_NQ]),
+    return (np.zeros((4, nv)), np.zeros((2, nv)), dof_f.copy(), np.zeros((3, nv)), np.zeros(body_i[-1, HEAD_NQ]),
             np.full(1, -1))
 
 
 @inner
-def probe(whole, t, y, sign):
-    """Add half of what one pattern of signs says about the gains of the actuation; its status."""
+def probe(whole, t, y, pattern):
+    """What one pattern of signs says about the gains of the actuation: its status.
+
+    Pattern 0 moves all joints forward, pattern p those back whose number has bit p - 1 set: no two joints go the same
+    way in all patterns.
+    """
     context, (gains, slopes, dof_g, scratch, moved, age) = whole
     body_i, address, params, torques = context[1], context[11], context[12], context[13]
     nv = dof_g.shape[1]
     nq = y.shape[0] - nv
     q, v, base, move, rate = y[:nq], y[nq:], scratch[0], scratch[1], scratch[2]
-    status = drive(address, t, q, v, params, torques)
     for j in range(nv):
-        base[j] = torques[j]
-        move[j] = PROBE * (1.0 if j % sign == 0 else -1.0)
+        move[j] = -PROBE if pattern > 0 and (j >> (pattern - 1)) & 1 else PROBE
         rate[j] = v[j] + move[j] * max(1.0, abs(v[j]))
-    if status == 0:
-        status = drive(address, t, q, rate, params, torques)
-    if status == 0:
-        for j in range(nv):
-            gains[0, j] -= 0.5 * (torques[j] - base[j]) / (rate[j] - v[j])
-        advance_coordinates(body_i, q, move, moved)
-        status = drive(address, t, moved, v, params, torques)
-    if status == 0:
-        for j in range(nv):
-            gains[1, j] -= 0.5 * (torques[j] - base[j]) / move[j]
-    return status
+    status = drive(address, t, q, rate, params, torques)
+    if status != 0:
+        return status
+    for j in range(nv):
+        gain = -(torques[j] - base[j]) / (rate[j] - v[j])
+        gains[0, j], gains[1, j] = min(gains[0, j], gain), max(gains[1, j], gain)
+    advance_coordinates(body_i, q, move, moved)
+    status = drive(address, t, moved, v, params, torques)
+    if status != 0:
+        return status
+    for j in range(nv):
+        gain = -(torques[j] - base[j]) / move[j]
+        gains[2, j], gains[3, j] = min(gains[2, j], gain), max(gains[3, j], gain)
+    return 0
 
 
 @inner
 def find_gains(whole, t, y):
-    """Damping and stiffness of the actuation, joint by joint; what drives instead is left out."""
-    gains = whole[1][0]
-    for j in range(gains.shape[1]):
-        gains[0, j] = gains[1, j] = 0.0
-    status = probe(whole, t, y, 1)
-    if status == 0:
-        status = probe(whole, t, y, 2)
-    for j in range(gains.shape[1]):
-        for k in range(2):
-            gains[k, j] = max(gains[k, j], 0.0) if math.isfinite(gains[k, j]) else 0.0
+    """Damping and stiffness of the actuation, joint by joint: rows 0 and 1 of the gains.
+
+    A gain on which the patterns do not agree depends on other joints as much as on its own, and is left out, as is
+    one that drives instead: a diagonal that is too large stops the iteration where it should go on.
+    """
+    context, (gains, slopes, dof_g, scratch, moved, age) = whole
+    nv = gains.shape[1]
+    nq = y.shape[0] - nv
+    status = drive(context[11], t, y[:nq], y[nq:], context[12], context[13])
+    for j in range(nv):
+        scratch[0, j] = context[13][j]
+        gains[0, j] = gains[2, j] = math.inf
+        gains[1, j] = gains[3, j] = -math.inf
+    pattern = 0
+    while status == 0 and (pattern == 0 or (nv - 1) >> (pattern - 1) > 0):
+        status = probe(whole, t, y, pattern)
+        pattern += 1
+    for j in range(nv):
+        gains[0, j] = agreed(gains[0, j], gains[1, j])
+        gains[1, j] = agreed(gains[2, j], gains[3, j])
     return status
+
+
+@inline
+def agreed(low, high):
+    """The gain between two bounds, if they are close and positive; else zero."""
+    middle, spread = 0.5 * (high + low), 0.5 * (high - low)
+    return middle if spread <= AGREEMENT * middle and middle < math.inf else 0.0
 
 
 @inner
