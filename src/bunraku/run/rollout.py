@@ -15,9 +15,7 @@ from bunraku.algorithms.states import advance_coordinates, coordinate_rates, nor
 from bunraku.algorithms.stepping import step_coordinates
 from bunraku.integrate import nordsieck, runge_kutta
 from bunraku.integrate.advance import advance
-from bunraku.integrate.bdf import newton
-from bunraku.integrate.gear import functional
-from bunraku.integrate.history import COAST, FAMILY
+from bunraku.integrate.history import FAMILY
 from bunraku.integrate.memory import (
     ACTUATION_FAILED,
     EVALUATIONS,
@@ -70,8 +68,7 @@ from bunraku.run.signatures import (
 
 ONE_MOVE = 1e-6  # [m, rad] what is open by less is closed by one move up to its square
 MOVES = 4
-WEAKER = 1e-2    # part of the smallest pivot at the start of a step below which that at its end is not trusted
-COASTING, COASTED = 1.0, 2.0
+WEAKER = 0.25    # part of the smallest pivot at the start of a step below which constraints count as weak
 
 
 @inline
@@ -223,64 +220,45 @@ def rollout_runge_kutta(method, move, body_i, body_f, dof_f, link_i, link_f, spr
                    runge_kutta.go_on, mechanism_rhs, settle, write_down, context, method, memory, notes, room_in(notes))
 
 
-# -- multistep methods pass by configurations in which a mechanism has more freedom than elsewhere ---------------------
-
-
-@inner
-def whole_rhs(whole, t, y, dy):
-    return mechanism_rhs(whole[0], t, y, dy)
+# -- passing by configurations in which a mechanism has more freedom than elsewhere ---------------------------------
 
 
 @inner
 def wary_rhs(whole, t, y, dy):
-    """As `mechanism_rhs`; COAST where a constraint is much weaker than at the start of the step.
+    """As `mechanism_rhs`; where a constraint is much weaker than at the start of the step, of the nearest state that
+    closes all loops.
 
     Near a configuration with more freedom (a four-bar that lies flat: g = x y, x along the motion, y off it) y'' is
-    -2 x' y' / x, and an error of y' in a predicted state counts the more the nearer the state is. A step that ends
-    there would be repeated with ever smaller steps, which end nearer. It is taken as predicted, the loops are closed
-    as ever, and the next step leaves the place behind.
+    -2 x' y' / x: an error y' of a predicted state, harmless elsewhere, would be met with ever smaller steps.
     """
-    context, passing = whole
+    context, passing, closed = whole
     status = mechanism_rhs(context, t, y, dy)
     conn_i, work = context[8], context[18]
     last = conn_i.shape[0] - 1
-    if (status == 0 and last > 0 and passing[1] != COASTED
-            and work[conn_i[last, HEAD_JUDGED] + JUDGED_PIVOT] < WEAKER * passing[0]):
-        passing[1] = COASTING
-        return COAST
+    if status == 0 and last > 0 and work[conn_i[last, HEAD_JUDGED] + JUDGED_PIVOT] < WEAKER * passing[0]:
+        nq = context[19].shape[1]
+        copy(y, closed)
+        hold_closed(context, closed[:nq], closed[nq:])
+        status = mechanism_rhs(context, t, closed, dy)
     return status
 
 
 @inner
 def wary_settle(whole, rows, count, h):
-    """As `settle`; notes how strong the constraints are where a step ends. No two steps in a row coast."""
-    context, passing = whole
+    """As `settle`; notes how strong the constraints are where a step ends."""
+    context, passing, closed = whole
     gap = settle(context, rows, count, h)
     conn_i, work = context[8], context[18]
     last = conn_i.shape[0] - 1
-    if passing[1] == COASTING:
-        passing[1] = COASTED
-    elif last > 0:
-        passing[0], passing[1] = work[conn_i[last, HEAD_JUDGED] + JUDGED_PIVOT], 0.0
+    if last > 0:
+        passing[0] = work[conn_i[last, HEAD_JUDGED] + JUDGED_PIVOT]
     return gap
 
 
-@inline
-def wary_correct(rhs, whole, method, memory, t, h):
-    if method.newton:
-        return newton(rhs, whole, method, memory, t, h)
-    return functional(wary_rhs, whole, method, memory, t, h)
-
-
-@inline
-def wary_attempt(rhs, whole, method, memory):
-    return nordsieck.step(wary_correct, rhs, whole, method, memory)
-
-
 @allocating
-def never_passed():
-    """Smallest pivot at the end of the last step, whether that one coasted."""
-    return np.zeros(2)
+def wary(context, n):
+    """The context with what `wary_rhs` needs: the smallest pivot at the end of the last step, room for a state."""
+    return context, np.zeros(1), np.empty(n)
 
 
 @entry("simulation with multistep methods", [int64(FAMILY, *MECHANISM, *RUN)])
@@ -288,8 +266,9 @@ def rollout_nordsieck(method, move, body_i, body_f, dof_f, link_i, link_f, sprin
                       address, params, memory, notes):
     context = make_context(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
                            address, params)
-    return advance(nordsieck.prepare, wary_attempt, nordsieck.complete, nordsieck.polynomial, nordsieck.go_on,
-                   whole_rhs, wary_settle, write_down, (context, never_passed()), method, memory, notes, room_in(notes))
+    return advance(nordsieck.prepare, nordsieck.attempt, nordsieck.complete, nordsieck.polynomial, nordsieck.go_on,
+                   wary_rhs, wary_settle, write_down, wary(context, memory.rows.shape[1]), method, memory, notes,
+                   room_in(notes))
 
 
 @inner
