@@ -45,7 +45,7 @@ class Options:
     """How long to measure."""
 
     seconds: float = 8.0    # per race
-    steps: int = 50         # of each of many copies
+    steps: int = 100        # of each of many copies
     long: int = 1000        # of one copy
     checked: int = 500
 
