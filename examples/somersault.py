@@ -1,7 +1,7 @@
 """A somersault in free flight, twice: once with the limbs kept stretched, once tucked.
 
 Both leave the ground alike. The scene (the figure, the schedule of poses and the compiled muscles that follow it) is
-in src/bunraku/cli/scenes/somersault.py, where `bunraku demo` finds it too.
+in src/bunraku/cli/scenes/, where `bunraku demo somersault` finds it too.
 
     python examples/somersault.py [DIR]
 """
@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 import bunraku as bk
-from bunraku.cli.scenes.somersault import Somersault, muscles
+from bunraku.cli.scenes.muscles import ROW, muscles
+from bunraku.cli.scenes.somersault import Somersault
 from bunraku.view import filmstrip
 
 
@@ -28,9 +29,8 @@ def main(folder: Path) -> None:
     # Muscles that know only the first pose: `params` is what the compiled function reads, and can be changed at will
     stiff = scene.params.copy()
     poses = int(stiff[0])
-    for row in range(2 + poses, len(stiff), 6 + 3 * poses):
-        first = stiff[row + 6:row + 9]
-        stiff[row + 6:row + 6 + 3 * poses] = np.tile(first, poses)
+    for row in range(2 + poses, len(stiff), ROW + 3 * poses):
+        stiff[row + ROW:row + ROW + 3 * poses] = np.tile(stiff[row + ROW:row + ROW + 3], poses)
 
     for name, params in (("stretched", stiff), ("tucked", scene.params)):
         sim = bk.Simulation(scene.mechanism, q=scene.q, v=scene.v, rtol=1e-7, atol=1e-9, actuation=muscles,

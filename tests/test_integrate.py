@@ -9,9 +9,9 @@ from scipy.integrate import solve_ivp
 
 import bunraku as bk
 from bunraku.bench import detest, integrators
+from bunraku.bench.order import fix
 from bunraku.integrate import bdf, gear
 from bunraku.integrate import memory as places
-from bunraku.integrate.history import HIGHEST
 from bunraku.integrate.methods import METHODS, memory_for
 from bunraku.run import ivp
 from bunraku.run.callbacks import right_hand_side
@@ -120,15 +120,6 @@ def test_pairs_have_their_order_on_a_test_equation():
         assert orders[1] == pytest.approx(order, abs=0.35), (name, orders)
 
 
-def fix(memory, q, h, rows):
-    """Make a memory go on at order q with steps h from a Nordsieck array; tolerances accept everything."""
-    memory.rows[:HIGHEST + 1] = 0.0
-    memory.rows[:q + 1] = rows
-    memory.clock[[places.STEP, places.PENDING, places.GROWTH, places.RATE]] = h, 1.0, 1.0, 1e-30
-    memory.tally[[places.STARTED, places.ORDER, places.NEXT_ORDER, places.WAIT]] = 1, q, q, 1 << 40
-    memory.tally[[places.MATRIX_STEP, places.JACOBIAN_STEP]] = -1
-
-
 def march(name, q, f, rows, h, steps):
     """y after each of some fixed steps at a fixed order."""
     memory = memory_for(name, rows[0], 1e9, 1e9)
@@ -206,7 +197,7 @@ def test_pairs_keep_their_order_on_a_spherical_pendulum(pendulum, name):
     assert orders[1] > PAIRS[name] - 0.3, (errors, orders)
 
 
-@pytest.mark.parametrize(("name", "q"), [(name, q) for name in ("gear", "bdf") for q in range(1, 6)])
+@pytest.mark.parametrize(("name", "q"), [(name, q) for name in ("gear", "bdf", "implicit") for q in range(1, 6)])
 def test_multistep_methods_keep_their_order_on_a_spherical_pendulum(pendulum, name, q):
     errors = []
     for h in (1 / 128, 1 / 256, 1 / 512):
@@ -259,7 +250,7 @@ def test_symplectic_euler_has_order_1_on_a_spherical_joint(reference):
 
 
 @pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-8, 1e-10])
-@pytest.mark.parametrize("solver", ["gear", "bdf", "tsit5", "rkf", "rkg"])
+@pytest.mark.parametrize("solver", ["gear", "bdf", "implicit", "tsit5", "rkf", "rkg"])
 def test_the_error_follows_the_tolerance(reference, solver, rtol):
     # errors of the steps add up over the motion
     assert error_at_the_end(reference, solver=solver, rtol=rtol, atol=rtol) < 2000 * rtol

@@ -7,8 +7,9 @@ import pytest
 
 import bunraku as bk
 from bunraku.simulation import Segment, Trajectory
+from bunraku.simulation.trajectory import Event
 from bunraku.view import Camera, Figure, filmstrip
-from bunraku.view.figure import LEFT, MIDDLE, RIGHT
+from bunraku.view.figure import FIXTURE, LEFT, MIDDLE, RIGHT
 
 
 def pair():
@@ -56,6 +57,17 @@ def test_outline_covers_joint_and_end():
     assert high[0] - low[0] < 0.2
 
 
+def test_fixtures_stand_beside_what_flies():
+    m = pair()
+    m.add_link("bar", joint=bk.Fixed(), position=(0, 0, 1), mass=6, inertia=(0.5, 1e-3, 0.5))  # 1 m long, along y
+    figure, camera = Figure(m), Camera(azimuth=90, elevation=0)
+    (bar,) = (shape for shape in figure.shapes(m.neutral(), camera) if shape.side == FIXTURE)
+    assert np.ptp(bar.outline[:, 0]) == pytest.approx(1.0, abs=0.05)
+    np.testing.assert_allclose(figure.com(m.neutral()), [0, 0, 0.2], atol=1e-9)  # of the flyer alone
+    assert figure.anchored
+    assert Figure(bk.models.chain(2)).fixtures == set()  # nothing flies: all of it is the figure
+
+
 def point():
     m = bk.Mechanism(name="point")
     m.add_link("bead", joint=bk.Prismatic((0, 0, 1)), mass=1)
@@ -66,6 +78,15 @@ def point():
 def test_filmstrip_writes_a_picture(tmp_path, mechanism):
     path = filmstrip(still(mechanism), tmp_path / "strip.png", frames=3, title="still")
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_filmstrip_with_panels_and_changes_of_structure(tmp_path):
+    motion = still(pair())
+    motion.events += [Event(0.5, "the left arm lets go"), Event(0.5, "cut 'left_grip': ..."), Event(0.52, "cut 'b'")]
+    times = np.linspace(0, 1, 5)
+    forces = {"left grip": (times, np.array([1.0, 2.0, 3.0, np.nan, np.nan])), "rope": (times, times)}
+    plain = filmstrip(motion, tmp_path / "plain.png").read_bytes()
+    assert filmstrip(motion, tmp_path / "panels.png", panels={"force [N]": forces}).read_bytes() != plain
 
 
 def test_too_few_frames(tmp_path):

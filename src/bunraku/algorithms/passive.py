@@ -8,9 +8,11 @@ from bunraku.algorithms.kinematics import link_state
 from bunraku.algorithms.tree import row3, zero3
 from bunraku.jit import inline, inner
 from bunraku.plan.fields import (
+    COLUMNS,
     DAMPING,
     DOF,
     ELIMINATION,
+    FREE,
     KIND,
     LIMIT_DAMPING,
     LIMIT_STIFFNESS,
@@ -86,6 +88,35 @@ def passive_torque(body_i, dof_f, q, v, tau, out):
         else:
             for d in range(body_i[i, DOF]):
                 store(out, j + d, load(tau, j + d) - dof_f[DAMPING, j + d] * load(v, j + d))
+
+
+@inner
+def joint_slopes(body_i, dof_f, q, given, out):
+    """out = given + how fast the passive torque of every degree of freedom falls with its own rate (row 0) and with its
+    own coordinate (row 1); zero at joints that are not eliminated column by column. One float only.
+
+    A ball's spring is taken as if the turn were small; its limit acts along the turn n, with n_d^2 on axis d.
+    """
+    for i in range(body_i.shape[0] - 1):
+        kind, j, k = body_i[i, KIND], body_i[i, V_INDEX], body_i[i, Q_INDEX]
+        if body_i[i, ELIMINATION] != COLUMNS:
+            for d in range(body_i[i, DOF]):
+                out[0, j + d] = out[1, j + d] = 0.0
+            continue
+        for d in range(body_i[i, DOF]):
+            out[0, j + d] = given[0, j + d] + dof_f[DAMPING, j + d]
+            out[1, j + d] = given[1, j + d] + (dof_f[STIFFNESS, j + d] if kind != FREE else 0.0)
+        if kind == FREE or not dof_f[LIMIT_STIFFNESS, j] > 0.0:
+            continue
+        if kind == SPHERICAL:
+            phi, angle = rotation_vector(q[k], q[k + 1], q[k + 2], q[k + 3])
+            if angle > dof_f[UPPER, j]:
+                for d in range(3):
+                    out[0, j + d] += dof_f[LIMIT_DAMPING, j]
+                    out[1, j + d] += dof_f[LIMIT_STIFFNESS, j] * phi[d] * phi[d] / (angle * angle)
+        elif q[k] > dof_f[UPPER, j] or q[k] < dof_f[LOWER, j]:
+            out[0, j] += dof_f[LIMIT_DAMPING, j]
+            out[1, j] += dof_f[LIMIT_STIFFNESS, j]
 
 
 @inner

@@ -140,6 +140,24 @@ def coordinate_rates(body_i, q, v, out):
 
 
 @inline
+def tangent_rates(body_i, q, rates, out):
+    """The reverse of `coordinate_rates` at unit quaternions: out = the v whose rates of coordinates these are."""
+    for i in range(body_i.shape[0] - 1):
+        kind, k, j = body_i[i, KIND], body_i[i, Q_INDEX], body_i[i, V_INDEX]
+        if kind == REVOLUTE or kind == SCREW:
+            out[j] = rates[k]
+        elif kind != FIXED:
+            at = k if kind == SPHERICAL else k + 3
+            to = j if kind == SPHERICAL else j + 3
+            w, x, y, z = load_quaternion(q, at)
+            turned = quaternion_product((w, -x, -y, -z), load_quaternion(rates, at))
+            out[to], out[to + 1], out[to + 2] = 2.0 * turned[1], 2.0 * turned[2], 2.0 * turned[3]
+            if kind == FREE:
+                out[j], out[j + 1], out[j + 2] = matTvec(rotation_of_quaternion(w, x, y, z),
+                                                         (rates[k], rates[k + 1], rates[k + 2]))
+
+
+@inline
 def normalise_quaternions(body_i, rows, count):
     """Scale every quaternion of the coordinates rows[0] to unit length, and rows[1:count] by the same numbers."""
     for i in range(body_i.shape[0] - 1):

@@ -61,6 +61,15 @@ def add_parser(subparsers):
     rollout.add_argument("--quick", action="store_true", help="shorter and less exact")
     rollout.add_argument("--json", action="store_true", help="print all numbers as JSON")
     rollout.set_defaults(run=run_rollout)
+    stiff = names.add_parser(
+        "stiff", help="a stiff step by number of links: the implicit method beside BDF and Gear",
+        description="An elastic rod of 10 to 10000 links by the implicit method, whose step costs as much as forward "
+                    "dynamics, beside BDF with a full matrix and Gear as far as they can go; the order measured on "
+                    "stiff mechanisms. About a minute after the first run.",
+        epilog="example: bunraku bench stiff --json > stiff.json")
+    stiff.add_argument("--quick", action="store_true", help="shorter and less exact, up to 1000 links, without Gear")
+    stiff.add_argument("--json", action="store_true", help="print all numbers as JSON")
+    stiff.set_defaults(run=run_stiff)
     return verb
 
 
@@ -107,6 +116,15 @@ def run_rollout(args) -> int:
 
     result = rollout.run(rollout.Options.quick() if args.quick else rollout.Options(), quiet=args.json)
     print(json.dumps(result, indent=2) if args.json else rollout.text(result, colour=sys.stdout.isatty()))
+    return 0
+
+
+def run_stiff(args) -> int:
+    """Measure and print; 0 whether or not the targets are met."""
+    from bunraku.bench import stiff
+
+    result = stiff.run(stiff.Options.quick() if args.quick else stiff.Options(), quiet=args.json)
+    print(json.dumps(result, indent=2) if args.json else stiff.text(result, colour=sys.stdout.isatty()))
     return 0
 
 

@@ -122,6 +122,12 @@ def joint_forces(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | No
     return dynamics(mechanism, q, v, tau, external=external).forces
 
 
+def connection_forces(mechanism: Mechanism, q, v, tau=None) -> dict[str, np.ndarray]:
+    """The part of `joint_forces` about connections, for those who ask often: the joints of the tree cost most of it."""
+    plan = mechanism.plan()
+    return {} if plan.loops is None else _connection_forces(mechanism, plan, q, v, tau, None)[1]
+
+
 @dataclass(frozen=True)
 class Report:
     """About the loop constraints.
@@ -236,15 +242,12 @@ def _with_connections(mechanism, moved, held, pushed):
 
 def _joint_wrenches(mechanism, plan, passed) -> dict[str, np.ndarray]:
     """From wrenches at body origins in body axes to wrenches at link origins in link axes."""
-    passed = passed.reshape(*passed.shape[:-1], plan.bodies, 6)
-    wrenches = {}
-    for k, link in enumerate(mechanism.links):
-        body = plan.link_i[k, f.LINK_BODY]
-        R = plan.link_f[k, f.LINK_ROTATION:f.LINK_ROTATION + 9].reshape(3, 3)
-        offset = plan.link_f[k, f.LINK_OFFSET:f.LINK_OFFSET + 3]
-        force, moment = passed[..., body, :3], passed[..., body, 3:]
-        wrenches[link.joint_name] = np.concatenate([force @ R, (moment - np.cross(offset, force)) @ R], axis=-1)
-    return wrenches
+    passed = passed.reshape(*passed.shape[:-1], plan.bodies, 6)[..., plan.link_i[:, f.LINK_BODY], :]
+    R = plan.link_f[:, f.LINK_ROTATION:f.LINK_ROTATION + 9].reshape(-1, 3, 3)
+    offset = plan.link_f[:, f.LINK_OFFSET:f.LINK_OFFSET + 3]
+    force, moment = passed[..., :3], passed[..., 3:] - np.cross(offset, passed[..., :3])  # of all links at once
+    turned = np.concatenate([np.einsum("...li,lij->...lj", x, R) for x in (force, moment)], axis=-1)
+    return {link.joint_name: turned[..., k, :] for k, link in enumerate(mechanism.links)}
 
 
 def _external(mechanism, external):

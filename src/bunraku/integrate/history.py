@@ -34,11 +34,16 @@ class Family(NamedTuple):
 
     L: np.ndarray       # (13, 13): l_j
     T: np.ndarray       # (13, 3): tolerance of the change, if order q - 1, q, q + 1 is to just pass the error test
-    newton: bool        # how the corrector is solved: Newton's iteration or functional iteration
+    newton: bool        # how the corrector is solved: Newton's iteration with a full matrix, or without any matrix
 
     @property
     def rows(self) -> int:
         return ROWS
+
+    @property
+    def orders(self) -> int:
+        """Highest order there is."""
+        return int(np.flatnonzero(self.L[:, 1])[-1])
 
 
 FAMILY = types.NamedTuple([table, table, types.boolean], Family)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bunraku.errors import ShapeError
-from bunraku.integrate import bdf, gear, iec, rk4, rkf, rkg, rki, tsit5
+from bunraku.integrate import bdf, gear, iec, implicit, rk4, rkf, rkg, rki, tsit5
 from bunraku.integrate.history import Family
 from bunraku.integrate.memory import MAX_ORDER, Memory, make_memory
 from bunraku.integrate.runge_kutta import Tableau
@@ -11,17 +11,23 @@ from bunraku.integrate.runge_kutta import Tableau
 METHODS: dict[str, Family | Tableau] = {
     "gear": gear.METHOD, "bdf": bdf.METHOD, "tsit5": tsit5.METHOD, "rkf": rkf.METHOD, "rkg": rkg.METHOD,
     "rki": rki.METHOD, "iec": iec.METHOD}
-FIXED_STEP: dict[str, Tableau] = {"rk4": rk4.METHOD}  # without an estimate of the error
+STRUCTURED: dict[str, Family] = {"implicit": implicit.METHOD}  # for mechanisms only: they need their structure
+FIXED_STEP: dict[str, Tableau] = {"rk4": rk4.METHOD}           # without an estimate of the error
+
+
+def method_of(name: str) -> Family | Tableau | None:
+    """A method by name; None for symplectic Euler, which has no coefficients."""
+    return METHODS.get(name) or STRUCTURED.get(name) or FIXED_STEP.get(name)
 
 
 def check_order(name: str, order: int | None) -> int:
     """Highest order that a multistep method may use; 0 for others, whose order is fixed."""
-    method = METHODS.get(name)
+    method = method_of(name)
     if not isinstance(method, Family):
         if order is not None:
             raise ShapeError(f"{name!r} has no max_order: its order is fixed")
         return 0
-    highest = bdf.ORDERS if method.newton else gear.ORDERS
+    highest = method.orders
     if order is not None and not 1 <= order <= highest:
         raise ShapeError(f"max_order of {name!r} is a number from 1 to {highest}, not {order!r}")
     return order or highest
@@ -29,8 +35,9 @@ def check_order(name: str, order: int | None) -> int:
 
 def memory_for(name: str, y, rtol, atol, max_order: int | None = None) -> Memory:
     """Memory for a method (or symplectic Euler, which is not among them) that begins at y."""
-    method = METHODS.get(name) or FIXED_STEP.get(name)
-    memory = make_memory(y, rtol, atol, 2 if method is None else method.rows,
+    method = method_of(name)
+    rows = 2 if method is None else implicit.ROWS if name in STRUCTURED else method.rows
+    memory = make_memory(y, rtol, atol, rows,
                          newton=isinstance(method, Family) and method.newton)
     memory.tally[MAX_ORDER] = check_order(name, max_order)
     return memory

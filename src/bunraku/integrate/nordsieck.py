@@ -163,6 +163,20 @@ def begin_again(rhs, context, memory):
 
 @inline
 def attempt(rhs, context, method, memory):
+    """One step, corrected by the method's own iteration."""
+    return step(correct, rhs, context, method, memory)
+
+
+@inline
+def correct(rhs, context, method, memory, t, h):
+    """Newton's or functional iteration: (outcome, size of the change)."""
+    if method.newton:
+        return newton(rhs, context, method, memory, t, h)
+    return functional(rhs, context, method, memory, t, h)
+
+
+@inline
+def step(correct, rhs, context, method, memory):
     """One step: z becomes that of the next time, or order and step become smaller."""
     clock, tally, z = memory.clock, memory.tally, memory.rows
     n = z.shape[1]
@@ -178,10 +192,7 @@ def attempt(rhs, context, method, memory):
     q, t = tally[ORDER], clock[UNTIL] if last else clock[TIME] + h
     weigh(memory)
     predict(z, q)
-    if method.newton:
-        outcome, size = newton(rhs, context, method, memory, t, h)
-    else:
-        outcome, size = functional(rhs, context, method, memory, t, h)
+    outcome, size = correct(rhs, context, method, memory, t, h)
     error = size / method.T[q, 1]
     if outcome == CONVERGED and error <= 1.0:
         for j in range(q + 1):

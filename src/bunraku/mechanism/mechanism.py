@@ -401,6 +401,18 @@ class Mechanism:
             self._variants[key] = self._closed(tree.with_locked(locked) if locked else tree, given, passive)
         return self._variants[key]
 
+    def yielding_plan(self, driven: bool) -> Plan:
+        """The plan in which every degree of freedom whose torque may depend on its own motion can take a rotor's place:
+        joints with springs, dampers or limits and, if they are `driven`, those that are actuated."""
+        key = ("yielding", driven)
+        if key not in self._variants:
+            own = [f.DAMPING, f.STIFFNESS, f.LIMIT_STIFFNESS]
+            links = [i for i, link in enumerate(self.links)
+                     if link.joint.nv > 1 and ((driven and link.actuated) or link.joint.passive[:, own].any())]
+            tree = self.plan("tree")
+            self._variants[key] = self._closed(tree.with_columns(links)) if links else self.plan()
+        return self._variants[key]
+
     def _closed(self, plan: Plan, given=frozenset(), passive=True) -> Plan:
         """The plan of the tree with its loops closed, if it is one that can be moved."""
         if self.nv == 0:

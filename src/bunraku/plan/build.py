@@ -68,6 +68,16 @@ class Plan:
         lay_out_records(body_i)
         return self._replaced(body_i, self.dof_f, self.spring_i, self.spring_f)
 
+    def with_columns(self, links) -> Plan:
+        """The same mechanism with the joints of these links eliminated column by column, so that each of their degrees
+        of freedom can have a rotor, or what acts like one."""
+        body_i = self.body_i.copy()
+        rows = body_i[:-1]
+        several = (rows[:, f.ELIMINATION] == f.BALL) | (rows[:, f.ELIMINATION] == f.LOOSE)
+        rows[several & np.isin(self.body_link, list(links)), f.ELIMINATION] = f.COLUMNS
+        lay_out_records(body_i)
+        return self._replaced(body_i, self.dof_f, self.spring_i, self.spring_f)
+
     def _replaced(self, body_i, dof_f, spring_i, spring_f):
         return replace(self, body_i=body_i, dof_f=dof_f, spring_i=spring_i, spring_f=spring_f)
 

@@ -61,7 +61,9 @@ class Actuation:
 
     def torque(self, t, q, v, params, size):
         tau = np.zeros(size)
-        self.function(t, q, v, params, tau)
+        q, v = np.ascontiguousarray(q), np.ascontiguousarray(v)
+        if call_actuation(self.address, t, q, v, params, tau) != 0:
+            self.function(t, q, v, params, tau)  # raises what the compiled one cannot say
         return tau
 
 

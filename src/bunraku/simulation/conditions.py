@@ -14,7 +14,7 @@ from numba import carray
 from numba.core.dispatcher import Dispatcher
 
 from bunraku.errors import ModelError, ShapeError
-from bunraku.evaluate import joint_forces, kinematics
+from bunraku.evaluate import connection_forces, joint_forces, kinematics
 from bunraku.mechanism.checks import as_vector
 from bunraku.mechanism.mechanism import GROUND, Mechanism
 from bunraku.run.callbacks import CompiledFunction, PlainFunction
@@ -33,7 +33,8 @@ class ForceAbove:
         return self.joint in mechanism.connections or self.joint in mechanism.joint_names
 
     def value(self, mechanism, q, v, tau) -> float:
-        force = joint_forces(mechanism, q, v, tau)[self.joint][:3]
+        ask = connection_forces if self.joint in mechanism.connections else joint_forces
+        force = ask(mechanism, q, v, tau)[self.joint][:3]
         return (float(np.linalg.norm(force)) if self.direction is None else float(self.direction @ force)) - self.limit
 
 

@@ -110,7 +110,7 @@ class _Mean:
 def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
     """Each state by itself, as `first` would be run. Returns the seconds it took."""
     entry, method = first._entry()
-    constants = motion(group.plan, first._hold)
+    constants = motion(first._plan(), first._hold)
     group.actuation = first._actuation
     address = first._actuation.address if first._actuation else 0
     rows, mean = max(1, min(512, BODY_STEPS_PER_CALL // group.plan.bodies)), _Mean(bar, len(group.y))

@@ -10,7 +10,7 @@ import numpy as np
 from bunraku.errors import ModelError, ShapeError, SimulationError, StateError
 from bunraku.integrate import memory as m
 from bunraku.integrate.events import PARTS
-from bunraku.integrate.methods import METHODS, memory_for
+from bunraku.integrate.methods import METHODS, STRUCTURED, memory_for
 from bunraku.run import ivp
 from bunraku.run.actuation import call_actuation
 from bunraku.run.callbacks import event_function, right_hand_side
@@ -98,6 +98,9 @@ def solve_ivp(fun, t_span, y0, method: str = "gear", t_eval=None, dense_output: 
 
     A run that fails has `success` False, `status` -1, a message with the time, and what was computed up to then.
     """
+    if method in STRUCTURED:
+        raise ModelError(f"method {method!r} works with the structure of a mechanism and is for bk.Simulation; for a "
+                         "stiff equation of another kind take 'bdf'")
     if method not in METHODS:
         raise ModelError(f"method {method!r} is not one of {', '.join(METHODS)}")
     table = METHODS[method]

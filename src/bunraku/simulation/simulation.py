@@ -14,9 +14,9 @@ from bunraku.evaluate import impact, project
 from bunraku.integrate import memory as m
 from bunraku.integrate.events import PARTS
 from bunraku.integrate.history import Family
-from bunraku.integrate.methods import FIXED_STEP, METHODS, check_order, memory_for
+from bunraku.integrate.methods import FIXED_STEP, METHODS, STRUCTURED, check_order, memory_for, method_of
 from bunraku.mechanism import Connection, Joint, Mechanism
-from bunraku.run import rollout
+from bunraku.run import implicit, rollout
 from bunraku.run.actuation import Actuation, PlainActuation, call_actuation
 from bunraku.run.closed import gaps
 from bunraku.run.notes import COEFFICIENTS, EVENTS, MARKS, PER_STEP, SPLIT, Notes
@@ -26,7 +26,7 @@ from bunraku.simulation.conditions import Condition, Watch, as_watch
 from bunraku.simulation.trajectory import Event, Segment, Trajectory
 
 WITH_STEP = (*FIXED_STEP, "symplectic_euler")
-SOLVERS = (*METHODS, *WITH_STEP)
+SOLVERS = (*METHODS, *STRUCTURED, *WITH_STEP)
 CLOSED = 1e-10  # [m, rad] frames that fit this well need not be moved
 BODY_STEPS_PER_CALL = 50_000  # compiled code runs this long (bodies times steps) before Python has its turn
 
@@ -44,7 +44,7 @@ class Statistics:
     rejected: int = 0
     evaluations: int = 0      # of the right-hand side
     jacobians: int = 0        # of it, by differences; their evaluations are counted too
-    factorisations: int = 0
+    factorisations: int = 0   # of full matrices; for "implicit" the evaluations with springs and dampers in them
     loop_error: float = 0.0   # how far loops are from closed [m, rad], at most; a tree has none
     loop_drift: float = 0.0   # what a single step has left open, at most, before it was closed [m, rad]
     wall_time: float = 0.0    # [s]
@@ -54,8 +54,9 @@ class Simulation:
     """A mechanism in motion. Works on its own copy of the mechanism, whose structure `connect` and `cut` change.
 
     q, v        start; neutral and at rest by default
-    solver      adaptive: "gear" (Adams, orders 1 to 12), "bdf" (stiff; orders 1 to 5), "tsit5", "rkf" (5), "rkg" (4),
-                "rki" (3), "iec" (2); or with a fixed `step` "rk4" (order 4), "symplectic_euler" (order 1)
+    solver      adaptive: "gear" (Adams, orders 1 to 12), "implicit" (stiff, at the cost of forward dynamics; orders 1
+                to 5), "bdf" (stiff, full matrices; orders 1 to 5), "tsit5", "rkf" (5), "rkg" (4), "rki" (3), "iec" (2);
+                or with a fixed `step` "rk4" (order 4), "symplectic_euler" (order 1)
     actuation   a function (t, q, v) -> tau, or one decorated with @bk.actuation
     params      float array given to a compiled actuation; may be changed while running
     baumgarte   loops are closed after every step by the smallest move; with this rate [1/s], instead by forces that
@@ -255,7 +256,7 @@ class Simulation:
 
     def _advance(self, until, watched, bar) -> int:
         """Let compiled code run until it has something to say other than that its record is full."""
-        plan = self.mechanism.plan()
+        plan = self._plan()
         entry, method = self._entry()
         rows = max(1, min(512, BODY_STEPS_PER_CALL // plan.bodies))
         address = self._actuation.address if self._actuation else 0
@@ -280,7 +281,7 @@ class Simulation:
     def _restart(self):
         """Forget what the solver knows of the past: from here the motion may be another."""
         self._memory.tally[m.STARTED] = 0
-        if self.solver in METHODS:
+        if self.solver not in WITH_STEP:
             self._memory.clock[m.STEP] = 0.0
 
     def _tidy(self):
@@ -293,11 +294,18 @@ class Simulation:
 
     def _entry(self):
         """The compiled run of the solver, and its coefficients if it has any."""
-        method = METHODS.get(self.solver) or FIXED_STEP.get(self.solver)
+        method = method_of(self.solver)
         if method is None:
             return rollout.rollout_symplectic_euler.load(), ()
+        if self.solver in STRUCTURED:
+            return implicit.rollout_implicit.load(), (method,)
         multistep = isinstance(method, Family)
         return (rollout.rollout_nordsieck if multistep else rollout.rollout_runge_kutta).load(), (method,)
+
+    def _plan(self):
+        """The mechanism as the solver wants it."""
+        structured = self.solver in STRUCTURED
+        return self.mechanism.yielding_plan(self._actuation is not None) if structured else self.mechanism.plan()
 
     def _keep(self, done, t, y, seconds):
         n, stats = int(done[m.RECORDED]), self.stats

@@ -2,7 +2,8 @@
 
 Nothing has to be told about a mechanism. A link reaches from its own joint to the joints of its children, a last link
 through its centre of mass and as far again; its thickness is that of a body of water with the link's mass. A roundish
-last link (a head, a bob) is drawn as the ellipsoid that has its inertia.
+last link (a head, a bob) is drawn as the ellipsoid that has its inertia. Beside something that flies free, what hangs
+from the ground is a fixture (a bar, a swing): its last links are drawn as the boxes that have their inertia.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
 from bunraku.evaluate import Kinematics, kinematics
-from bunraku.mechanism import Free, Mechanism
+from bunraku.mechanism import Fixed, Free, Mechanism
 
 DENSITY = 850.0       # of what the bodies are thought to be made of [kg/m^3]: a little stout reads better
 ROUNDISH = 1.8        # longest over shortest half-axis up to which a last link is drawn as an ellipsoid
-LEFT, MIDDLE, RIGHT = 1, 0, -1
+LEFT, MIDDLE, RIGHT, FIXTURE = 1, 0, -1, 2
 _CIRCLE = np.exp(2j * np.pi * np.arange(40) / 40)
 CIRCLE = np.stack([_CIRCLE.real, _CIRCLE.imag], axis=1)
 
@@ -49,7 +50,7 @@ class Shape(NamedTuple):
 
     outline: np.ndarray  # (n, 2)
     depth: float         # larger is farther away
-    side: int            # LEFT, MIDDLE or RIGHT
+    side: int            # LEFT, MIDDLE, RIGHT or FIXTURE
     edge: bool           # whether it is set off from what lies behind
 
 
@@ -76,17 +77,23 @@ class Figure:
             if link.parent >= 0:
                 children[link.parent].append(i)
         ends = [self._ends(i, children[i]) for i in range(len(links))]
-        self.size = self._size(ends)
+        self.fixtures = _fixtures(mechanism)
+        self.size = self._size([end for link, end in zip(links, ends, strict=True) if link.name not in self.fixtures])
         thin = 0.009 * self.size
         thickness = [max(thin, _thickness(link.mass, end)) for link, end in zip(links, ends, strict=True)]
         places = self._places(mechanism.neutral())
         self.parts: list[_Part] = []
         for i, link in enumerate(links):
+            if link.name in self.fixtures:
+                self.parts += self._draw(i, FIXTURE, ends[i], thickness, children[i])
+                continue
             rotation, position = places[link.name]
             sideways = float((position + rotation @ link.com)[1])
             side = MIDDLE if abs(sideways) < 0.015 * self.size else (LEFT if sideways > 0 else RIGHT)
             self.parts += self._draw(i, side, ends[i], thickness, children[i])
-        self.anchors = [link.position for link in links if link.parent < 0 and not isinstance(link.joint, Free)]
+        roots = [link for link in links if link.parent < 0 and not isinstance(link.joint, Free)]
+        self.anchors = [link.position for link in roots]
+        self.hinges = [link.position for link in roots if not isinstance(link.joint, Fixed)]
 
     @property
     def anchored(self) -> bool:
@@ -108,6 +115,8 @@ class Figure:
         link, own = self.mechanism.links[i], thickness[i]
         if not children:
             axes = _ellipsoid(link)
+            if side == FIXTURE and axes is not None:
+                return [_box(link, axes, 0.004 * self.size)]
             if axes is not None:
                 half = np.linalg.norm(axes, axis=0)
                 if half.max() < ROUNDISH * half.min():
@@ -125,6 +134,17 @@ class Figure:
         else:
             radii = np.array([0.9 * own, *(min(own, 1.05 * thickness[c]) for c in children)])
         return [_Part(link.name, side, np.concatenate([np.zeros((1, 3)), ends]), radii)]
+
+    def com(self, q) -> np.ndarray:
+        """Centre of mass without the fixtures."""
+        places = self._places(q)
+        moment, mass = np.zeros(3), 1e-300
+        for link in self.mechanism.links:
+            if link.name not in self.fixtures:
+                rotation, position = places[link.name]
+                moment += link.mass * (position + rotation @ link.com)
+                mass += link.mass
+        return moment / mass
 
     def _places(self, q):
         poses = observed(self.mechanism, q).poses
@@ -174,6 +194,24 @@ def _ellipsoid(link) -> np.ndarray | None:
     if squares.min() <= 1e-9 * max(squares.max(), 0.0):
         return None
     return axes * np.sqrt(squares)
+
+
+def _fixtures(mechanism: Mechanism) -> set[str]:
+    """Names of the links that hang from the ground where others fly free."""
+    free: list[bool] = []  # whether a link belongs to something that flies
+    for link in mechanism.links:
+        free.append(isinstance(link.joint, Free) if link.parent < 0 else free[link.parent])
+    return {link.name for link, flies in zip(mechanism.links, free, strict=True) if not flies} if any(free) else set()
+
+
+def _box(link, axes: np.ndarray, thin: float) -> _Part:
+    """The homogeneous box with the link's inertia, its edges rounded."""
+    half = axes * np.sqrt(0.6)  # an ellipsoid's moments are m/5 (a^2 + b^2), those of a box with these half-edges m/3
+    lengths = np.linalg.norm(half, axis=0)
+    radius = max(float(lengths.min()), thin)
+    inset = half * np.maximum(1.0 - radius / lengths, 0.0)
+    signs = np.array(np.meshgrid(*3 * [(-1.0, 1.0)])).reshape(3, -1)
+    return _Part(link.name, FIXTURE, link.com + (inset @ signs).T, np.full(8, radius))
 
 
 def _hull(points: np.ndarray) -> np.ndarray:

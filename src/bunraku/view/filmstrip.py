@@ -1,6 +1,7 @@
 """A motion on one page: the figure at moments along the time axis, as chronophotographs show it, and its energy.
 
-Both panels share the time axis: the figure of a moment stands above that moment's energy.
+All panels share the time axis: the figure of a moment stands above that moment's energy. Upright lines are changes of
+structure.
 """
 
 from __future__ import annotations
@@ -12,14 +13,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bunraku.errors import MissingExtra, ShapeError
-from bunraku.view.figure import LEFT, MIDDLE, RIGHT, Camera, Figure, observed
+from bunraku.view.figure import FIXTURE, LEFT, MIDDLE, RIGHT, Camera, Figure
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from bunraku.simulation import Trajectory
 
+    Panels = Mapping[str, Mapping[str, tuple[np.ndarray, np.ndarray]]]
+
 PAPER, INK, FAINT = "#fbf9f4", "#2b2f36", "#c9c3b6"
-TONES = {LEFT: "#d1603d", MIDDLE: "#39424e", RIGHT: "#2f7f86"}
+TONES = {LEFT: "#d1603d", MIDDLE: "#39424e", RIGHT: "#2f7f86", FIXTURE: "#a2957d"}
 KINETIC, POTENTIAL, TOTAL = "#d1603d", "#2f7f86", INK
+OTHERS = ("#8a5a9e", "#b08a2e", "#5b7f3a")  # of curves that belong to neither side
 WIDTH, MARGIN, DPI = 11.0, 0.66, 160  # inches, inches, dots per inch
 
 
@@ -34,26 +40,42 @@ def drawing() -> tuple[type, type]:
 
 
 def filmstrip(trajectory: Trajectory, path: str | Path, *, frames: int = 9, title: str | None = None,
-              subtitle: str | None = None, camera: Camera | None = None) -> Path:
-    """Draw a trajectory to a picture file (its ending says which kind) and return the path."""
+              subtitle: str | None = None, camera: Camera | None = None, panels: Panels | None = None) -> Path:
+    """Draw a trajectory to a picture file (its ending says which kind) and return the path.
+
+    panels   more to be seen over time, below the energy: {axis label: {curve: (times, values)}}. Curves whose names
+             begin with "left" or "right" have the colours of that side; NaN leaves a gap.
+    """
     Page, FigureCanvasAgg = drawing()
     if frames < 2:
         raise ShapeError(f"a filmstrip needs at least 2 frames, not {frames}")
     camera = Camera() if camera is None else camera
     strip = _Strip(trajectory, frames, camera)
+    t, kinetic, potential = trajectory.energy()
+    shown = {"energy [J]": {"potential": (t, potential), "kinetic": (t, kinetic), "total": (t, kinetic + potential)},
+             **(panels or {})}
+    labels = _labels(trajectory, strip)
 
     width = WIDTH - 2 * MARGIN
     scene_height = width * strip.height / strip.width
-    energy_height = 1.75
-    above, between, below = (0.95 if title else 0.35), 0.40, 0.62
-    height = above + scene_height + between + energy_height + below
+    above, below, between, tall = (0.95 if title else 0.35), 0.62, 0.40, (1.75 if len(shown) == 1 else 1.45)
+    under = below + len(shown) * (tall + between)
+    named = 0.14 * max((level for *_, level in labels), default=0)  # room for what happened
+    height = above + scene_height + named + under
     page = Page(figsize=(WIDTH, height), dpi=DPI, facecolor=PAPER)
     FigureCanvasAgg(page)
-    box = lambda bottom, tall: (MARGIN / WIDTH, bottom / height, width / WIDTH, tall / height)  # noqa: E731
-    scene = page.add_axes(box(below + energy_height + between, scene_height))
-    energy = page.add_axes(box(below, energy_height))
-    strip.draw(scene)
-    _draw_energy(energy, trajectory, strip)
+    box = lambda bottom, high: (MARGIN / WIDTH, bottom / height, width / WIDTH, high / height)  # noqa: E731
+    strip.draw(page.add_axes(box(under + named, scene_height)))
+    for k, (name, curves) in enumerate(shown.items()):
+        axes = page.add_axes(box(under - (k + 1) * (tall + between), tall))
+        _draw_panel(axes, name, curves, strip, last=k == len(shown) - 1)
+        for at, text, level in labels:
+            axes.axvline(at, color=INK, lw=0.8, zorder=1)
+            if k == 0:
+                place = (strip.x_of(at) + strip.edge) / strip.width  # words begin or end at the line near the edges
+                axes.annotate(text, (at, 1), xycoords=axes.get_xaxis_transform(), xytext=(0, 3 + 10 * level),
+                              textcoords="offset points", fontsize=8, color=INK, annotation_clip=False,
+                              ha="left" if place < 0.15 else "right" if place > 0.9 else "center")
     if title:
         page.text(MARGIN / WIDTH, 1 - 0.42 / height, title, fontsize=17, color=INK, family="serif", va="center")
     if subtitle:
@@ -94,7 +116,7 @@ class _Strip:
         """What stays in the middle of a frame: the point it hangs from, or the centre of mass."""
         if figure.anchored:
             return float(self.camera.project(np.mean(figure.anchors, axis=0))[0])
-        return float(self.camera.project(_com(figure.mechanism, q))[0])
+        return float(self.camera.project(figure.com(q))[0])
 
     def x_of(self, t):
         """Place of a time on the strip."""
@@ -110,7 +132,7 @@ class _Strip:
         curve = []
         for t, (mechanism, q, _) in zip(times, self.trajectory.sample(times), strict=True):
             figure = self.figures.setdefault(id(mechanism), Figure(mechanism))
-            x, z = self.camera.project(_com(mechanism, q))
+            x, z = self.camera.project(figure.com(q))
             curve.append((self.x_of(t) + x - self._reference(figure, q), z))
         return np.array(curve)
 
@@ -134,10 +156,12 @@ class _Strip:
             for order, (outline, shape) in enumerate(frame):
                 far = (shape.depth - depths.min()) / span
                 colour = blend(TONES[shape.side], PAPER, 0.30 * far)
+                fixture = shape.side == FIXTURE  # thin things keep their own colour to the edge
                 axes.add_patch(Polygon(outline + np.array([x, 0.0]), closed=True, joinstyle="round", facecolor=colour,
-                                       edgecolor=PAPER, lw=0.7 if shape.edge else 0.0, zorder=2 + k + order / 1e4))
+                                       edgecolor=colour if fixture else PAPER, lw=0.7 if shape.edge else 0.0,
+                                       zorder=2 + k + order / 1e4))
         for figure in self.figures.values():
-            for point in figure.anchors:
+            for point in figure.hinges:
                 z = self.camera.project(point)[1]
                 axes.plot(np.arange(len(self.times)) * self.room, np.full(len(self.times), z), "o", ms=3.2,
                           mfc=PAPER, mec=INK, mew=0.9, zorder=50)
@@ -154,10 +178,6 @@ class _Strip:
                                    zorder=0.5))
 
 
-def _com(mechanism, q) -> np.ndarray:
-    return observed(mechanism, q).com[0]
-
-
 def _clearance(left: np.ndarray, right: np.ndarray, margin: float) -> float:
     """How far apart two outlines must stand so that they do not touch, heads over feet if need be."""
     low, high = max(left[:, 1].min(), right[:, 1].min()), min(left[:, 1].max(), right[:, 1].max())
@@ -170,37 +190,63 @@ def _clearance(left: np.ndarray, right: np.ndarray, margin: float) -> float:
     return needed
 
 
-def _draw_energy(axes, trajectory, strip: _Strip):
-    t, kinetic, potential = trajectory.energy()
-    total = kinetic + potential
+def _labels(trajectory, strip: _Strip) -> list[tuple[float, str, int]]:
+    """What happened: (time, words, level), the level such that no two cover each other."""
+    placed: list[tuple[float, str, int]] = []
+    named = {at for at, text in trajectory.events if not text.startswith(("cut ", "connect "))}
+    for at, text in trajectory.events:
+        if at in named and text.startswith(("cut ", "connect ")):
+            continue  # what it did to the structure goes without saying
+        words = text.split(":")[0].replace("'", "").replace("_", " ")
+        reach = (strip.t_of(strip.width) - strip.t_of(0.0)) * 0.0032 * len(words)  # half the words, in time
+        taken = {level for other, name, level in placed
+                 if abs(at - other) < reach * (1.1 + len(name) / len(words)) + 1e-9}
+        placed.append((at, words, next(level for level in range(len(taken) + 1) if level not in taken)))
+    return placed
+
+
+def _draw_panel(axes, name: str, curves, strip: _Strip, last: bool):
+    """Curves over the time axis of the strip, each named at its end."""
     axes.set_facecolor(PAPER)
     for at in strip.times:
         axes.axvline(at, color=FAINT, lw=0.6, dashes=(1, 2.2), zorder=0)
-    lines = (("potential", potential, POTENTIAL, 1.5), ("kinetic", kinetic, KINETIC, 1.5), ("total", total, TOTAL, 1.9))
-    for _, values, colour, weight in lines:
-        axes.plot(t, values, color=colour, lw=weight, solid_capstyle="round")
-        moments = np.interp(strip.times, t, values)
-        axes.plot(strip.times, moments, "o", ms=3.4, mfc=PAPER, mec=colour, mew=1.0)
-    low, high = min(v.min() for _, v, _, _ in lines), max(v.max() for _, v, _, _ in lines)
+    tones = _tones(curves)
+    for key, (t, values) in curves.items():
+        axes.plot(t, values, color=tones[key], lw=1.9 if key == "total" else 1.5, solid_capstyle="round")
+        axes.plot(strip.times, np.interp(strip.times, t, values), "o", ms=3.4, mfc=PAPER, mec=tones[key], mew=1.0)
+    everything = np.concatenate([np.asarray(values, float) for _, values in curves.values()])
+    low, high = float(np.nanmin(everything)), float(np.nanmax(everything))
     room = max(high - low, 1e-9)
     axes.set(xlim=(strip.t_of(-strip.edge), strip.t_of(strip.width - strip.edge)),
              ylim=(low - 0.08 * room, high + 0.12 * room))
-    ends = sorted(((float(values[-1]), name, colour) for name, values, colour, _ in lines))
+    ends = []
+    for key, (t, values) in curves.items():
+        known = np.flatnonzero(np.isfinite(values))
+        if len(known):
+            ends.append((float(values[known[-1]]), float(t[known[-1]]), key))
+    ends.sort()
     heights = _apart([value for value, _, _ in ends], 0.135 * room)
-    for (_, name, colour), y in zip(ends, heights, strict=True):
-        axes.annotate(name, (t[-1], y), xytext=(7, 0), textcoords="offset points", color=colour, fontsize=9,
-                      va="center", annotation_clip=False)
-    axes.set_xlabel("time [s]", fontsize=9, color=INK)
-    axes.annotate("energy [J]", (0, 1), xytext=(-MARGIN * 72 * 0.72, 6), xycoords="axes fraction",
+    for (_, at, key), y in zip(ends, heights, strict=True):
+        early = any(later > at for _, later, _ in ends)  # what ends while others go on is named before its end
+        axes.annotate(key, (at, y), xytext=(-6, 9) if early else (7, 0), textcoords="offset points", color=tones[key],
+                      fontsize=9, va="center", ha="right" if early else "left", annotation_clip=False)
+    axes.annotate(name, (0, 1), xytext=(-MARGIN * 72 * 0.72, 6), xycoords="axes fraction",
                   textcoords="offset points", fontsize=9, color=INK)
     axes.locator_params(axis="y", nbins=4)
-    axes.set_xticks(strip.times, [f"{at:.2f}" for at in strip.times])
+    axes.set_xticks(strip.times, [f"{at:.2f}" if last else "" for at in strip.times])
+    if last:
+        axes.set_xlabel("time [s]", fontsize=9, color=INK)
     axes.tick_params(labelsize=8.5, colors=INK, length=0, pad=5)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     axes.spines["bottom"].set(color=FAINT, linewidth=0.8)
-    for event, _ in getattr(trajectory, "events", ()):
-        axes.plot([event], [low - 0.08 * room], marker="|", ms=7, color=INK, clip_on=False)
+
+
+def _tones(names) -> dict[str, str]:
+    tones = {"potential": POTENTIAL, "kinetic": KINETIC, "total": TOTAL}
+    others = [name for name in names if name not in tones and not name.startswith(("left", "right"))]
+    tones |= {name: OTHERS[k % len(OTHERS)] for k, name in enumerate(others)}
+    return tones | {name: TONES[LEFT if name.startswith("left") else RIGHT] for name in names if name not in tones}
 
 
 def _apart(values: list[float], gap: float) -> list[float]:

@@ -1,0 +1,72 @@
+"""What a scene reports: where the energy went, what the hands carried, how well the laws of mechanics were kept."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.integrate import trapezoid
+from scipy.interpolate import CubicSpline
+
+import bunraku as bk
+from bunraku.cli.scenes.muscles import beyond_limits, figure_links, muscles
+from bunraku.evaluate import connection_forces
+
+
+def torques(params: np.ndarray, segment) -> np.ndarray:
+    """What the muscles do at the states of a segment."""
+    size = segment.v.shape[1]
+    return np.array([muscles.torque(*state, params, size)
+                     for state in zip(segment.t, segment.q, segment.v, strict=True)])
+
+
+def work(trajectory: bk.Trajectory, params: np.ndarray) -> tuple[float, float]:
+    """Of the muscles and limits over the whole motion [J]: in all, and what they gave without what they took."""
+    total = given = 0.0
+    for segment in trajectory.segments:
+        new = np.concatenate([[True], np.diff(segment.t) > 0.0])  # two events at one time are two states
+        if new.sum() < 2:
+            continue
+        power = CubicSpline(segment.t[new], np.sum(torques(params, segment) * segment.v, axis=1)[new])
+        fine = np.linspace(segment.t[0], segment.t[-1], 2001)
+        total += float(power.integrate(fine[0], fine[-1]))
+        given += float(trapezoid(np.maximum(power(fine), 0.0), fine))
+    return total, given
+
+
+def account(sim: bk.Simulation, params: np.ndarray) -> dict:
+    """The part of a report that all scenes share."""
+    trajectory, mechanism, stats = sim.trajectory, sim.mechanism, sim.stats
+    t, kinetic, potential = trajectory.energy()
+    energy, (done, given) = kinetic + potential, work(trajectory, params)
+    first = np.cumsum([0, *(len(s.t) for s in trajectory.segments)])[1:-1]  # of each segment but the first
+    lost = float(sum(energy[k - 1] - energy[k] for k in first))
+    return {
+        "links": len(mechanism.links), "dof": mechanism.nv, "mass": mechanism.mass, "seconds": float(t[-1]),
+        "weight": 9.81 * sum(link.mass for link in figure_links(mechanism)),
+        "freedom": [s.mechanism.nv + sum(c.joint.nv for c in s.mechanism.connections.values())
+                    for s in trajectory.segments],
+        "solver": sim.solver, "steps": stats.steps, "rejected": stats.rejected, "evaluations": stats.evaluations,
+        "wall_time": stats.wall_time, "real_time_factor": float(t[-1]) / stats.wall_time,
+        "energy_start": float(energy[0]), "energy_end": float(energy[-1]),
+        "work": done, "work_given": given, "work_taken": given - done, "energy_lost_at_changes": lost,
+        "energy_error": abs(float(energy[-1] - energy[0]) - done + lost) / float(kinetic.max()),
+        "limit_excess_degrees": float(np.degrees(max(beyond_limits(params, s.q) for s in trajectory.segments))),
+        "loop_error": stats.loop_error,
+        "events": [{"t": event.t, "text": event.text} for event in trajectory.events],
+    }
+
+
+def grip_forces(trajectory: bk.Trajectory, params: np.ndarray, names, every: float = 0.004):
+    """{connection: (times, newtons)}: the force through each, about every so many seconds; NaN where there is none."""
+    times: list[np.ndarray] = []
+    forces: dict[str, list[np.ndarray]] = {name: [] for name in names}
+    for segment in trajectory.segments:
+        fine = np.arange(segment.t[0], segment.t[-1], every)
+        chosen = np.unique([*np.searchsorted(segment.t, fine), len(segment.t) - 1])
+        part = type(segment)(segment.mechanism, segment.t[chosen], segment.q[chosen], segment.v[chosen])
+        held = connection_forces(part.mechanism, part.q, part.v, torques(params, part))
+        times.append(part.t)
+        for name in names:
+            forces[name].append(np.linalg.norm(held[name][:, :3], axis=1) if name in held
+                                else np.full(len(part.t), np.nan))
+    t = np.concatenate(times)
+    return {name: (t, np.concatenate(parts)) for name, parts in forces.items()}

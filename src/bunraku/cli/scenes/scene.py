@@ -1,0 +1,102 @@
+"""What the scenes of `bunraku demo` have in common: a figure and its muscles, a run, a report, a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import bunraku as bk
+from bunraku.cli.scenes.account import account, grip_forces
+from bunraku.cli.scenes.muscles import muscles
+from bunraku.view.filmstrip import filmstrip
+
+
+class Scene:
+    """A mechanism, a start, muscles with their schedule, and what shall happen on the way.
+
+    A scene sets `mechanism`, `q`, `v` and `params` when it is made, and says in `watch` what changes its structure.
+    """
+
+    title: str
+    caption = ""                  # what happens, in a line
+    seconds: float                # how long it lasts
+    solver, rtol = "tsit5", 1e-6
+    grips: tuple[str, ...] = ()   # connections whose forces are shown
+    frames = 8                    # of the picture
+    mechanism: bk.Mechanism
+    q: np.ndarray
+    v: np.ndarray
+    params: np.ndarray
+
+    def watch(self, sim: bk.Simulation) -> None:
+        """Say when the structure shall change."""
+
+    def run(self, seconds: float | None = None, progress: bool | None = None):
+        """The trajectory, and a report: what happened and how well the laws of mechanics were kept."""
+        sim = bk.Simulation(self.mechanism, self.q, self.v, solver=self.solver, rtol=self.rtol, atol=1e-9,
+                            actuation=muscles, params=self.params, progress=progress)
+        self.watch(sim)
+        sim.run(until=seconds or self.seconds)
+        return sim.trajectory, self.report(sim)
+
+    def report(self, sim: bk.Simulation) -> dict:
+        forces = grip_forces(sim.trajectory, self.params, self.grips)
+        return {"title": self.title, **account(sim, self.params),
+                "forces_max": {name: float(np.nanmax(values)) for name, (_, values) in forces.items()}}
+
+    def rows(self, r: dict) -> list[tuple[str, str]]:
+        """The report in words: (what, how)."""
+        carried = ", ".join(f"{_plain(name)} up to {force:.0f} N ({force / r['weight']:.1f} of the weight)"
+                            for name, force in r["forces_max"].items())
+        freedom = ", then ".join(map(str, r["freedom"]))
+        return [
+            ("structure", f"{r['links']} links, {r['mass']:.1f} kg; degrees of freedom with those of the connections: "
+                          f"{freedom}"),
+            *((f"at {at:.3f} s", what) for at, what in happened(r)),
+            ("forces", carried),
+            *about_energy(r),
+            ("loops", f"never open by more than {r['loop_error']:.1e} m"),
+            ("limits", f"joints beyond their range by at most {r['limit_excess_degrees']:.2f} degrees"),
+        ]
+
+    def subtitle(self, r: dict) -> str:
+        """One line under the picture's title."""
+        most = max(r["forces_max"][name] for name in self.grips if name.endswith("grip"))
+        return f"{self.caption}  ·  a hand carries up to {most:.0f} N, {most / r['weight']:.1f} of the weight"
+
+    def picture(self, trajectory: bk.Trajectory, report: dict, path: Path) -> Path:
+        panels = {}
+        if self.grips:
+            curves = grip_forces(trajectory, self.params, self.grips)
+            panels["force [N]"] = {_plain(name): curve for name, curve in curves.items()}
+        return filmstrip(trajectory, path, title=self.title, subtitle=self.subtitle(report), panels=panels,
+                         frames=self.frames)
+
+
+def about_energy(r: dict) -> list[tuple[str, str]]:
+    """Rows about solver and energy that every scene has."""
+    return [
+        ("solver", f"{r['solver']}, {r['steps']} steps ({r['rejected']} repeated), {r['evaluations']} evaluations"),
+        ("computed in", f"{1e3 * r['wall_time']:.1f} ms: {r['real_time_factor']:.1f} times real time"),
+        ("energy", f"{r['energy_start']:.1f} J at the start, {r['energy_end']:.1f} J at the end, "
+                   f"{r['energy_lost_at_changes']:.1e} J lost at changes of structure"),
+        ("muscles", f"{r['work']:+.1f} J in all, {r['work_given']:.1f} J given, {r['work_taken']:.1f} J taken; "
+                    f"balance off by {r['energy_error']:.1e} of the largest kinetic energy"),
+    ]
+
+
+def happened(r: dict) -> list[tuple[float, str]]:
+    """What happened: (time, what was seen, and in parentheses what it did to the structure)."""
+    told: list[tuple[float, str]] = []
+    for event in r["events"]:
+        what = event["text"].split(":")[0]
+        if told and what.startswith("cut ") and told[-1][0] == event["t"]:
+            told[-1] = (event["t"], f"{told[-1][1]} ({what})")
+        else:
+            told.append((event["t"], what))
+    return told
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", " ")

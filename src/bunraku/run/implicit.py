@@ -1,0 +1,164 @@
+"""Stiff motion at O(N): the step of `integrate/implicit.py` solved by forward dynamics with more on its diagonal.
+
+A mechanism moves by q' = N(q) v, M(q) v' = F(t, q, v). Of the derivatives of F those are kept that the articulated-body
+recursion takes as it is: how each joint's own torque falls with its own rate and coordinate, -D and -K, both diagonal.
+Newton's iteration for the slopes s of q and a of v, at a state that is gamma times the slopes from the past, is then
+
+    (M + G) a' = F + G a - gamma K (v - N^-1 s),      G = gamma D + gamma^2 K
+    s' = N (v + gamma (a' - a))
+
+M a has gone from both sides, so no product with M is left, and a' is forward dynamics with G in the place of rotors
+and a torque more: `tree_one` and `closed_one` as they are. D and K are those of the joints' springs, dampers and
+limits, and of the actuation by differences: all joints at once with signs in two patterns, which finds a diagonal
+exactly and gives something of the right size where there is more.
+
+Left out of the iteration, not of the motion: how M, gravity and velocity products change with the state, springs
+between points and in connections, what one joint's drive does to another. docs/integrators.md
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bunraku.algorithms.connections import DYNAMICS
+from bunraku.algorithms.passive import joint_slopes
+from bunraku.algorithms.states import advance_coordinates, coordinate_rates, tangent_rates
+from bunraku.integrate import implicit, nordsieck
+from bunraku.integrate.advance import advance
+from bunraku.integrate.history import FAMILY
+from bunraku.integrate.memory import LOOPS_CLASH, STATE_FAILED, STEPS
+from bunraku.jit import allocating, entry, inline, inner
+from bunraku.plan.fields import ARMATURE, HEAD_NQ
+from bunraku.run.notes import room_in, write_down
+from bunraku.run.rollout import MECHANISM, RUN, drive, make_context, mechanism_rhs, settle
+from bunraku.run.signatures import CLASHED, FINE, int64
+
+GAINS_AGE = 20        # steps after which the actuation is probed again
+PROBE = 1e-6          # [rad, m; per second] how far
+
+
+@allocating
+def make_diagonal(body_i, dof_f):
+    """What the iteration knows of the Jacobian, and scratch: gains of the actuation (2, nv: damping, stiffness), the
+    same with the joints' own, dof_f with G on its armature, vectors, coordinates, the step of the last probe."""
+    nv = dof_f.shape[1]
+    return (np.zeros((2, nv)), np.zeros((2, nv)), dof_f.copy(), np.zeros((3, nv)), np.zeros(body_i[-1, HEAD_NQ]),
+            np.full(1, -1))
+
+
+@inner
+def probe(whole, t, y, sign):
+    """Add half of what one pattern of signs says about the gains of the actuation; its status."""
+    context, (gains, slopes, dof_g, scratch, moved, age) = whole
+    body_i, address, params, torques = context[1], context[11], context[12], context[13]
+    nv = dof_g.shape[1]
+    nq = y.shape[0] - nv
+    q, v, base, move, rate = y[:nq], y[nq:], scratch[0], scratch[1], scratch[2]
+    status = drive(address, t, q, v, params, torques)
+    for j in range(nv):
+        base[j] = torques[j]
+        move[j] = PROBE * (1.0 if j % sign == 0 else -1.0)
+        rate[j] = v[j] + move[j] * max(1.0, abs(v[j]))
+    if status == 0:
+        status = drive(address, t, q, rate, params, torques)
+    if status == 0:
+        for j in range(nv):
+            gains[0, j] -= 0.5 * (torques[j] - base[j]) / (rate[j] - v[j])
+        advance_coordinates(body_i, q, move, moved)
+        status = drive(address, t, moved, v, params, torques)
+    if status == 0:
+        for j in range(nv):
+            gains[1, j] -= 0.5 * (torques[j] - base[j]) / move[j]
+    return status
+
+
+@inner
+def find_gains(whole, t, y):
+    """Damping and stiffness of the actuation, joint by joint; what drives instead is left out."""
+    gains = whole[1][0]
+    for j in range(gains.shape[1]):
+        gains[0, j] = gains[1, j] = 0.0
+    status = probe(whole, t, y, 1)
+    if status == 0:
+        status = probe(whole, t, y, 2)
+    for j in range(gains.shape[1]):
+        for k in range(2):
+            gains[k, j] = max(gains[k, j], 0.0) if math.isfinite(gains[k, j]) else 0.0
+    return status
+
+
+@inner
+def improve(whole, t, gamma, y, slope):
+    """One iteration: `slope`, the derivatives of y, becomes better. See above and `integrate/implicit.py`."""
+    context, (gains, slopes, dof_g, scratch, moved, age) = whole
+    (move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, address, params, torques,
+     drives, nothing, zeros, change, work, rates) = context
+    nv = dof_f.shape[1]
+    nq = y.shape[0] - nv
+    q, v, a = y[:nq], y[nq:], slope[nq:]
+    rate, better = scratch[0], scratch[1]
+    status = drive(address, t, q, v, params, torques)
+    if status != 0:
+        return status
+    joint_slopes(body_i, dof_f, q, gains, slopes)
+    tangent_rates(body_i, q, slope[:nq], rate)
+    for j in range(nv):
+        d, k = slopes[0, j], slopes[1, j]
+        G = gamma * (d + gamma * k)
+        torques[j] += G * a[j] - gamma * k * (v[j] - rate[j])
+        dof_g[ARMATURE, j] = dof_f[ARMATURE, j] + G
+    answer = move(DYNAMICS, body_i, body_f, dof_g, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v,
+                  torques, drives, nothing, better, work)
+    if answer != FINE:
+        return LOOPS_CLASH if answer == CLASHED else STATE_FAILED
+    for j in range(nv):
+        rate[j] = v[j] + gamma * (better[j] - a[j])
+        a[j] = better[j]
+    coordinate_rates(body_i, q, rate, slope[:nq])
+    return 0
+
+
+# -- as the core wants it ------------------------------------------------------------------------------------------
+
+
+@inner
+def correct(rhs, whole, method, memory, t, h):
+    """`implicit.solve`, with the gains of the actuation found again from time to time and after trouble."""
+    context, extra = whole
+    steps, age = memory.tally[STEPS], extra[5]
+    if context[11] != 0 and (age[0] < 0 or steps >= age[0] + GAINS_AGE):
+        status = find_gains(whole, t, memory.rows[0])
+        if status != 0:
+            return status, 0.0
+        age[0] = steps
+    outcome, size = implicit.solve(improve, whole, method, memory, t, h)
+    if outcome != 0:
+        age[0] = -1
+    return outcome, size
+
+
+@inline
+def attempt(rhs, whole, method, memory):
+    return nordsieck.step(correct, rhs, whole, method, memory)
+
+
+@inner
+def whole_rhs(whole, t, y, dy):
+    return mechanism_rhs(whole[0], t, y, dy)
+
+
+@inner
+def whole_settle(whole, rows, count, h):
+    return settle(whole[0], rows, count, h)
+
+
+@entry("simulation of stiff mechanisms", [int64(FAMILY, *MECHANISM, *RUN)])
+def rollout_implicit(method, move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
+                     address, params, memory, notes):
+    context = make_context(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
+                           address, params)
+    return advance(nordsieck.prepare, attempt, nordsieck.complete, nordsieck.polynomial, nordsieck.go_on, whole_rhs,
+                   whole_settle, write_down, (context, make_diagonal(body_i, dof_f)), method, memory, notes,
+                   room_in(notes))
