@@ -339,3 +339,16 @@ def test_baumgarte_closes_an_open_loop_at_its_rate():
     assert np.abs(bk.constraints(m, sim.q).gap).max() == pytest.approx(expected * first, rel=0.02)
     with pytest.raises(bk.ShapeError, match="baumgarte"):
         bk.Simulation(m, q, baumgarte=-1.0)
+
+
+def test_a_tableau_of_ones_own_with_the_error_per_unit_of_time():
+    """Shorter steps, since they are shorter than a second, and so a smaller error at the end."""
+    m, q = bk.models.chain(2), np.array([0.8, 0.0])
+    exact = bk.Simulation(m, q, solver="gear", rtol=1e-11, atol=1e-11)
+    exact.run(until=2.0)
+    runs = [bk.Simulation(m, q, solver=METHODS["rkf"]._replace(per_unit=unit, largest=unit), rtol=1e-4, atol=1e-4)
+            for unit in (False, True)]
+    errors = [np.abs(sim.run(until=2.0).q[-1] - exact.q).max() for sim in runs]
+    assert runs[1].stats.steps > runs[0].stats.steps
+    assert errors[1] < errors[0]
+    assert "a tableau of order 5" in repr(runs[0])

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from bunraku import cli
@@ -26,3 +27,50 @@ def test_yn_hrp_in_words(capsys):
     said = capsys.readouterr().out
     assert "6.8" in said
     assert "17.0" in said
+
+
+def test_jung_tables_one_row(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    wanted = ["--tables", "IV", "--rows", "2", "--json", "--out", str(tmp_path)]
+    assert cli.main(["reproduce", "jung-tables", *wanted]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["IV"]
+    assert list(row) == ["row", "paper", "ours", "references"]
+    assert list(row["paper"]) == list(row["ours"]) == ["iec", "rki", "rkg", "rkf", "gear", "bdf"]
+    assert list(row["references"]) == ["cvode", "lsoda"]
+    assert (row["row"], row["paper"]["iec"], row["paper"]["bdf"]) == (2, 63.4, 27.1)
+    ours = row["ours"]
+    assert ours["gear"] == min(ours.values())                     # as in the paper
+    assert ours["gear"] < 1.1 * max(row["paper"]["gear"], row["references"]["cvode"] or 0.0)
+    assert (tmp_path / "jung-tables.png").stat().st_size > 10_000
+
+
+def test_jung_tables_in_words_damped(capsys):
+    assert cli.main(["reproduce", "jung-tables", "--tables", "VII", "--rows", "2.5"]) == 0
+    said = capsys.readouterr().out
+    assert "371.6" in said                                        # the paper's Gear
+    assert "holds  table VII, damped: BDF needs the fewest of the six  (1 of 1 rows)" in said
+    assert "Unstable" in said
+
+
+@pytest.mark.parametrize("wrong", [["--tables", "VIII"], ["--tables", "IV", "--rows", "3"]])
+def test_jung_tables_names_what_is_not_there(wrong, capsys):
+    assert cli.main(["reproduce", "jung-tables", *wrong]) == 1
+    assert wrong[-1] in capsys.readouterr().err
+
+
+def test_unstable_runs_are_left_out():
+    from bunraku.reproduce.jung_tables import best
+
+    counts = {1e-2: (100, False), 1e-3: (400, True), 1e-4: (300, True), 1e-5: (700, True), 1e-6: (10, True)}
+    assert best(counts.get) == 30.0                               # 700 is more than twice 300: 1e-6 is not tried
+    assert best(lambda tolerance: (100, False)) is None
+
+
+def test_a_swing_may_lose_energy_but_not_gain_it():
+    from bunraku.reproduce.jung_tables import Swing, rows
+
+    swing = Swing(rows(["VI"], [0.9])[0])
+    q = np.array([[0.9, 0, 0, 0], [0.5, 0, 0, 0]])
+    assert swing.stable(q, np.zeros((2, 4)))
+    assert not swing.stable(q, np.array([[0.0] * 4, [5.0, 0, 0, 0]]))
+    assert not swing.stable(q, np.full((2, 4), np.nan))

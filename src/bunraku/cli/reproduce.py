@@ -24,7 +24,43 @@ def add_parser(subparsers):
     yn_hrp.add_argument("--quick", action="store_true", help="0.4 s of motion and fewer structures")
     yn_hrp.add_argument("--json", action="store_true", help="print all numbers as JSON")
     yn_hrp.set_defaults(run=run_yn_hrp)
+    jung = names.add_parser(
+        "jung-tables", help="six integrators on swinging mobiles: tables IV to VII of Jung",
+        description="Jung's comparison of solvers: evaluations of the right-hand side that six integrators need for "
+                    "mobiles swinging for 10 s, the paper's counts beside ours, CVODE and LSODA as today's "
+                    "references, and whether the paper's conclusions hold. About two minutes after the first run. "
+                    "CVODE needs: pip install 'bunraku[bench]'.",
+        epilog="examples: bunraku reproduce jung-tables --out tables; "
+               "bunraku reproduce jung-tables --tables IV VII --json")
+    jung.add_argument("--tables", nargs="+", default=None, metavar="TABLE", help="of IV V VI VII; all if not given")
+    jung.add_argument("--rows", nargs="+", type=float, default=None, metavar="ROW",
+                      help="rows of these tables by their first column; all if not given")
+    jung.add_argument("--out", type=Path, default=None, metavar="DIR",
+                      help="draw the tables into this folder (needs matplotlib)")
+    jung.add_argument("--json", action="store_true", help="print the tables as JSON")
+    jung.set_defaults(run=run_jung_tables)
     return verb
+
+
+def run_jung_tables(args) -> int:
+    """Measure and print; 0 whether or not the claims hold."""
+    from bunraku.bench import machine
+    from bunraku.bench.timing import Progress
+    from bunraku.reproduce import jung_tables
+
+    drawing = _drawing(args.out)
+    wanted = jung_tables.rows(args.tables, args.rows)
+    with _Bar(Progress(len(wanted), quiet=args.json)) as progress:
+        result = jung_tables.run(wanted, progress)
+    files = [] if drawing is None else [jung_tables.picture(result, args.out / "jung-tables.png", drawing)]
+    if args.json:
+        print(json.dumps(result["tables"], indent=2))
+    else:
+        on = machine.describe()
+        print(jung_tables.text(result))
+        print(f"\n{on['processor']}; {on['date'][:16].replace('T', ' ')}")
+        print("".join(f"wrote {path}\n" for path in files), end="")
+    return 0
 
 
 def run_yn_hrp(args) -> int:
@@ -32,26 +68,9 @@ def run_yn_hrp(args) -> int:
     from bunraku.bench.timing import Progress
     from bunraku.reproduce import yn_hrp
 
-    drawing = None
-    if args.out is not None:
-        from bunraku.view.filmstrip import drawing as matplotlib
-
-        drawing = matplotlib()  # complain before the work, not after it
-        args.out.mkdir(parents=True, exist_ok=True)
-    bar = Progress(3, quiet=args.json)
-    started = False
-
-    def progress(what):
-        nonlocal started
-        if started:
-            bar.done()
-        started = True
-        bar(what)
-
-    try:
+    drawing = _drawing(args.out)
+    with _Bar(Progress(3, quiet=args.json)) as progress:
         result = yn_hrp.run(yn_hrp.Options.quick() if args.quick else yn_hrp.Options(), progress)
-    finally:
-        bar.close()
     on = result["machine"] = machine.describe()
     if drawing is not None:
         result["files"] = [str(yn_hrp.picture(result, args.out / "yn-hrp.png", drawing))]
@@ -62,3 +81,33 @@ def run_yn_hrp(args) -> int:
         print(f"\n  {on['processor']}, one core; {on['date'][:16].replace('T', ' ')}")
         print("".join(f"wrote {path}\n" for path in result.get("files", ())), end="")
     return 0
+
+
+def _drawing(folder: Path | None):
+    """What pictures are drawn with, and the folder made: complain before the work, not after it."""
+    if folder is None:
+        return None
+    from bunraku.view.filmstrip import drawing
+
+    tools = drawing()
+    folder.mkdir(parents=True, exist_ok=True)
+    return tools
+
+
+class _Bar:
+    """Calls with what starts now; what went before is then done."""
+
+    def __init__(self, progress):
+        self.progress, self.started = progress, False
+
+    def __call__(self, what: str) -> None:
+        if self.started:
+            self.progress.done()
+        self.started = True
+        self.progress(what)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.progress.close()

@@ -26,6 +26,7 @@ WEIGHTS = HIGHEST + 5                       # 1 / tolerance of each component
 ROWS = HIGHEST + 6
 
 CONVERGED, DIVERGED = 0, -1                 # what correctors answer; anything else is from the right-hand side
+COAST = -2       # from a right-hand side that cannot be trusted at this very place: go by the prediction
 ITERATIONS = 3
 
 

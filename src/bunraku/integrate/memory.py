@@ -31,7 +31,8 @@ WAIT = 10                    # steps until order and step are reconsidered
 FAILURES = 11                # error tests failed in a row
 MATRIX_STEP, JACOBIAN_STEP = 12, 13  # number of the step at which each was made; -1: never
 TROUBLE = 14                 # why the iteration matrix is to be made anew: see `bdf.py`
-TALLY = 15
+LAST_REJECTED = 15           # number of the step that was last tried in vain
+TALLY = 16
 
 # How a run ends, and (ACCEPTED, REJECTED_STEP) how an attempt does
 REACHED, RECORD_FULL, STATE_FAILED, ACTUATION_FAILED, STEP_TOO_SMALL, LOOPS_CLASH, EVENT = range(7)

@@ -15,17 +15,20 @@ STRUCTURED: dict[str, Family] = {"implicit": implicit.METHOD}  # for mechanisms 
 FIXED_STEP: dict[str, Tableau] = {"rk4": rk4.METHOD}           # without an estimate of the error
 
 
-def method_of(name: str) -> Family | Tableau | None:
-    """A method by name; None for symplectic Euler, which has no coefficients."""
-    return METHODS.get(name) or STRUCTURED.get(name) or FIXED_STEP.get(name)
+def method_of(solver: str | Family | Tableau) -> Family | Tableau | None:
+    """The coefficients of a method by name, or those given; None for symplectic Euler, which has none."""
+    if not isinstance(solver, str):
+        return solver
+    return METHODS.get(solver) or STRUCTURED.get(solver) or FIXED_STEP.get(solver)
 
 
-def check_order(name: str, order: int | None) -> int:
+def check_order(name: str | Family | Tableau, order: int | None) -> int:
     """Highest order that a multistep method may use; 0 for others, whose order is fixed."""
     method = method_of(name)
     if not isinstance(method, Family):
         if order is not None:
-            raise ShapeError(f"{name!r} has no max_order: its order is fixed")
+            label = repr(name) if isinstance(name, str) else "this method"
+            raise ShapeError(f"{label} has no max_order: its order is fixed")
         return 0
     highest = method.orders
     if order is not None and not 1 <= order <= highest:
@@ -33,10 +36,11 @@ def check_order(name: str, order: int | None) -> int:
     return order or highest
 
 
-def memory_for(name: str, y, rtol, atol, max_order: int | None = None) -> Memory:
+def memory_for(name: str | Family | Tableau, y, rtol, atol, max_order: int | None = None) -> Memory:
     """Memory for a method (or symplectic Euler, which is not among them) that begins at y."""
     method = method_of(name)
-    rows = 2 if method is None else implicit.ROWS if name in STRUCTURED else method.rows
+    structured = isinstance(name, str) and name in STRUCTURED
+    rows = 2 if method is None else implicit.ROWS if structured else method.rows
     memory = make_memory(y, rtol, atol, rows,
                          newton=isinstance(method, Family) and method.newton)
     memory.tally[MAX_ORDER] = check_order(name, max_order)

@@ -34,6 +34,7 @@ from bunraku.integrate.memory import (
     FAILURES,
     GROWTH,
     JACOBIAN_STEP,
+    LAST_REJECTED,
     MATRIX_STEP,
     MAX_ORDER,
     MAX_STEP,
@@ -57,6 +58,7 @@ from bunraku.jit import inline, inner
 WORTHWHILE = 1.1                  # a smaller gain is not worth a change of step
 MARGIN_DOWN, MARGIN_SAME, MARGIN_UP = 1.3, 1.2, 1.4
 TINY = 1e-6
+CALM, CONVINCING = 60, 1.4        # fewer than CALM / q steps after a failure, a higher order must gain so much
 
 
 @inner
@@ -74,7 +76,7 @@ def prepare(rhs, context, method, memory):
     for i in range(n):
         z[1, i] = clock[STEP] * z[RATES, i]
     tally[ORDER], tally[NEXT_ORDER], tally[WAIT], tally[FAILURES] = 1, 1, 2, 0
-    tally[MATRIX_STEP], tally[JACOBIAN_STEP], tally[TROUBLE] = -1, -1, 0
+    tally[MATRIX_STEP], tally[JACOBIAN_STEP], tally[TROUBLE], tally[LAST_REJECTED] = -1, -1, 0, -100
     clock[PENDING], clock[GROWTH], clock[RATE] = 1.0, 1e4, 0.7
     return 0
 
@@ -125,6 +127,17 @@ def set_order(method, memory, order):
     tally[ORDER] = order
 
 
+@inline
+def calm(method, tally):
+    """Whether no step has failed for a while.
+
+    The higher the order, the shorter the steps at which Adams' methods with functional iteration are stable. Where
+    that limits the steps, errors look small between two failures, and a higher order would only fail sooner.
+    """
+    q = tally[ORDER]
+    return method.newton or q < 2 or q * (tally[STEPS] - tally[LAST_REJECTED]) >= CALM
+
+
 @inner
 def consider(method, memory, error, failed):
     """Which order allows the largest step: NEXT_ORDER, PENDING."""
@@ -140,6 +153,8 @@ def consider(method, memory, error, failed):
     if q > 1:
         below = norm(z[q], z[WEIGHTS]) / method.T[q, 0]
         down = 1.0 / (MARGIN_DOWN * below ** (1.0 / q) + MARGIN_DOWN * TINY)
+    if not calm(method, tally) and up < CONVINCING * same:
+        up = 0.0
     order, ratio = q, same
     if up > same and up > down:
         order, ratio = q + 1, up
@@ -213,6 +228,7 @@ def step(correct, rhs, context, method, memory):
         return ACCEPTED
     retract(z, q)
     tally[REJECTED] += 1
+    tally[LAST_REJECTED] = tally[STEPS]
     clock[GROWTH] = 2.0
     if abs(h) <= smallest_step(clock) * 1.00001:
         return STEP_TOO_SMALL if outcome == CONVERGED or outcome == DIVERGED else outcome

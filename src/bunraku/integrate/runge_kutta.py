@@ -46,6 +46,8 @@ class Tableau(NamedTuple):
     order: int          # of the result
     estimate: int       # the error estimate is of this order in h
     ends: bool          # the last stage is the derivative at the end ("first same as last")
+    largest: bool = False   # the error is that of the worst component, in place of the root mean square
+    per_unit: bool = False  # it may be the tolerance times the length of the step, in place of the tolerance
 
     @property
     def rows(self) -> int:
@@ -53,7 +55,8 @@ class Tableau(NamedTuple):
         return len(self.B) + 3
 
 
-TABLEAU = types.NamedTuple([table, floats, floats, floats, table, types.int64, types.int64, types.boolean], Tableau)
+TABLEAU = types.NamedTuple([table, floats, floats, floats, table, types.int64, types.int64, types.boolean,
+                            types.boolean, types.boolean], Tableau)
 
 
 def hermite(s: int) -> np.ndarray:
@@ -133,6 +136,7 @@ def attempt(rhs, context, method, memory):
     """One step: y moves and the clock goes on, or the step becomes smaller."""
     clock, tally, rows = memory.clock, memory.tally, memory.rows
     stages, n, t = method.B.shape[0], rows.shape[1], clock[TIME]
+    power = method.estimate - 1 if method.per_unit else method.estimate  # of h in the error
     y, end, trial = rows[0], rows[stages + 1], rows[stages + 2]
     h, last = fitted_step(clock, False)
     status = 0
@@ -148,14 +152,17 @@ def attempt(rhs, context, method, memory):
             for i in range(n):
                 end[i] = rows[stages, i]
         combine(method.B, stages, h, rows, trial)
-        total = 0.0
+        total = worst = 0.0
         for i in range(n):
             e = 0.0
             for j in range(stages):
                 e += method.E[j] * rows[1 + j, i]
             e *= h / weight(y[i], trial[i], memory.tolerance[0, i], memory.tolerance[1, i])
             total += e * e
-        error = math.sqrt(total / n)
+            worst = max(worst, e * e)
+        error = math.sqrt(worst + 0.0 * total if method.largest else total / n)  # 0 * total: NaN stays one
+        if method.per_unit:
+            error /= abs(h)
     if status == 0 and error <= 1.0:
         clock[TIME] = clock[UNTIL] if last else t + h
         clock[TAKEN] = h
@@ -163,10 +170,10 @@ def attempt(rhs, context, method, memory):
         for i in range(n):
             y[i], trial[i] = trial[i], y[i]  # where the step began is kept for `polynomial`
         if not last or error > 0.1:  # a last step cut short says nothing about the next
-            clock[STEP] = next_step(h, error, method.estimate)
+            clock[STEP] = next_step(h, error, power)
         return ACCEPTED
     tally[REJECTED] += 1
-    clock[STEP] = next_step(h, error, method.estimate) if status == 0 else 0.25 * h
+    clock[STEP] = next_step(h, error, power) if status == 0 else 0.25 * h
     if abs(h) <= 1.00001 * smallest_step(clock):
         return STEP_TOO_SMALL if status == 0 else status
     return AGAIN

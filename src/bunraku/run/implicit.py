@@ -32,7 +32,7 @@ from bunraku.integrate.memory import LOOPS_CLASH, STATE_FAILED, STEPS
 from bunraku.jit import allocating, entry, inline, inner
 from bunraku.plan.fields import ARMATURE, HEAD_NQ
 from bunraku.run.notes import room_in, write_down
-from bunraku.run.rollout import MECHANISM, RUN, drive, make_context, mechanism_rhs, settle
+from bunraku.run.rollout import MECHANISM, RUN, drive, make_context, settle, whole_rhs
 from bunraku.run.signatures import CLASHED, FINE, int64
 
 GAINS_AGE = 20        # steps after which the actuation is probed again
@@ -142,11 +142,6 @@ def correct(rhs, whole, method, memory, t, h):
 @inline
 def attempt(rhs, whole, method, memory):
     return nordsieck.step(correct, rhs, whole, method, memory)
-
-
-@inner
-def whole_rhs(whole, t, y, dy):
-    return mechanism_rhs(whole[0], t, y, dy)
 
 
 @inner

@@ -15,7 +15,9 @@ from bunraku.algorithms.states import advance_coordinates, coordinate_rates, nor
 from bunraku.algorithms.stepping import step_coordinates
 from bunraku.integrate import nordsieck, runge_kutta
 from bunraku.integrate.advance import advance
-from bunraku.integrate.history import FAMILY
+from bunraku.integrate.bdf import newton
+from bunraku.integrate.gear import functional
+from bunraku.integrate.history import COAST, FAMILY
 from bunraku.integrate.memory import (
     ACTUATION_FAILED,
     EVALUATIONS,
@@ -42,10 +44,12 @@ from bunraku.plan.fields import (
     CONN_RECORD,
     HEAD_CONN,
     HEAD_FREEDOMS,
+    HEAD_JUDGED,
     HEAD_NQ,
     HEAD_TOTAL,
     HEAD_WORK,
     HOLD,
+    JUDGED_PIVOT,
     ROWS,
 )
 from bunraku.run.actuation import call_actuation
@@ -66,6 +70,8 @@ from bunraku.run.signatures import (
 
 ONE_MOVE = 1e-6  # [m, rad] what is open by less is closed by one move up to its square
 MOVES = 4
+WEAKER = 1e-2    # part of the smallest pivot at the start of a step below which that at its end is not trusted
+COASTING, COASTED = 1.0, 2.0
 
 
 @inline
@@ -217,13 +223,73 @@ def rollout_runge_kutta(method, move, body_i, body_f, dof_f, link_i, link_f, spr
                    runge_kutta.go_on, mechanism_rhs, settle, write_down, context, method, memory, notes, room_in(notes))
 
 
+# -- multistep methods pass by configurations in which a mechanism has more freedom than elsewhere ---------------------
+
+
+@inner
+def whole_rhs(whole, t, y, dy):
+    return mechanism_rhs(whole[0], t, y, dy)
+
+
+@inner
+def wary_rhs(whole, t, y, dy):
+    """As `mechanism_rhs`; COAST where a constraint is much weaker than at the start of the step.
+
+    Near a configuration with more freedom (a four-bar that lies flat: g = x y, x along the motion, y off it) y'' is
+    -2 x' y' / x, and an error of y' in a predicted state counts the more the nearer the state is. A step that ends
+    there would be repeated with ever smaller steps, which end nearer. It is taken as predicted, the loops are closed
+    as ever, and the next step leaves the place behind.
+    """
+    context, passing = whole
+    status = mechanism_rhs(context, t, y, dy)
+    conn_i, work = context[8], context[18]
+    last = conn_i.shape[0] - 1
+    if (status == 0 and last > 0 and passing[1] != COASTED
+            and work[conn_i[last, HEAD_JUDGED] + JUDGED_PIVOT] < WEAKER * passing[0]):
+        passing[1] = COASTING
+        return COAST
+    return status
+
+
+@inner
+def wary_settle(whole, rows, count, h):
+    """As `settle`; notes how strong the constraints are where a step ends. No two steps in a row coast."""
+    context, passing = whole
+    gap = settle(context, rows, count, h)
+    conn_i, work = context[8], context[18]
+    last = conn_i.shape[0] - 1
+    if passing[1] == COASTING:
+        passing[1] = COASTED
+    elif last > 0:
+        passing[0], passing[1] = work[conn_i[last, HEAD_JUDGED] + JUDGED_PIVOT], 0.0
+    return gap
+
+
+@inline
+def wary_correct(rhs, whole, method, memory, t, h):
+    if method.newton:
+        return newton(rhs, whole, method, memory, t, h)
+    return functional(wary_rhs, whole, method, memory, t, h)
+
+
+@inline
+def wary_attempt(rhs, whole, method, memory):
+    return nordsieck.step(wary_correct, rhs, whole, method, memory)
+
+
+@allocating
+def never_passed():
+    """Smallest pivot at the end of the last step, whether that one coasted."""
+    return np.zeros(2)
+
+
 @entry("simulation with multistep methods", [int64(FAMILY, *MECHANISM, *RUN)])
 def rollout_nordsieck(method, move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
                       address, params, memory, notes):
     context = make_context(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
                            address, params)
-    return advance(nordsieck.prepare, nordsieck.attempt, nordsieck.complete, nordsieck.polynomial, nordsieck.go_on,
-                   mechanism_rhs, settle, write_down, context, method, memory, notes, room_in(notes))
+    return advance(nordsieck.prepare, wary_attempt, nordsieck.complete, nordsieck.polynomial, nordsieck.go_on,
+                   whole_rhs, wary_settle, write_down, (context, never_passed()), method, memory, notes, room_in(notes))
 
 
 @inner

@@ -15,6 +15,7 @@ from bunraku.integrate import memory as m
 from bunraku.integrate.events import PARTS
 from bunraku.integrate.history import Family
 from bunraku.integrate.methods import FIXED_STEP, METHODS, STRUCTURED, check_order, memory_for, method_of
+from bunraku.integrate.runge_kutta import Tableau
 from bunraku.mechanism import Connection, Joint, Mechanism
 from bunraku.run import implicit, rollout
 from bunraku.run.actuation import Actuation, PlainActuation, call_actuation
@@ -56,7 +57,8 @@ class Simulation:
     q, v        start; neutral and at rest by default
     solver      adaptive: "gear" (Adams, orders 1 to 12), "implicit" (stiff, at the cost of forward dynamics; orders 1
                 to 5), "bdf" (stiff, full matrices; orders 1 to 5), "tsit5", "rkf" (5), "rkg" (4), "rki" (3), "iec" (2);
-                or with a fixed `step` "rk4" (order 4), "symplectic_euler" (order 1)
+                with a fixed `step` "rk4" (order 4), "symplectic_euler" (order 1); or a Runge-Kutta method of your own:
+                a `bunraku.integrate.runge_kutta.Tableau`
     actuation   a function (t, q, v) -> tau, or one decorated with @bk.actuation
     params      float array given to a compiled actuation; may be changed while running
     baumgarte   loops are closed after every step by the smallest move; with this rate [1/s], instead by forces that
@@ -64,11 +66,11 @@ class Simulation:
     progress    a bar on the terminal: True, False, or None to decide by what the output is
     """
 
-    def __init__(self, mechanism: Mechanism, q=None, v=None, solver: str = "gear", rtol: float = 1e-6,
+    def __init__(self, mechanism: Mechanism, q=None, v=None, solver: str | Tableau = "gear", rtol: float = 1e-6,
                  atol: float = 1e-8, actuation=None, params=None, *, step: float | None = None,
                  max_step: float = math.inf, min_step: float = 0.0, max_order: int | None = None,
                  baumgarte: float | None = None, progress: bool | None = None):
-        if solver not in SOLVERS:
+        if not isinstance(solver, Tableau) and solver not in SOLVERS:
             raise ModelError(f"solver {solver!r} is not one of {', '.join(SOLVERS)}")
         for name, value in {"rtol": rtol, "atol": atol, "max_step": max_step}.items():
             if not value > 0:
@@ -84,6 +86,7 @@ class Simulation:
         self._hold = baumgarte or 0.0
         self.mechanism = mechanism.copy()
         self.solver, self.progress = solver, progress
+        self._structured = isinstance(solver, str) and solver in STRUCTURED
         check_order(solver, max_order)
         self._settings = rtol, atol, max_order
         self.stats = Statistics()
@@ -297,15 +300,15 @@ class Simulation:
         method = method_of(self.solver)
         if method is None:
             return rollout.rollout_symplectic_euler.load(), ()
-        if self.solver in STRUCTURED:
+        if self._structured:
             return implicit.rollout_implicit.load(), (method,)
         multistep = isinstance(method, Family)
         return (rollout.rollout_nordsieck if multistep else rollout.rollout_runge_kutta).load(), (method,)
 
     def _plan(self):
         """The mechanism as the solver wants it."""
-        structured = self.solver in STRUCTURED
-        return self.mechanism.yielding_plan(self._actuation is not None) if structured else self.mechanism.plan()
+        driven = self._actuation is not None
+        return self.mechanism.yielding_plan(driven) if self._structured else self.mechanism.plan()
 
     def _keep(self, done, t, y, seconds):
         n, stats = int(done[m.RECORDED]), self.stats
@@ -347,7 +350,8 @@ class Simulation:
         raise SimulationError(f"the motion cannot go on {where}: {reason}", trajectory)
 
     def __repr__(self):
-        return f"Simulation of {self.mechanism.name} at {self.t:g} s: solver {self.solver}, {self.stats.steps} steps"
+        name = self.solver if isinstance(self.solver, str) else f"a tableau of order {self.solver.order}"
+        return f"Simulation of {self.mechanism.name} at {self.t:g} s: solver {name}, {self.stats.steps} steps"
 
 
 def _as_params(params) -> np.ndarray:
