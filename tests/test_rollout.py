@@ -73,7 +73,7 @@ def test_fixed_steps_equal_simulations(build, count, settings):
     assert r.failed == ()
 
 
-@pytest.mark.parametrize("solver", ["gear", "tsit5"])
+@pytest.mark.parametrize("solver", ["gear", "implicit", "tsit5"])
 def test_adaptive_steps_equal_simulations(solver):
     m = everything()
     q, v = starts(m, 7)

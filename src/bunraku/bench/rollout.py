@@ -2,7 +2,8 @@
 
 Steps of 2 ms, one evaluation each: symplectic Euler here, `mjINT_EULER` there, which does the same: velocities move
 first, positions with the new ones. MuJoCo keeps the state after every step, in an array made before, ours the last.
-Contestants are timed one after the other in every round; ratios compare best with best.
+Contestants are timed one after the other in every round; ratios compare best with best. CPU time, of all threads
+together, is shown beside: where others use the machine too, threads wait, and it tells what they would do alone.
 
     mujoco.rollout                constraints, contacts, sensors and implicit damping off; a persistent pool of threads
     bk.rollout                    as anybody would call it, everything included
@@ -18,6 +19,8 @@ the gap must halve with the step, as it does between two methods of order 1.
 
 from __future__ import annotations
 
+import os
+import time
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -45,7 +48,7 @@ class Options:
     """How long to measure."""
 
     seconds: float = 8.0    # per race
-    steps: int = 50         # of each of many copies
+    steps: int = 100        # of each of many copies
     long: int = 1000        # of one copy
     checked: int = 500
 
@@ -201,12 +204,24 @@ def run(options: Options | None = None, quiet: bool = False) -> dict:
     finally:
         progress.close()
     return {"bunraku": bk.__version__, "machine": machine.describe(), "step": STEP, "copies": COPIES,
-            "threads": threads, "agreement": agrees, "races": races, "targets": _verdicts(races, threads)}
+            "threads": threads, "load": os.getloadavg()[0], "agreement": agrees, "races": races,
+            "targets": _verdicts(races, threads)}
 
 
 def _row(c: Contestant) -> dict:
     """Microseconds for a step of one copy; how much faster than real time all copies together go."""
-    return {"label": c.label, "best_us": 1e6 * c.best, "median_us": 1e6 * c.median, "real_time": STEP / c.best}
+    return {"label": c.label, "best_us": 1e6 * c.best, "median_us": 1e6 * c.median, "cpu_us": 1e6 * _cpu(c),
+            "real_time": STEP / c.best}
+
+
+def _cpu(c: Contestant, rounds: int = 5) -> float:
+    """CPU seconds of all threads for a step of one copy."""
+    spent = []
+    for _ in range(rounds):
+        start = time.process_time()
+        c.run()
+        spent.append(time.process_time() - start)
+    return min(spent) / c.states
 
 
 def _one(m, options) -> list[Contestant]:
@@ -287,16 +302,18 @@ def text(result: dict, colour: bool = False) -> str:
                    f"with 34 degrees of freedom, steps of {1e3 * result['step']:g} ms"),
         f"{on['processor']}, {on['cores']} core{'s' * (on['cores'] != 1)}, {on['lanes']} lanes; Python {on['python']}, "
         f"Numba {versions['numba']}; {on['date'][:16].replace('T', ' ')}",
+        f"load of the machine {result['load']:.1f} ({result['threads']} when nobody else uses it)",
         f"after {agrees['steps']} steps lanes agree with bk.Simulation to {agrees['simulation']:.0e}, and with MuJoCo "
         f"on sliders and a ball to {agrees['mujoco']:.0e};",
         f"with a free joint, whose axes differ, to {', '.join(f'{x:.1e}' for x in gaps)} at 1, 1/2, 1/4 of the step",
     ]
     for title, rows in result["races"].items():
-        heading = f"  {title:<{WIDE}}{'best us':>9}{'median':>9}{'x real time':>13}{'x ' + rows[0]['label']:>28}"
+        heading = f"  {title:<{WIDE}}{'best us':>9}{'median':>9}{'CPU us':>9}{'x real time':>13}"
+        heading += f"{'x ' + rows[0]['label']:>28}"
         lines += ["", paint("4", heading)]
         for row in rows:
             ratio = rows[0]["best_us"] / row["best_us"]
-            lines.append(f"  {row['label']:<{WIDE}}{row['best_us']:9.3f}{row['median_us']:9.3f}{row['real_time']:13.0f}"
-                         f"{ratio:28.2f}")
+            lines.append(f"  {row['label']:<{WIDE}}{row['best_us']:9.3f}{row['median_us']:9.3f}{row['cpu_us']:9.3f}"
+                         f"{row['real_time']:13.0f}{ratio:28.2f}")
     lines += ["", "  us: for a step of one copy, all copies together", "", *_targets(result["targets"], paint)]
     return "\n".join(line.rstrip() for line in lines)

@@ -108,7 +108,7 @@ def _address_of(callback) -> int:
 def _view(pointer, n) -> np.ndarray:
     if n == 0:
         return np.empty(0)
-    return np.ctypeslib.as_array(ctypes.cast(pointer, ctypes.POINTER(ctypes.c_double)), (n,))
+    return np.frombuffer((ctypes.c_double * n).from_address(pointer))
 
 
 def _copy(pointer, n) -> np.ndarray:

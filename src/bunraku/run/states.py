@@ -8,6 +8,7 @@ import numpy as np
 from numba import types
 
 from bunraku.algorithms.states import advance_coordinates, coordinate_difference
+from bunraku.algorithms.stepping import unit_length
 from bunraku.errors import ShapeError, StateError
 from bunraku.jit import entry
 from bunraku.plan import fields as f
@@ -113,10 +114,16 @@ def _integrate(body_i, q, dq, out):
         advance_coordinates(body_i, q[k], dq[k], out[k])
 
 
+@entry("unit quaternions", [types.void(integers, table)])
+def _normalise(body_i, q):
+    for k in range(q.shape[0]):
+        unit_length(body_i, q[k])
+
+
 def unit_quaternions(plan, q) -> np.ndarray:
     """A batch of coordinates, with quaternions of unit length; not numbers where one is zero."""
-    out = np.empty_like(q)
-    _integrate.call(plan.body_i, q, np.zeros((len(q), plan.nv)), out)
+    out = q.copy()
+    _normalise.call(plan.body_i, out)
     return out
 
 

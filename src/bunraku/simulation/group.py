@@ -161,7 +161,7 @@ def in_lanes(group: Group, first: Simulation, workers: int, bar) -> float:
     plan, count = group.plan, len(group.y)
     group.actuation = first._actuation
     address = first._actuation.address if first._actuation else 0
-    method = FIXED_STEP.get(str(first.solver))
+    method = FIXED_STEP.get(first.solver) if isinstance(first.solver, str) else None
     scheme = (method.A, method.B, method.C) if method else (np.zeros((0, 0)), np.zeros(0), np.zeros(0))
     constants = (plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, address,
                  group.params, *scheme, float(first._memory.clock[m.STEP]), SLACK if method else EULER_SLACK)

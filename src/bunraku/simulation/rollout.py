@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bunraku.errors import ShapeError, SimulationError
+from bunraku.integrate.runge_kutta import Tableau
 from bunraku.mechanism import Mechanism
 from bunraku.run.actuation import Actuation
 from bunraku.run.pool import how_many
@@ -52,10 +53,11 @@ class Rollout:
                 f"{len(self.failed)} failed; {int(np.sum(self.steps))} steps in {self.wall_time:.3g} s")
 
 
-def rollout(mechanism: Mechanism, q=None, v=None, until: float | None = None, *, times=None, solver: str = "gear",
-            step: float | None = None, rtol: float = 1e-6, atol: float = 1e-8, actuation=None, params=None,
-            max_step: float = math.inf, min_step: float = 0.0, max_order: int | None = None,
-            baumgarte: float | None = None, workers: int | None = None, progress: bool | None = None) -> Rollout:
+def rollout(mechanism: Mechanism, q=None, v=None, until: float | None = None, *, times=None,
+            solver: str | Tableau = "gear", step: float | None = None, rtol: float = 1e-6, atol: float = 1e-8,
+            actuation=None, params=None, max_step: float = math.inf, min_step: float = 0.0,
+            max_order: int | None = None, baumgarte: float | None = None, workers: int | None = None,
+            progress: bool | None = None) -> Rollout:
     """Simulate every state of a batch from time 0: what `Simulation` does with each, all in compiled code.
 
     q, v        (nq,), (nv,), or with a leading axis B; a single one serves for all. Neutral, at rest by default
