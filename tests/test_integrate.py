@@ -352,3 +352,16 @@ def test_a_tableau_of_ones_own_with_the_error_per_unit_of_time():
     assert runs[1].stats.steps > runs[0].stats.steps
     assert errors[1] < errors[0]
     assert "a tableau of order 5" in repr(runs[0])
+
+
+def test_gear_passes_by_configurations_with_more_freedom():
+    """Four-bars go round through the flat position, where they could fold the other way, some forty times."""
+    m = bk.models.n_four_bar(2)
+    q, v = bk.project(m, m.neutral(), np.array([-1.0, -1.0, -1.0, 1.0, 1.0]))
+    sim = bk.Simulation(m, q, v, rtol=1e-9, atol=1e-11)
+    trajectory = sim.run(20.0)
+    assert abs(trajectory.q[-1, 0]) > 12 * np.pi
+    _, kinetic, potential = trajectory.energy()
+    assert np.ptp(kinetic + potential) < 1e-6 * kinetic.max()
+    assert sim.stats.loop_error < 1e-9
+    assert sim.stats.steps < 2500

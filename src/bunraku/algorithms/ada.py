@@ -71,6 +71,7 @@ from bunraku.plan.fields import (
     JUDGED_DRIVE,
     JUDGED_MOBILITY,
     JUDGED_PIVOT,
+    JUDGED_WEAKEST,
     KEPT_FACTOR,
     KEPT_FREE,
     KEPT_PUSH,
@@ -151,6 +152,7 @@ def ada(mode, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, drives, wr
     store(work, judged + JUDGED_CLASH, constant(q, -1.0))
     store(work, judged + JUDGED_MOBILITY, constant(q, 0.0))
     store(work, judged + JUDGED_DRIVE, constant(q, 0.0))
+    store(work, judged + JUDGED_WEAKEST, constant(q, 1e300))
     margin, residue = constant(q, 1.0), constant(q, 0.0)
     for k in range(prog[0]):
         o = PROGRAM_START + PROGRAM_STEP * k
@@ -410,6 +412,7 @@ def close(front, rows, count, slot, sign, factors, conn_i, work):
     margin, side = constant(work, 1.0), 1.0 if sign > 0 else -1.0
     judged = conn_i[conn_i.shape[0] - 1, HEAD_JUDGED]
     worst, feigned = load(work, judged + JUDGED_PIVOT), RANK * NOISE * load(work, judged + JUDGED_MOBILITY)
+    weakest = load(work, judged + JUDGED_WEAKEST)
     end = front + row_start(rows - 1)  # the last row
     for back in range(rows):
         k = rows - 1 - back
@@ -426,12 +429,14 @@ def close(front, rows, count, slot, sign, factors, conn_i, work):
             room = theta_kk * side - RANK * size - feigned
             r = where_positive(room, 1.0 / where_positive(room, theta_kk, 0.0 * room + 1.0), 0.0 * room)
             worst = minimum(worst, where_positive(room, side * theta_kk / maximum(size, 1e-300), 0.0 * size + 1.0))
+            weakest = minimum(weakest, where_positive(room, side * theta_kk, 0.0 * room + 1e300))
             if sign < 0:
                 margin = minimum(margin, room)
             store(work, row + ROW_THETA + k, r)
             if slot >= 0:
                 absorb(slot, load3(work, row), load3(work, row + 3), r, load(work, row + ROW_BETA), work)
     store(work, judged + JUDGED_PIVOT, worst)
+    store(work, judged + JUDGED_WEAKEST, weakest)
     return margin
 
 

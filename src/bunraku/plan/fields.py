@@ -145,7 +145,8 @@ HEAD_JUDGED = 4      # where the scalars to judge the result by are: JUDGED_..
 HEAD_TOTAL = 5       # size of the work array, without room for passive torques and wrenches
 JUDGED_PIVOT, JUDGED_CLASH = 0, 1  # smallest pivot as part of its size; largest demand that nothing can meet
 JUDGED_MOBILITY, JUDGED_DRIVE = 2, 3  # sums over degrees of freedom: |S|^2 / D, u^2 / D
-JUDGED = 4
+JUDGED_WEAKEST = 4  # smallest pivot
+JUDGED = 5
 
 # conn_f (connections, CONN_F) float64
 FRAME_A = 0      # rotation 9 and origin 3 of the joint frame in the frame of body a

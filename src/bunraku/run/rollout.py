@@ -47,7 +47,7 @@ from bunraku.plan.fields import (
     HEAD_TOTAL,
     HEAD_WORK,
     HOLD,
-    JUDGED_PIVOT,
+    JUDGED_WEAKEST,
     ROWS,
 )
 from bunraku.run.actuation import call_actuation
@@ -68,7 +68,8 @@ from bunraku.run.signatures import (
 
 ONE_MOVE = 1e-6  # [m, rad] what is open by less is closed by one move up to its square
 MOVES = 4
-WEAKER = 0.25    # part of the smallest pivot at the start of a step below which constraints count as weak
+WEAKER = 0.25    # part of what the smallest pivot was of late below which constraints count as weak
+FADING = 0.9     # how a step long ago counts less
 
 
 @inline
@@ -225,8 +226,8 @@ def rollout_runge_kutta(method, move, body_i, body_f, dof_f, link_i, link_f, spr
 
 @inner
 def wary_rhs(whole, t, y, dy):
-    """As `mechanism_rhs`; where a constraint is much weaker than at the start of the step, of the nearest state that
-    closes all loops.
+    """As `mechanism_rhs`; where a constraint is much weaker than it was of late, of the nearest state that closes all
+    loops.
 
     Near a configuration with more freedom (a four-bar that lies flat: g = x y, x along the motion, y off it) y'' is
     -2 x' y' / x: an error y' of a predicted state, harmless elsewhere, would be met with ever smaller steps.
@@ -235,7 +236,7 @@ def wary_rhs(whole, t, y, dy):
     status = mechanism_rhs(context, t, y, dy)
     conn_i, work = context[8], context[18]
     last = conn_i.shape[0] - 1
-    if status == 0 and last > 0 and work[conn_i[last, HEAD_JUDGED] + JUDGED_PIVOT] < WEAKER * passing[0]:
+    if status == 0 and last > 0 and work[conn_i[last, HEAD_JUDGED] + JUDGED_WEAKEST] < WEAKER * passing[0]:
         nq = context[19].shape[1]
         copy(y, closed)
         hold_closed(context, closed[:nq], closed[nq:])
@@ -245,19 +246,19 @@ def wary_rhs(whole, t, y, dy):
 
 @inner
 def wary_settle(whole, rows, count, h):
-    """As `settle`; notes how strong the constraints are where a step ends."""
+    """As `settle`; notes how strong the constraints are where steps end."""
     context, passing, closed = whole
     gap = settle(context, rows, count, h)
     conn_i, work = context[8], context[18]
     last = conn_i.shape[0] - 1
     if last > 0:
-        passing[0] = work[conn_i[last, HEAD_JUDGED] + JUDGED_PIVOT]
+        passing[0] = max(work[conn_i[last, HEAD_JUDGED] + JUDGED_WEAKEST], FADING * passing[0])
     return gap
 
 
 @allocating
 def wary(context, n):
-    """The context with what `wary_rhs` needs: the smallest pivot at the end of the last step, room for a state."""
+    """The context with what `wary_rhs` needs: how strong constraints were of late, room for a state."""
     return context, np.zeros(1), np.empty(n)
 
 
