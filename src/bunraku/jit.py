@@ -127,12 +127,13 @@ class Entry:
             finally:
                 numba.config.CACHE_DIR = previous
             marker = cache_directory() / f"{self.function.__module__}.{self.function.__name__}.done"
-            if marker.exists():
-                self._compile(dispatcher)
-            else:
-                with _Announced(self.label):
+            with contextlib.nullcontext() if marker.exists() else _alone(marker.with_suffix(".lock")):
+                if marker.exists():
                     self._compile(dispatcher)
-                marker.touch()
+                else:
+                    with _Announced(self.label):
+                        self._compile(dispatcher)
+                    marker.touch()
             dispatcher.disable_compile()
             self.call = dispatcher
         return self
@@ -157,6 +158,18 @@ class Entry:
 def entry(label, signatures):
     """Decorator for functions that Python calls, compiled for a list of Numba signatures."""
     return lambda function: Entry(function, label, signatures)
+
+
+@contextlib.contextmanager
+def _alone(path):
+    """Other processes wait: one compiles, the others then read what it wrote. Where there are no such locks, each compiles
+    for itself."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(ImportError, OSError):
+            import fcntl
+
+            fcntl.flock(stack.enter_context(open(path, "w")), fcntl.LOCK_EX)
+        yield
 
 
 class _Announced:
