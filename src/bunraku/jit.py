@@ -162,8 +162,8 @@ def entry(label, signatures):
 
 @contextlib.contextmanager
 def _alone(path):
-    """Other processes wait: one compiles, the others then read what it wrote. Where there are no such locks, each compiles
-    for itself."""
+    """Other processes wait: one compiles, the others then read what it wrote. Where there are no such locks, each
+    compiles for itself."""
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(ImportError, OSError):
             import fcntl
