@@ -35,7 +35,9 @@ if TYPE_CHECKING:
         joint_forces,
         kinematics,
         mass_matrix,
+        operation_count,
         poses,
+        processor_array,
         project,
         schedule,
     )
@@ -61,12 +63,13 @@ __all__ = [
     "Prismatic", "Revolute", "Schedule", "ShapeError", "Simulation", "SimulationError", "Spherical", "StateError",
     "Trajectory", "actuation", "closed_chain", "constraints", "convert", "coordinates", "dynamics", "forward_dynamics",
     "impact", "inverse_dynamics", "joint_forces", "kinematics", "load", "load_trajectory", "mass_matrix", "models",
-    "poses", "project", "schedule",
+    "operation_count", "poses", "processor_array", "project", "schedule",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter
     "evaluate": ("Schedule", "closed_chain", "constraints", "coordinates", "dynamics", "forward_dynamics", "impact",
-                 "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix", "poses", "project", "schedule"),
+                 "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix", "operation_count", "poses",
+                 "processor_array", "project", "schedule"),
     "io": ("load",),
     "mechanism": ("Compound", "Cylindrical", "Fixed", "Free", "Helical", "Mechanism", "Planar", "Prismatic", "Revolute",
                   "Spherical"),
