@@ -42,7 +42,6 @@ from bunraku.algorithms.connections import DYNAMICS, meet_connections
 from bunraku.algorithms.tree import ground_acceleration, is_anchor, zero3, zero6
 from bunraku.jit import inline, inner
 from bunraku.plan.fields import (
-    ARMATURE,
     COLUMNS,
     CONN_ARM_A,
     CONN_ARM_B,
@@ -93,6 +92,7 @@ from bunraku.plan.fields import (
     REC_U,
     REC_U_SIZE,
     RECORD,
+    ROTOR,
     ROW_BETA,
     ROW_SCALE,
     ROW_SIZE,
@@ -152,7 +152,7 @@ def ada(mode, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, drives, wr
     margin, residue = constant(q, 1.0), constant(q, 0.0)
     for k in range(prog[0]):
         o = PROGRAM_START + PROGRAM_STEP * k
-        margin = minimum(margin, assemble(prog[o], o, body_i, dof_f, conn_i, prog, tau, work))
+        margin = minimum(margin, assemble(prog[o], o, body_i, dof_f, conn_i, conn_f, prog, tau, work))
     store6(work, 0, zero6(q))  # the ground does not accelerate
     for back in range(prog[0]):
         o = PROGRAM_START + PROGRAM_STEP * (prog[0] - 1 - back)
@@ -182,15 +182,16 @@ def sweep_back(first, last, body_i, tau, acceleration, work):
 
 
 @inline
-def assemble(op, o, body_i, dof_f, conn_i, prog, tau, work):
+def assemble(op, o, body_i, dof_f, conn_i, conn_f, prog, tau, work):
     """One operation of the program on its fronts. Returns the margin of its pivots."""
     margin = constant(tau, 1.0)
     if op == OP_SWEEP:
         margin = sweep(prog[o + 1], prog[o + 2], body_i, dof_f, tau, work)
     elif op == OP_STEP:
         judged = conn_i[conn_i.shape[0] - 1, HEAD_JUDGED]
-        margin = step(prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], prog[o + 6], judged, body_i, dof_f, tau,
-                      prog, work)
+        rotor = conn_f[0, ROTOR] if conn_f.shape[0] > 0 else 1.0
+        margin = step(prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], prog[o + 6], rotor, judged, body_i, dof_f,
+                      tau, prog, work)
     elif op == OP_NEW:
         front, end = prog[o + 1], prog[o + 1] + row_start(prog[o + 2])
         clear(work[front:end])
@@ -237,7 +238,7 @@ def row_start(row):
 
 
 @inner
-def step(i, front, rows, kept, rotors, judged, body_i, dof_f, tau, prog, work):
+def step(i, front, rows, kept, rotors, rotor_size, judged, body_i, dof_f, tau, prog, work):
     """Take body i, the near body of a front, through its joint.
 
     y = S^T Y;   Y - U y^T / D,   beta + y u / D,   Theta + y y^T / D remain. The y are kept for the way back.
@@ -282,7 +283,7 @@ def step(i, front, rows, kept, rotors, judged, body_i, dof_f, tau, prog, work):
             for d in range(dof):
                 rotor = np.int64(prog[rotors + d])
                 o = front + row_start(rotor) + ROW_THETA + rotor
-                store(work, o, load(work, o) - 1.0 / dof_f[ARMATURE, j + d])
+                store(work, o, load(work, o) - 1.0 / rotor_size)
     if is_anchor(body_i, i):
         r = load3(work, record + REC_JOINT + joint_part_size(elimination, dof))
         A, B = shift_inertia(A, B, C, r)

@@ -118,7 +118,7 @@ def _rounds(mechanism: Mechanism) -> list[str]:
             above = find(parent[k])
             children[above] = children.get(above, 0) + 1
         busy: set[int] = set()
-        rest = []
+        rest: list[int] = []
         for rank in (0, 1, 2):  # ends, then chains, then whatever is free
             rest = []
             for k in reversed(left):

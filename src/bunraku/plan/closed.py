@@ -133,7 +133,7 @@ def close(plan: Plan, connections: Sequence, length: float = LENGTH_SCALE, given
     keep[structure.meet] = True
     mark_slots(body_i, keep[:n])
     structure.slot = body_i[:n, f.TO].tolist()
-    dof_f = _give_rotors(plan, structure, dof_f)
+    dof_f = _give_rotors(plan, structure, conn_f, dof_f)
     program = tip_to_root(structure, 0)
     return _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program, frames, [c.name for c in connections])
 
@@ -190,10 +190,10 @@ def _tables(plan: Plan, connections, length, given):
         frames.append(law.turn)
         rows, freedoms = rows + k, freedoms + law.freedoms
     conn_i[-1, f.HEAD_ROWS], conn_i[-1, f.HEAD_FREEDOMS] = rows, freedoms
-    ball = (plan.body_i[:-1, f.KIND] == f.SPHERICAL) & (plan.dof_f[f.ARMATURE][plan.body_i[:-1, f.V_INDEX].clip(
-        max=plan.nv - 1)] == 0)
-    structure = Structure(parent, plan.body_i[:-1, f.DOF].tolist(), [], ball.tolist(), ends, meets, first_row,
-                          row_counts)
+    dof, first = plan.body_i[:-1, f.DOF], plan.body_i[:-1, f.V_INDEX]
+    rotors = np.concatenate([[0], np.cumsum(plan.dof_f[f.ARMATURE] > 0)])
+    ball = (plan.body_i[:-1, f.KIND] == f.SPHERICAL) & (rotors[first + dof] == rotors[first])
+    structure = Structure(parent, dof.tolist(), [], ball.tolist(), ends, meets, first_row, row_counts)
     return conn_i, conn_f, structure, frames
 
 
@@ -214,7 +214,8 @@ def _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program: Program, 
     n = plan.bodies
     stepped = np.fromiter(program.stepped, int, len(program.stepped))
     rows = body_i[:n]
-    turning = stepped[np.isin(rows[stepped, f.ELIMINATION], (f.BALL, f.LOOSE))]
+    elimination = rows[stepped, f.ELIMINATION]
+    turning = stepped[(elimination == f.BALL) | (elimination == f.LOOSE)]
     rows[turning, f.ELIMINATION] = f.COLUMNS
     lay_out_records(body_i)
     after = stepped[stepped + 1 < n] + 1
@@ -267,25 +268,26 @@ def _weak(plan: Plan) -> np.ndarray:
         if kind[i] == f.SPHERICAL:
             about = about + mass[i] * (com[i] @ com[i] * np.eye(3) - np.outer(com[i], com[i]))
         weak[i] |= np.linalg.eigvalsh(about)[0] <= 1e-12 * size[i] or mass[i] == 0.0
-    armature = np.concatenate([plan.dof_f[f.ARMATURE], [0.0]])
-    dof = rows[:, f.DOF]
-    for i in np.flatnonzero(weak):
-        j = rows[i, f.V_INDEX]
-        weak[i] = not (armature[j:j + dof[i]] > 0).all() or dof[i] == 0
     return weak
 
 
 def clusters(plan: Plan) -> list[int]:
-    """For each body the top of the smallest subchain it can be in: weak bodies stay with what they carry."""
-    weak = _weak(plan)
+    """For each body the top of the smallest subchain it can be in: weak bodies stay with what they carry.
+
+    A rotor is enough for the joint that has it, but hands no inertia on to a weak body that waits for some.
+    """
+    weak = _weak(plan).tolist()
+    rotors = plan.dof_f[f.ARMATURE] > 0
     top = list(range(plan.bodies))
-    for i, p in enumerate(plan.body_i[:-1, f.PARENT].tolist()):
-        if p >= 0 and weak[p]:
+    waits = [False] * plan.bodies
+    for i, (p, j, dof) in enumerate(plan.body_i[:-1, [f.PARENT, f.V_INDEX, f.DOF]].tolist()):
+        if p >= 0 and waits[p]:
             top[i] = top[p]
+        waits[i] = weak[i] and (top[i] != i or dof == 0 or not rotors[j:j + dof].all())
     return top
 
 
-def _give_rotors(plan: Plan, structure: Structure, dof_f):
+def _give_rotors(plan: Plan, structure: Structure, conn_f, dof_f):
     """Bodies whose joints move no inertia of their own, but are held up by connections beyond: a rotor for each joint.
 
     Its torque is taken away again in the same solution, so that the result is exact.
@@ -303,7 +305,9 @@ def _give_rotors(plan: Plan, structure: Structure, dof_f):
     for c, (ends, meet) in enumerate(zip(structure.ends, structure.meet, strict=True)):
         for body in ends:
             while body != meet:
-                if not bearing[body] and plan.body_i[body, f.DOF] > 0 and plan.body_i[body, f.ELIMINATION] != f.LOCKED:
+                j, dof = plan.body_i[body, f.V_INDEX], plan.body_i[body, f.DOF]
+                driven = plan.body_i[body, f.ELIMINATION] == f.LOCKED
+                if not bearing[body] and not driven and not (dof_f[f.ARMATURE, j:j + dof] > 0).all():
                     held.setdefault(body, []).append(c)
                 body = parent[body]
     if not held:
@@ -315,8 +319,8 @@ def _give_rotors(plan: Plan, structure: Structure, dof_f):
     size = max(float(mass.mean()) * max(float(reach), 1e-3) ** 2, 1e-9)
     for body in held:
         j = plan.body_i[body, f.V_INDEX]
-        for d in range(plan.body_i[body, f.DOF]):
-            dof_f[f.ARMATURE, j + d] = dof_f[f.ARMATURE, j + d] or size
+        dof_f[f.ARMATURE, j:j + plan.body_i[body, f.DOF]] += size
+    conn_f[0, f.ROTOR] = size
     return dof_f
 
 

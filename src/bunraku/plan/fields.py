@@ -155,7 +155,8 @@ SCREW_SIZE = 8
 DIRECTIONS = 72  # ROWS times 6: constrained directions (angular, linear), joint frame of b; not for LAW_COMPOUND
 CONN_PASSIVE = 108   # FREEDOMS times: a column of dof_f, without armature
 LENGTH = 156     # length that makes moments and forces comparable [m]
-CONN_F = 157
+ROTOR = 157      # first row only: rotor that joints get which only loops hold up, part of loops.dof_f [kg m^2, kg]
+CONN_F = 158
 
 # Record of a connection in the work array (joint frame of b: its origin is where forces act)
 CONN_TURN = 0    # 9, joint frame of b in world axes

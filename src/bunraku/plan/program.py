@@ -10,6 +10,7 @@ a graft), ("rotor", body).
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -203,12 +204,7 @@ def tip_to_root(s: Structure, base: int) -> Program:
     for body in sorted(involved, reverse=True):
         program.sweep(bodies - 1, body + 1)
         bodies = body
-        left = []
-        for fronts, handles in _components(arrived.pop(body, []), starts.get(body, [])):
-            front = _gathered(program, fronts, [("connection", c) for c, _ in handles], key)
-            for c, side in handles:
-                program.start(front, c, side)
-            left += _closed(program, front, body, key)
+        left = _closed_at(program, body, arrived.pop(body, []), starts.get(body, []), key)
         if body < 0:
             break
         if body in s.rotors:
@@ -216,27 +212,88 @@ def tip_to_root(s: Structure, base: int) -> Program:
         if not left:
             bodies = body + 1  # an ordinary body again
             continue
-        front = left[0] if len(left) == 1 else _gathered(program, left, [], key)
+        front = left[0] if len(left) == 1 else _gathered(program, left, key)
         program.step(body, front)
         arrived.setdefault(s.parent[body], []).append(front)
     program.sweep(bodies - 1, 0)
     return program
 
 
-def _components(fronts: list[Front], handles: list[tuple[int, int]]):
-    """Fronts and handles that share a connection, so that loops that have nothing to do with each other stay apart."""
-    parts: list[tuple[set[Group], list[Front], list[tuple[int, int]]]] = []
-    for groups, front, handle in [*((set(x.groups), [x], []) for x in fronts),
-                                  *(({("connection", h[0])}, [], [h]) for h in handles)]:
-        together = [part for part in parts if part[0] & groups]
-        parts = [part for part in parts if not part[0] & groups]
-        for part in together:
-            groups, front, handle = groups | part[0], part[1] + front, part[2] + handle
-        parts.append((groups, front, handle))
-    return [(front, handle) for _, front, handle in parts]
+def _closed_at(program: Program, body: int, fronts: list[Front], handles: list[tuple[int, int]], key) -> list[Front]:
+    """Close the loops that meet at this body; the fronts that are left.
+
+    One connection after the other, the one that needs the smallest front first (as in a sparse elimination), so that
+    loops that have little to do with each other stay apart.
+    """
+    pool: dict[int, Front] = dict(enumerate(fronts))
+    holders: dict[Group, set[int]] = {}
+    for number, front in pool.items():
+        for g in front.groups:
+            holders.setdefault(g, set()).add(number)
+    sides: dict[Group, list[tuple[int, int]]] = {}
+    for c, side in handles:
+        sides.setdefault(("connection", c), []).append((c, side))
+
+    def closes(g: Group) -> bool:
+        return key(g)[0] == body
+
+    def cost(g: Group) -> int:
+        groups = {g, *(other for number in holders.get(g, ()) for other in pool[number].groups)}
+        return sum(map(program.count, groups))
+
+    waiting = sorted((cost(g), g) for g in {*holders, *sides} if g[0] == "connection" and closes(g))
+    heapq.heapify(waiting)
+    ended: set[Group] = set()
+    while waiting:
+        price, g = heapq.heappop(waiting)
+        if g in ended:
+            continue
+        now = cost(g)
+        if now > price:
+            heapq.heappush(waiting, (now, g))
+            continue
+        front = _merge(program, pool, holders, sides, [g], key)
+        number = max(pool, default=-1) + 1
+        done = {x for x in front.groups if x[0] == "connection" and closes(x) and holders[x] <= {-1} and x not in sides}
+        rest = _close_groups(program, front, done, body, 1)
+        ended |= done
+        for x in front.groups:
+            holders[x].discard(-1)
+        if rest is not None:
+            pool[number] = rest
+            for x in rest.groups:
+                holders[x].add(number)
+    for g in list(sides):  # handles of loops that meet further up
+        front = _merge(program, pool, holders, sides, [g], key)
+        number = max(pool, default=-1) + 1
+        pool[number] = front
+        for x in front.groups:
+            holders[x].discard(-1)
+            holders[x].add(number)
+    left = []
+    for front in pool.values():  # rotors that hang on nothing any more
+        rotors = {x for x in front.groups if x[0] == "rotor" and closes(x)}
+        rest = _close_groups(program, front, rotors, body, -1) if rotors else front
+        if rest is not None:
+            left.append(rest)
+    return left
 
 
-def _gathered(program: Program, fronts: list[Front], groups: list[Group], key) -> Front:
+def _merge(program: Program, pool, holders, sides, groups: list[Group], key) -> Front:
+    """Take the fronts that hold these groups out of the pool, and the handles that start here: one front."""
+    numbers = sorted({number for g in groups for number in holders.get(g, ())})
+    starting = [h for g in groups for h in sides.pop(g, [])]
+    fronts = [pool.pop(number) for number in numbers]
+    front = _gathered(program, fronts, key, groups)
+    for c, side in starting:
+        program.start(front, c, side)
+    for g in front.groups:
+        holders.setdefault(g, set()).difference_update(numbers)
+        holders[g].add(-1)  # in hand
+    return front
+
+
+def _gathered(program: Program, fronts: list[Front], key, groups: Sequence[Group] = ()) -> Front:
     """One front with the rows of all, and of `groups`; an only front with nothing new stays as it is."""
     if len(fronts) == 1 and set(groups) <= set(fronts[0].groups):
         return fronts[0]
@@ -246,16 +303,13 @@ def _gathered(program: Program, fronts: list[Front], groups: list[Group], key) -
     return target
 
 
-def _closed(program: Program, front: Front, body: int, key) -> list[Front]:
-    """Close the rows that close at this body: connections, then rotors."""
-    for kind, sign in ((1, 1), (0, -1)):
-        last = sum(key(g)[:2] == (body, kind) for g in front.groups)
-        if last:
-            rest = program.close(front, last, body, sign)
-            if rest is None:
-                return []
-            front = rest
-    return [front]
+def _close_groups(program: Program, front: Front, groups: set[Group], near: int, sign: int) -> Front | None:
+    """Close these groups, brought to the end if they are not there."""
+    if set(front.groups[len(front.groups) - len(groups):]) != groups:
+        target = program.front(sorted(front.groups, key=lambda g: g in groups))
+        program.attach(front, target)
+        front = target
+    return program.close(front, len(groups), near, sign)
 
 
 # -- any order -----------------------------------------------------------------------------------------------------

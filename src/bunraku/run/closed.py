@@ -16,6 +16,7 @@ from bunraku.algorithms.forward import accelerate_closed, scratch_total
 from bunraku.algorithms.passive import passive_torque
 from bunraku.errors import ConstraintError, ShapeError
 from bunraku.jit import entry
+from bunraku.plan.build import Plan
 from bunraku.plan.fields import (
     CONN_BIAS,
     CONN_COLUMNS,
@@ -147,7 +148,7 @@ def closed_batch(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f
 class Solution:
     """One state of a closed structure, solved: what the work array holds, with names."""
 
-    plan: object
+    plan: Plan
     a: np.ndarray
     work: np.ndarray
 
@@ -249,7 +250,7 @@ def velocity_change(mechanism, plan, q, v, workers=None):
     batch, (q, v, *_) = _aligned(plan, q, v, plan.zero_tau, None, None)
     if batch is None:
         return solve(mechanism, plan, IMPULSE, q, v).a
-    return _batch(mechanism, plan, IMPULSE, q, v, plan.zero_tau[None, :0], None, None, workers)
+    return _batch(mechanism, plan, IMPULSE, q, v, plan.zero_tau[None][:0], None, None, workers)
 
 
 def _aligned(plan, q, v, tau, drives, external):
