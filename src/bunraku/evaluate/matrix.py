@@ -33,10 +33,11 @@ def mass_matrix(mechanism: Mechanism, q, *, method: str = "auto", workers: int |
         return matrix.mass_matrix(mechanism, q, workers)
     if method not in METHODS:
         raise ModelError(f"mass matrix method {method!r} is not one of {', '.join(METHODS)}")
-    from bunraku import massmatrix
+    from bunraku.massmatrix import mass_matrix as by_method
 
     chain, q = _chain(mechanism, method), _states(mechanism, q)
-    return _with_armature(mechanism, q, massmatrix.mass_matrix(chain, q, method))
+    with np.errstate(invalid="ignore"):
+        return _with_armature(mechanism, q, by_method(chain, q, method))
 
 
 @dataclass
@@ -56,7 +57,7 @@ def processor_array(mechanism: Mechanism, q, *, method: str = "vneb", processors
     processors="n^2": n (n + 1) / 2 of them, O(log n) steps; "n": n of them, O(n) steps. Chains of revolute joints.
     """
     _check_parallel(method, processors)
-    from bunraku import massmatrix
+    from bunraku.massmatrix import Counter, counted, simulate
     from bunraku.massmatrix.matrix import to_array
 
     chain, q = _chain(mechanism, method), _states(mechanism, q)
@@ -66,9 +67,9 @@ def processor_array(mechanism: Mechanism, q, *, method: str = "vneb", processors
         name = mechanism.links[mechanism.plan().body_link[chain.prismatic.index(True)]].joint_name
         raise ModelError(f"the parallel algorithms are for revolute joints, but joint {name!r} is prismatic; "
                          f"mass_matrix with method={method!r} takes it")
-    counter = massmatrix.Counter()
-    turns = massmatrix.counted(chain.turns(q), counter)
-    run = massmatrix.simulate(method, processors, chain, turns, counter)
+    counter = Counter()
+    turns = counted(chain.turns(q), counter)
+    run = simulate(method, processors, chain, turns, counter)
     M = to_array(chain, [[float(x) for x in row] for row in run.matrix])
     return ProcessorArray(_with_armature(mechanism, q, M), run.operations, run.messages, run.steps, run.processors)
 
@@ -89,12 +90,12 @@ def operation_count(method: str, n: int, processors: int | str = 1, *, projectio
     if projection not in ("fixed", "body") or (projection == "body" and (method not in PARALLEL or processors != 1)):
         raise ModelError(f"projection is 'fixed', or 'body' for {' and '.join(PARALLEL)} on 1 processor, "
                          f"not {projection!r} for {method!r} on {processors!r}")
-    from bunraku import massmatrix
+    from bunraku.massmatrix import count, parallel_run
 
     if processors == 1:
-        return massmatrix.count(method, n, projection)
+        return count(method, n, projection)
     _check_parallel(method, processors)
-    return massmatrix.parallel_run(method, n, str(processors)).operations
+    return parallel_run(method, n, str(processors)).operations
 
 
 def _check_parallel(method, processors):
@@ -106,6 +107,8 @@ def _check_parallel(method, processors):
 
 def _states(mechanism, q):
     _, (q,) = aligned(("q", q, mechanism.nq))
+    if q.ndim == 1 and not np.isfinite(q).all():
+        refuse(mechanism, q, {})
     return q
 
 

@@ -13,6 +13,8 @@ Any fixed frame needs O(n) rotations; the last body's has its own constants read
 projection that needs O(n^2) of them. A prismatic joint j has no angular acceleration and V' = Z(j) everywhere.
 """
 
+from typing import Any
+
 from bunraku.massmatrix.frames import down, on_tip, rotated, rotated6, up
 from bunraku.massmatrix.vectors import add, cross, dot, scale, symvec
 
@@ -38,7 +40,8 @@ def vneb(chain, turns):
                 V = step if V is None else add(V, step)
                 F[i] = add(scale(V, chain.m[i]), cross(Z[j], h[i]))
                 N[i] = add(symvec(k[i], Z[j]), cross(h[i], V))
-        f = moment = None
+        f: Any = None
+        moment: Any = None
         for i in range(n - 1, j - 1, -1):  # step 2
             moment = N[i] if i == n - 1 else add(add(N[i], moment), cross(P[i], f))
             if F[i] is not None:
@@ -74,7 +77,8 @@ def vneb_in_body_frames(chain, turns):
             if i < n - 1 and not slides:  # acceleration of O(i + 1)
                 step = cross(Z, arms[i])
                 V = step if V is None else add(V, step)
-        f = moment = None
+        f: Any = None
+        moment: Any = None
         for i in range(n - 1, j - 1, -1):
             moment = N[i] if i == n - 1 else add(add(N[i], moment), cross(arms[i], f))
             if F[i] is not None:
