@@ -23,16 +23,20 @@ PARALLEL = ("vneb", "vcrb")
 PROCESSORS = (1, "n", "n^2")
 
 
-def mass_matrix(mechanism: Mechanism, q, *, method: str = "auto", workers: int | None = None) -> np.ndarray:
+def mass_matrix(mechanism: Mechanism, q, *, method: str = "auto", workers: int | None = None,
+                out: np.ndarray | None = None) -> np.ndarray:
     """M(q), armature included: (nv, nv), or (B, nv, nv) for a batch.
 
     "auto" (composite rigid bodies, compiled) takes every mechanism. "oke", "vke", "oneb", "vneb", "ocrb", "vcrb" are
     the methods that [F] compares, in plain Python, for serial chains of revolute and prismatic joints.
+    `out` takes the result of "auto": fresh memory for a large batch costs more time than the matrices in it.
     """
     if method == "auto":
-        return matrix.mass_matrix(mechanism, q, workers)
+        return matrix.mass_matrix(mechanism, q, workers, out)
     if method not in METHODS:
         raise ModelError(f"mass matrix method {method!r} is not one of {', '.join(METHODS)}")
+    if out is not None:
+        raise ModelError("out is for method='auto'")
     from bunraku.massmatrix import mass_matrix as by_method
 
     chain, q = _chain(mechanism, method), _states(mechanism, q)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -70,8 +71,8 @@ def run(options: Options | None = None, progress: Callable[[str], None] = nothin
 
 def _row(method: str, processors: str) -> dict:
     counted = counts(method, N, processors)
-    row = {"method": method, "processors": processors, "counted": list(counted),
-           "general": {key: [float(x) for x in pair] for key, pair in general(method, processors).items()}}
+    row: dict[str, Any] = {"method": method, "processors": processors, "counted": list(counted),
+                           "general": {key: [float(x) for x in pair] for key, pair in general(method, processors).items()}}
     if processors != "1":
         array = parallel_run(method, N, processors)
         best = sum(counts("vcrb", N, "1"))
@@ -112,7 +113,7 @@ def differences(method: str, processors: str) -> list[dict]:
     The paper prints no count by line. What is listed is what its way of writing things costs more than ours; the last
     line is what then remains without explanation.
     """
-    lines = [{"why": why, "mul": m, "add": a} for why, m, a in _REASONS[method, processors]]
+    lines: list[dict] = [{"why": why, "mul": m, "add": a} for why, m, a in _REASONS[method, processors]]
     paper, own = PAPER[method, processors]["six"], counts(method, N, processors)
     left = [paper[k] - own[k] - sum(line[part] for line in lines) for k, part in enumerate(("mul", "add"))]
     return [*lines, {"why": "not explained by the printed totals", "mul": left[0], "add": left[1]}]
@@ -161,7 +162,7 @@ _REASONS: dict[tuple[str, str], list[tuple[str, int, int]]] = {
 
 
 def _curves(sizes) -> dict:
-    cases = [(method, "1") for method in SERIAL] + [key for key in PAPER if key[1] != "1"]
+    cases: list[tuple[str, str]] = [(method, "1") for method in SERIAL] + [key for key in PAPER if key[1] != "1"]
     return {"n": list(sizes), **{f"{method} {processors}": [list(counts(method, n, processors)) for n in sizes]
                                  for method, processors in cases}}
 
