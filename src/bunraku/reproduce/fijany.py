@@ -70,9 +70,9 @@ def run(options: Options | None = None, progress: Callable[[str], None] = nothin
 
 
 def _row(method: str, processors: str) -> dict:
-    counted = counts(method, N, processors)
+    counted, formula = counts(method, N, processors), general(method, processors)
     row: dict[str, Any] = {"method": method, "processors": processors, "counted": list(counted),
-                           "general": {key: [float(x) for x in pair] for key, pair in general(method, processors).items()}}
+                           "general": {key: [float(x) for x in pair] for key, pair in formula.items()}}
     if processors != "1":
         array = parallel_run(method, N, processors)
         best = sum(counts("vcrb", N, "1"))
