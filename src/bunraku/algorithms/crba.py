@@ -4,7 +4,7 @@ Idea: column j of M is what holds the ancestors still while joint j alone accele
 beyond it. In world axes within a group the composite inertias just add and the force needs no transformation on its
 way to the root. Reference: Walker and Orin (1982), method 3; Featherstone (2008), sec. 6.2. Cost O(dof * depth).
 Record of a body (RECORD scalars): inertia 6, mass times centre 3, mass 1, rotation 9, position 3, origin of the
-group in the parent's 3. Then for each velocity (COLUMN scalars): S 6, force 6.
+group in the parent's 3. Then for each velocity (COLUMN scalars) S 6, and the forces, 6 for each velocity.
 """
 
 from bunraku.algorithms.aba import load_joint_axes
@@ -54,17 +54,18 @@ from bunraku.spatial.scalar import (
 )
 
 RECORD = 25
-COLUMN = 12
+COLUMN = 6
+FORCE = 6
 
 
 @inner
 def crba(body_i, body_f, dof_f, q, matrix, work):
     """M by rows (nv * nv), armature on its diagonal; returns `residue`, zero if all is finite.
 
-    `work` holds RECORD scalars per body and COLUMN per velocity.
+    `work` holds RECORD scalars per body and COLUMN + FORCE per velocity.
     """
     n, nv = body_i.shape[0] - 1, dof_f.shape[1]
-    residue = composites(body_i, body_f, q, work)
+    residue = composites(body_i, body_f, nv, q, work, FORCE, 1)
     clear(matrix)
     for i in range(n):  # Pass 3: each joint's force felt by its ancestors
         for d in range(body_i[i, DOF]):
@@ -74,10 +75,13 @@ def crba(body_i, body_f, dof_f, q, matrix, work):
 
 
 @inner
-def composites(body_i, body_f, q, work):
-    """Passes 1 and 2: S of every joint, and the force that moves everything beyond it by S."""
+def composites(body_i, body_f, nv, q, work, per_velocity, per_component):
+    """Passes 1 and 2: S of every joint, and the force that moves everything beyond it by S.
+
+    Forces lie behind the columns; by how much velocities and components are apart is the caller's to say.
+    """
     n = body_i.shape[0] - 1
-    columns = RECORD * n
+    columns, forces = RECORD * n, RECORD * n + COLUMN * nv
     residue = constant(q, 0.0)
     for i in range(n):  # Pass 1: places, inertias, joint axes
         if body_i[i, PLAIN] == PLAIN_HINGE:  # the same code with the branches taken out by the compiler
@@ -89,19 +93,20 @@ def composites(body_i, body_f, q, work):
         i = n - 1 - back
         parent, o = body_i[i, PARENT], RECORD * i
         I, h, m = load6(work, o), load3(work, o + 6), load(work, o + 9)
+        k = body_i[i, V_INDEX]
         if body_i[i, DOF] == 1:
-            start(I, h, m, work, columns + COLUMN * body_i[i, V_INDEX])
+            start(I, h, m, work, columns + COLUMN * k, forces + k * per_velocity, per_component)
         else:
-            for d in range(body_i[i, DOF]):
-                start(I, h, m, work, columns + COLUMN * (body_i[i, V_INDEX] + d))
+            for j in range(k, k + body_i[i, DOF]):
+                start(I, h, m, work, columns + COLUMN * j, forces + j * per_velocity, per_component)
         if parent >= 0:
             if is_anchor(body_i, i):
                 r = load3(work, o + 22)
                 # about the parent's origin: I + terms of h and m; h + m r
-                k = add(h, scale(r, 0.5 * m))
-                xx, yy, zz = 2.0 * r[0] * k[0], 2.0 * r[1] * k[1], 2.0 * r[2] * k[2]
-                I = (I[0] + yy + zz, I[1] - r[0] * k[1] - r[1] * k[0], I[2] - r[0] * k[2] - r[2] * k[0],
-                     I[3] + xx + zz, I[4] - r[1] * k[2] - r[2] * k[1], I[5] + xx + yy)
+                g = add(h, scale(r, 0.5 * m))
+                xx, yy, zz = 2.0 * r[0] * g[0], 2.0 * r[1] * g[1], 2.0 * r[2] * g[2]
+                I = (I[0] + yy + zz, I[1] - r[0] * g[1] - r[1] * g[0], I[2] - r[0] * g[2] - r[2] * g[0],
+                     I[3] + xx + zz, I[4] - r[1] * g[2] - r[2] * g[1], I[5] + xx + yy)
                 h = add(h, scale(r, m))
             p = RECORD * parent
             store6(work, p, add6(load6(work, p), I))
@@ -142,11 +147,16 @@ def descend(kind, dof, anchor, massive, i, body_i, body_f, q, work):
 
 
 @inline
-def start(I, h, m, work, column):
-    """Momentum of a composite body that moves with S: the force that starts it."""
+def start(I, h, m, work, column, to, step):
+    """Momentum of a composite body that moves with S: the force that starts it, its components `step` apart."""
     s_w, s_v = load3(work, column), load3(work, column + 3)
-    store3(work, column + 6, add(symvec(I, s_w), cross(h, s_v)))
-    store3(work, column + 9, sub(scale(s_v, m), cross(h, s_w)))
+    moment, force = add(symvec(I, s_w), cross(h, s_v)), sub(scale(s_v, m), cross(h, s_w))
+    store(work, to, moment[0])
+    store(work, to + step, moment[1])
+    store(work, to + 2 * step, moment[2])
+    store(work, to + 3 * step, force[0])
+    store(work, to + 4 * step, force[1])
+    store(work, to + 5 * step, force[2])
 
 
 @inline
@@ -156,8 +166,8 @@ def along(body_i, dof_f, i, j, work, out, row, stride, mirrored):
     With `mirrored` > 0 also at out[k mirrored + j]. Returns the entry of j itself.
     """
     columns = RECORD * (body_i.shape[0] - 1)
-    c = columns + COLUMN * j
-    moment, force = load3(work, c + 6), load3(work, c + 9)
+    f = columns + COLUMN * dof_f.shape[1] + FORCE * j
+    moment, force = load3(work, f), load3(work, f + 3)
     at = i
     while at >= 0:
         k = body_i[at, V_INDEX]
@@ -187,28 +197,26 @@ def feel(work, column, moment, force, out, here, there, mirrored):
 
 
 @inner
-def crba_rows(body_i, body_f, dof_f, q, matrix, work, forces, ends):
+def crba_rows(body_i, body_f, dof_f, q, matrix, work, ends):
     """The same for one state, whose velocities are numbered like its bodies and are at least W.
 
     Everything beyond a joint then follows it without a gap, so a row of M right of the diagonal is S against forces
-    that lie side by side. Scratch: `forces` 6 nv, `ends` (where what is beyond a body ends) an integer per body.
+    that lie side by side. `ends` (where what is beyond a body ends) is scratch, a float per body.
     """
     n, nv = body_i.shape[0] - 1, dof_f.shape[1]
     columns = RECORD * n
-    residue = composites(body_i, body_f, q, work)
-    for k in range(nv):  # by component
-        for c in range(6):
-            store(forces, c * nv + k, load(work, columns + COLUMN * k + 6 + c))
+    residue = composites(body_i, body_f, nv, q, work, 1, nv)
+    forces = work[columns + COLUMN * nv:]
     for i in range(n):
-        ends[i] = body_i[i, V_INDEX] + body_i[i, DOF]
+        store(ends, i, float(body_i[i, V_INDEX] + body_i[i, DOF]))
     for back in range(n):
         i = n - 1 - back
-        parent, first, end = body_i[i, PARENT], body_i[i, V_INDEX], ends[i]
+        parent, first, end = body_i[i, PARENT], body_i[i, V_INDEX], int(load(ends, i))
         for k in range(first, first + body_i[i, DOF]):
             c = columns + COLUMN * k
             row_of_lanes(k, end, nv, load3(work, c), load3(work, c + 3), matrix, forces)
         if parent >= 0:
-            ends[parent] = max(ends[parent], end)
+            store(ends, parent, max(load(ends, parent), float(end)))
             if is_anchor(body_i, i):  # from here on about the origin of the parent's group
                 move_forces(first, end, nv, load3(work, RECORD * i + 22), forces)
     for k in range(nv):
@@ -286,7 +294,7 @@ def crba_blocks(body_i, body_f, dof_f, body_of, q, matrix, first, block, work):
     bodies. `body_of` says which body has a velocity; `block` is scratch of W * nv lanes.
     """
     nv = dof_f.shape[1]
-    residue = composites(body_i, body_f, q, work)
+    residue = composites(body_i, body_f, nv, q, work, FORCE, 1)
     for s in range((nv + WIDTH - 1) // WIDTH):
         j0 = max(nv - WIDTH * (s + 1), 0)  # rows j0 .. j0 + W - 1; the last blocks may overlap
         clear(block[:WIDTH * nv])

@@ -73,7 +73,7 @@ def _robot(m, options) -> dict:
     few, nv = q[:FEW].copy(), m.nv
     large, small, plan, loop = np.zeros((BATCH, nv, nv)), np.zeros((FEW, nv, nv)), m.plan(), compiled_loop()
     arguments = (plan.body_i, plan.body_f, plan.dof_f, few, np.empty(nv * nv),
-                 np.empty(work_size.py_func(plan.body_i, nv)), np.empty(plan.bodies, np.int64))
+                 np.empty(work_size.py_func(plan.body_i, nv)))
     agreement = check(m, pinocchio, few)
     against = "pin.crba"
     contestants = [
@@ -154,10 +154,10 @@ def compiled_loop():
         numba.config.CACHE_DIR = previous
 
 
-def _loop(body_i, body_f, dof_f, q, matrix, work, ends):
+def _loop(body_i, body_f, dof_f, q, matrix, work):
     worst = 0.0
     for k in range(q.shape[0]):
-        worst += one_state(body_i, body_f, dof_f, q[k], matrix, work, ends)
+        worst += one_state(body_i, body_f, dof_f, q[k], matrix, work)
     return worst
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from bunraku.algorithms.crba import COLUMN, RECORD, crba, crba_blocks, crba_rows
+from bunraku.algorithms.crba import COLUMN, FORCE, RECORD, crba, crba_blocks, crba_rows
 from bunraku.errors import ShapeError
 from bunraku.jit import entry, inline, inner
 from bunraku.plan.fields import DOF, V_INDEX
@@ -33,23 +33,23 @@ def ordered(body_i, nv):
 
 
 @inner
-def one_state(body_i, body_f, dof_f, q, matrix, work, ends):
-    """M by the faster way for a mechanism of this size; `work` of `work_size`, `ends` an integer per body."""
-    nv = dof_f.shape[1]
+def one_state(body_i, body_f, dof_f, q, matrix, work):
+    """M by the faster way for a mechanism of this size; `work` of `work_size` floats."""
+    n, nv = body_i.shape[0] - 1, dof_f.shape[1]
     if nv < LONG or not ordered(body_i, nv):
         return crba(body_i, body_f, dof_f, q, matrix, work)
-    return crba_rows(body_i, body_f, dof_f, q, matrix, work, work[work.shape[0] - 6 * nv:], ends)
+    return crba_rows(body_i, body_f, dof_f, q, matrix, work, work[work.shape[0] - n:])
 
 
 @inline
 def work_size(body_i, nv):
-    return RECORD * (body_i.shape[0] - 1) + (COLUMN + 6) * nv
+    return (RECORD + 1) * (body_i.shape[0] - 1) + (COLUMN + FORCE) * nv
 
 
 @entry("mass matrix", [int64(*PLAN, floats, table)])
 def matrix_one(body_i, body_f, dof_f, q, matrix):
-    work, ends = np.empty(work_size(body_i, dof_f.shape[1])), np.empty(body_i.shape[0] - 1, np.int64)
-    return FINE if one_state(body_i, body_f, dof_f, q, matrix.reshape(-1), work, ends) == 0.0 else FAILED
+    work = np.empty(work_size(body_i, dof_f.shape[1]))
+    return FINE if one_state(body_i, body_f, dof_f, q, matrix.reshape(-1), work) == 0.0 else FAILED
 
 
 @entry("mass matrices of batches", [types.void(*PLAN, table, table, flags, int64, int64)])
@@ -57,15 +57,15 @@ def matrix_batch(body_i, body_f, dof_f, q, matrix, bad, start, stop):
     n, nv = body_i.shape[0] - 1, dof_f.shape[1]
     blocks = ordered(body_i, nv)
     if blocks and nv >= HUGE:
-        scratch, ends = np.empty(work_size(body_i, nv)), np.empty(n, np.int64)
+        scratch = np.empty(work_size(body_i, nv))
         for k in range(start, stop):
-            bad[k] = 0 if one_state(body_i, body_f, dof_f, q[k], matrix[k], scratch, ends) == 0.0 else 1
+            bad[k] = 0 if one_state(body_i, body_f, dof_f, q[k], matrix[k], scratch) == 0.0 else 1
         return
     body_of = np.empty(nv, np.int64)
     for i in range(n):
         body_of[body_i[i, V_INDEX]:body_i[i, V_INDEX] + body_i[i, DOF]] = i
     q_lanes, judged = lane_array(q.shape[1]), lane_array(1)
-    work = lane_array(RECORD * n + COLUMN * nv)
+    work = lane_array(work_size(body_i, nv))
     block = lane_array(WIDTH * nv if blocks else nv * nv)
     streamed = 8 * matrix.size > STREAMED
     staged = np.empty((WIDTH, nv * nv if blocks else 1))
