@@ -8,12 +8,14 @@ group in the parent's 3. Then for each velocity (COLUMN scalars) S 6, and the fo
 """
 
 from bunraku.algorithms.aba import load_joint_axes
-from bunraku.algorithms.tree import is_anchor, joint_axes, joint_column, place, unit9, weigh, zero3, zero6
+from bunraku.algorithms.tree import is_anchor, joint_axes, joint_column, place, row3, row6, unit9, zero3, zero6
 from bunraku.jit import inline, inner
 from bunraku.plan.fields import (
     ANCHOR,
     ARMATURE,
+    COM,
     DOF,
+    INERTIA,
     KIND,
     MASS,
     MASSIVE,
@@ -33,6 +35,7 @@ from bunraku.spatial.algebra import (
     dot,
     load3,
     load6,
+    matvec,
     scale,
     store3,
     store6,
@@ -132,7 +135,7 @@ def descend(kind, dof, anchor, massive, i, body_i, body_f, q, work):
         x = zero3(q)
     I, h = zero6(q), zero3(q)
     if massive != 0:
-        I_com, I, h, c = weigh(body_f, i, R, x)
+        I, h = inertia(body_f, i, R, x)
     store6(work, o, I)
     store3(work, o + 6, h)
     store(work, o + 9, constant(q, body_f[i, MASS]))
@@ -144,6 +147,23 @@ def descend(kind, dof, anchor, massive, i, body_i, body_f, q, work):
         store3(work, column, s_w)
         store3(work, column + 3, s_v)
     return residue
+
+
+@inline
+def inertia(body_f, i, R, x):
+    """Inertia about the group's origin (6) and mass times centre of mass (3).
+
+    Two rows of R I R^T and its trace, which no rotation changes.
+    """
+    c, I = add(x, matvec(R, row3(body_f, i, COM))), row6(body_f, i, INERTIA)
+    h = scale(c, body_f[i, MASS])
+    X, Y, Z = (R[0], R[1], R[2]), (R[3], R[4], R[5]), (R[6], R[7], R[8])
+    t, u = symvec(I, X), symvec(I, Y)
+    Ixx, Iyy = dot(t, X), dot(u, Y)
+    Izz = (I[0] + I[3] + I[5]) - (Ixx + Iyy)
+    xx, yy, zz = h[0] * c[0], h[1] * c[1], h[2] * c[2]
+    return (Ixx + (yy + zz), dot(t, Y) - h[0] * c[1], dot(t, Z) - h[0] * c[2],
+            Iyy + (xx + zz), dot(u, Z) - h[1] * c[2], Izz + (xx + yy)), h
 
 
 @inline
