@@ -19,7 +19,7 @@ def test_commands_are_shown():
 
 
 def test_python_runs(tmp_path):
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    code = "".join(re.findall(r"```python\n(.*?)```", README, re.DOTALL))
     answer = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, cwd=tmp_path,
                             timeout=900)
     assert answer.returncode == 0, answer.stderr

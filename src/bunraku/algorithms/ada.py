@@ -421,7 +421,7 @@ def close(front, rows, count, slot, sign, factors, conn_i, work):
         if back < count:
             size = maximum(side * (theta_kk + load(work, row + ROW_SCALE)), side * theta_kk)
             room = theta_kk * side - RANK * size - feigned
-            r = where_positive(room, 1.0 / theta_kk, 0.0 * theta_kk)
+            r = where_positive(room, 1.0 / where_positive(room, theta_kk, 0.0 * room + 1.0), 0.0 * room)
             worst = minimum(worst, where_positive(room, side * theta_kk / maximum(size, 1e-300), 0.0 * size + 1.0))
             if sign < 0:
                 margin = minimum(margin, room)

@@ -188,16 +188,20 @@ def _report(mechanism, solution, basis) -> Report:
     loops = solution.plan.loops
     if basis is None:
         return Report(loops.rows, loops.rows, solution.condition, {}, {})
+    blocks: dict[int, list[int]] = {}  # of each row: the blocks of the null space that it is in
+    for number, (rows, _) in enumerate(basis):
+        for row in rows.tolist():
+            blocks.setdefault(row, []).append(number)
     free: dict[str, np.ndarray] = {}
     for c, name in enumerate(loops.names):
         mine = solution.rows(c)
         found = []
-        for rows, vectors in basis:
+        for number in sorted({k for row in range(mine.start, mine.stop) for k in blocks.get(row, ())}):
+            rows, vectors = basis[number]
             inside = (rows >= mine.start) & (rows < mine.stop)
-            if inside.any():
-                full = np.zeros((mine.stop - mine.start, vectors.shape[1]))
-                full[rows[inside] - mine.start] = vectors[inside]
-                found.append(full)
+            full = np.zeros((mine.stop - mine.start, vectors.shape[1]))
+            full[rows[inside] - mine.start] = vectors[inside]
+            found.append(full)
         if not found:
             continue
         u, s, _ = np.linalg.svd(np.concatenate(found, axis=1), full_matrices=False)

@@ -454,7 +454,7 @@ class Mechanism:
         except (KeyError, TypeError):
             raise NamingError(f"{what}: there is no link {name!r}{hint(name, [GROUND, *self._link_index])}") from None
 
-    def _find_joint(self, name, what="", others=()) -> int:
+    def _find_joint(self, name, what="", others=None) -> int:
         """Index of the link whose joint has this name, else of the link of this name; `others` could be meant too."""
         index = self._joint_index.get(name) if isinstance(name, str) else None
         if index is None:
@@ -462,6 +462,7 @@ class Mechanism:
         if index is None:
             if isinstance(name, str) and name in self.connections:
                 raise NamingError(f"{what}{name!r} is a connection: it closes a loop and adds no coordinates")
-            kinds = "joint, connection or link" if others else "joint or link"
+            kinds = "joint, connection or link" if others is not None else "joint or link"
+            others = others or ()
             raise NamingError(f"{what}there is no {kinds} {name!r}{hint(name, [*self._joint_index, *others])}")
         return index

@@ -33,6 +33,7 @@ class Plan:
     dof_link: np.ndarray           # (nv,) link whose joint has the velocity
     coordinate_link: np.ndarray    # (nq,) link whose joint has the coordinate
     loops: Any = None              # the connections that close loops (`closed.py`); None for a tree
+    ties: dict = field(default_factory=dict, repr=False)  # connections as rows of numbers, kept while the tree is
     zero_tau: np.ndarray = field(init=False)
     nothing: np.ndarray = field(init=False)
 

@@ -19,6 +19,7 @@ from bunraku.plan.elements import body_rotation
 from bunraku.plan.program import Program, Structure, scheduled, tip_to_root
 
 LENGTH_SCALE = 1.0  # [m]
+TIES_KEPT = 10_000
 
 
 @dataclass(eq=False)
@@ -134,7 +135,7 @@ def close(plan: Plan, connections: Sequence, length: float = LENGTH_SCALE, given
     mark_slots(body_i, keep[:n])
     structure.slot = body_i[:n, f.TO].tolist()
     dof_f = _give_rotors(plan, structure, conn_f, dof_f)
-    program = tip_to_root(structure, 0)
+    program = tip_to_root(structure)
     return _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program, frames, [c.name for c in connections])
 
 
@@ -151,7 +152,7 @@ def reschedule(plan: Plan, order, together: bool) -> Plan:
         body_i[:n, f.ELIMINATION] = plan.loops.tree.body_i[:n, f.ELIMINATION]
     mark_slots(body_i, np.ones(n, bool))
     structure.slot = body_i[:n, f.TO].tolist()
-    program = scheduled(structure, 0, clusters(plan), order, together)
+    program = scheduled(structure, clusters(plan), order, together)
     dof_f = plan.dof_f if plan.loops is None else plan.loops.dof_f
     return _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program, frames, names)
 
@@ -164,37 +165,67 @@ def _tables(plan: Plan, connections, length, given):
     ends, meets, first_row, row_counts, frames = [], [], [], [], []
     rows = freedoms = 0
     for c, connection in enumerate(connections):
-        law = joint_law(connection.joint, length)
-        prescribed = connection.name in given
-        a = body_a = _place(plan, connection.link_a, connection.position_a, connection.rotation_a @ law.turn,
-                            conn_f[c, f.FRAME_A:f.FRAME_A + 12])
-        b = body_b = _place(plan, connection.link_b, connection.position_b, connection.rotation_b @ law.turn,
-                            conn_f[c, f.FRAME_B:f.FRAME_B + 12])
-        while a != b:  # parents have smaller numbers
-            if a > b:
-                a = parent[a]
-            else:
-                b = parent[b]
-        k = 6 if prescribed else len(law.directions)
-        directions = np.diag([length] * 3 + [1.0] * 3) if prescribed else law.directions
-        conn_i[c] = (body_a, body_b, a, law.law, k, rows, law.freedoms, freedoms, 0, 0, len(law.screws), prescribed)
-        conn_f[c, f.SCREWS:f.SCREWS + law.screws.size] = law.screws.ravel()
-        conn_f[c, f.DIRECTIONS:f.DIRECTIONS + directions.size] = directions.ravel()
-        passive = connection.joint.passive
-        conn_f[c, f.CONN_PASSIVE:f.CONN_PASSIVE + passive.size] = passive.ravel()
-        conn_f[c, f.LENGTH] = length
-        ends.append((body_a, body_b))
-        meets.append(a)
+        tie = _tie(plan, connection, length, connection.name in given, parent)
+        conn_i[c], conn_f[c] = tie.integers, tie.floats
+        conn_i[c, f.FIRST_ROW], conn_i[c, f.FIRST_FREEDOM] = rows, freedoms
+        ends.append(tie.ends)
+        meets.append(tie.meet)
         first_row.append(rows)
-        row_counts.append(k)
-        frames.append(law.turn)
-        rows, freedoms = rows + k, freedoms + law.freedoms
+        row_counts.append(tie.rows)
+        frames.append(tie.turn)
+        rows, freedoms = rows + tie.rows, freedoms + tie.freedoms
     conn_i[-1, f.HEAD_ROWS], conn_i[-1, f.HEAD_FREEDOMS] = rows, freedoms
     dof, first = plan.body_i[:-1, f.DOF], plan.body_i[:-1, f.V_INDEX]
     rotors = np.concatenate([[0], np.cumsum(plan.dof_f[f.ARMATURE] > 0)])
     ball = (plan.body_i[:-1, f.KIND] == f.SPHERICAL) & (rotors[first + dof] == rotors[first])
     structure = Structure(parent, dof.tolist(), [], ball.tolist(), ends, meets, first_row, row_counts)
     return conn_i, conn_f, structure, frames
+
+
+@dataclass(frozen=True, eq=False)
+class Tie:
+    """A connection on the bodies of a plan."""
+
+    connection: object
+    integers: np.ndarray
+    floats: np.ndarray
+    ends: tuple[int, int]
+    meet: int
+    rows: int
+    freedoms: int
+    turn: np.ndarray
+
+
+def _tie(plan: Plan, connection, length, prescribed, parent) -> Tie:
+    """Computed once while the tree stays as it is: a change of one connection costs nothing for the others."""
+    key = (id(connection), length, prescribed)
+    known = plan.ties.get(key)
+    if known is not None and known.connection is connection:
+        return known
+    law = joint_law(connection.joint, length)
+    floats = np.zeros(f.CONN_F)
+    a = body_a = _place(plan, connection.link_a, connection.position_a, connection.rotation_a @ law.turn,
+                        floats[f.FRAME_A:f.FRAME_A + 12])
+    b = body_b = _place(plan, connection.link_b, connection.position_b, connection.rotation_b @ law.turn,
+                        floats[f.FRAME_B:f.FRAME_B + 12])
+    while a != b:  # parents have smaller numbers
+        if a > b:
+            a = parent[a]
+        else:
+            b = parent[b]
+    directions = np.diag([length] * 3 + [1.0] * 3) if prescribed else law.directions
+    integers = np.array((body_a, body_b, a, law.law, len(directions), 0, law.freedoms, 0, 0, 0, len(law.screws),
+                         prescribed), np.int32)
+    floats[f.SCREWS:f.SCREWS + law.screws.size] = law.screws.ravel()
+    floats[f.DIRECTIONS:f.DIRECTIONS + directions.size] = directions.ravel()
+    passive = connection.joint.passive
+    floats[f.CONN_PASSIVE:f.CONN_PASSIVE + passive.size] = passive.ravel()
+    floats[f.LENGTH] = length
+    tie = Tie(connection, integers, floats, (body_a, body_b), a, len(directions), law.freedoms, law.turn)
+    if len(plan.ties) > 2 * TIES_KEPT:
+        plan.ties.clear()
+    plan.ties[key] = tie
+    return tie
 
 
 def _place(plan, link, position, rotation, out) -> int:
@@ -222,8 +253,7 @@ def _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program: Program, 
     rows[after, f.RUNS] = 0  # a run of hinges in registers ends before a body with columns
     connections = conn_i.shape[0] - 1
     base = int(body_i[n, f.HEAD_WORK]) + f.CONN_RECORD * connections
-    prog = program.array()
-    _shift(prog, base)
+    prog = program.array(base)
     for c, ends in enumerate(structure.ends):
         conn_i[c, f.STATE_A], conn_i[c, f.STATE_B] = (structure.slot[body] if body >= 0 else 0 for body in ends)
     conn_i[-1, f.HEAD_CONN] = body_i[n, f.HEAD_WORK]
@@ -234,24 +264,17 @@ def _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program: Program, 
     return replace(plan, body_i=body_i, loops=Loops(names, dof_f, conn_i, conn_f, prog, structure, tree, frames))
 
 
-def _shift(prog, base):
-    """Make the places of fronts and kept numbers absolute."""
-    count = int(prog[0])
-    ops = prog[f.PROGRAM_START:f.PROGRAM_START + f.PROGRAM_STEP * count].reshape(-1, f.PROGRAM_STEP)
-    kind = ops[:, 0]
-    for op, columns in ((f.OP_STEP, (2, 4)), (f.OP_NEW, (1,)), (f.OP_START, (1,)), (f.OP_HANDLE, (1,)),
-                        (f.OP_ATTACH, (1, 3)), (f.OP_CLOSE, (1, 7))):
-        for column in columns:
-            ops[kind == op, column] += base
-    for g in ops[kind == f.OP_GRAFT, 1]:
-        prog[g + np.array([f.GRAFT_FRONT, f.GRAFT_TARGET, f.GRAFT_OTHER, f.GRAFT_KEPT])] += base
-
-
 # -- bodies that cannot stand alone --------------------------------------------------------------------------------
 
 
 def _weak(plan: Plan) -> np.ndarray:
     """Bodies whose own inertia does not resist every motion of their joint."""
+    if "weak" not in plan.ties:
+        plan.ties["weak"] = _find_weak(plan)
+    return plan.ties["weak"]
+
+
+def _find_weak(plan: Plan) -> np.ndarray:
     n = plan.bodies
     rows, data = plan.body_i[:n], plan.body_f[:n]
     weak = rows[:, f.MASSIVE] == 0

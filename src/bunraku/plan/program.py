@@ -28,7 +28,8 @@ class Front:
     place: int
     groups: list[Group]
     rows: int
-    ids: int  # list of the global numbers of its rows
+    ids: int                # list of the global numbers of its rows
+    first: dict[Group, int]  # first row of each group
 
 
 @dataclass(eq=False)
@@ -51,21 +52,21 @@ class Structure:
 
 
 class Program:
-    """Operations and the memory they need. Places are relative to `base` in the work array."""
+    """Operations and the memory they need. Places are counted from the first front."""
 
-    def __init__(self, structure: Structure, base: int):
-        self.s, self.base = structure, base
+    def __init__(self, structure: Structure):
+        self.s = structure
         self.size = 0
         self.ids_used = structure.total
         self.ops: list[tuple[int, ...]] = []
         self.lists: list[int] = [0]  # so that no list is at 0, which means none
-        self.first_id: dict[Group, int] = {}
+        self.numbers: dict[Group, range] = {}
         self.stepped: set[int] = set()  # bodies taken through their joint with columns
 
     # -- memory ------------------------------------------------------------------------------------------------------
 
     def take(self, size: int) -> int:
-        place = self.base + self.size
+        place = self.size
         self.size += size
         return place
 
@@ -75,57 +76,54 @@ class Program:
         return place
 
     def count(self, group: Group) -> int:
-        kind, k = group
-        if kind == "connection":
-            return self.s.rows[k]
-        if kind == "handle":
-            return 6
-        if kind == "rotor":
-            return self.s.dof[k]
-        return 3 if self.s.ball[k] else 6
+        return len(self.ids(group))
 
     def ids(self, group: Group) -> range:
-        kind, k = group
-        if kind == "connection":
-            return range(self.s.first_row[k], self.s.first_row[k] + self.s.rows[k])
-        if group not in self.first_id:
-            self.first_id[group] = self.ids_used
-            self.ids_used += self.count(group)
-        return range(self.first_id[group], self.first_id[group] + self.count(group))
+        """Global numbers of the rows of a group."""
+        found = self.numbers.get(group)
+        if found is None:
+            kind, k = group
+            if kind == "connection":
+                found = range(self.s.first_row[k], self.s.first_row[k] + self.s.rows[k])
+            else:
+                count = 6 if kind == "handle" else self.s.dof[k] if kind == "rotor" else 3 if self.s.ball[k] else 6
+                found = range(self.ids_used, self.ids_used + count)
+                self.ids_used += count
+            self.numbers[group] = found
+        return found
 
     def front(self, groups: list[Group], zero=True) -> Front:
-        rows = sum(map(self.count, groups))
+        first: dict[Group, int] = {}
+        ids: list[int] = []
+        for g in groups:
+            first[g] = len(ids)
+            ids += self.ids(g)
+        rows = len(ids)
         place = self.take(f.ROW_THETA * rows + rows * (rows + 1) // 2)
         if zero:
             self.ops.append((f.OP_NEW, place, rows, 0, 0, 0, 0, 0))
-        return Front(place, groups, rows, self.listed([i for g in groups for i in self.ids(g)]))
-
-    def row(self, front: Front, group: Group) -> int:
-        """First row of a group in a front."""
-        row = 0
-        for g in front.groups:
-            if g == group:
-                return row
-            row += self.count(g)
-        raise KeyError(group)
+        return Front(place, groups, rows, self.listed(ids), first)
 
     # -- operations --------------------------------------------------------------------------------------------------
 
     def start(self, front: Front, c: int, side: int):
-        self.ops.append((f.OP_START, front.place, self.row(front, ("connection", c)), c, side, 0, 0, 0))
+        self.ops.append((f.OP_START, front.place, front.first[("connection", c)], c, side, 0, 0, 0))
 
     def handle(self, front: Front, body: int):
-        self.ops.append((f.OP_HANDLE, front.place, self.row(front, ("handle", body)), 0, 0, 0, 0, 0))
+        self.ops.append((f.OP_HANDLE, front.place, front.first[("handle", body)], 0, 0, 0, 0, 0))
 
     def attach(self, source: Front, target: Front):
-        places = [self.row(target, g) + d for g in source.groups for d in range(self.count(g))]
+        places: list[int] = []
+        for g in source.groups:
+            start = target.first[g]
+            places += range(start, start + self.count(g))
         self.ops.append((f.OP_ATTACH, source.place, source.rows, target.place, self.listed(places), 0, 0, 0))
 
     def step(self, body: int, front: Front):
         kept = self.take(front.rows * self.s.dof[body])
         rotors = 0
         if ("rotor", body) in front.groups:
-            first = self.row(front, ("rotor", body))
+            first = front.first[("rotor", body)]
             rotors = self.listed(list(range(first, first + self.s.dof[body])))
         self.ops.append((f.OP_STEP, body, front.place, front.rows, kept, front.ids, rotors, 0))
         self.stepped.add(body)
@@ -142,7 +140,7 @@ class Program:
         self.ops.append((f.OP_CLOSE, front.place, front.rows, count, slot, front.ids, sign, self.take(count)))
         if kept == 0:
             return None
-        return Front(front.place, front.groups[:kept], front.rows - count, front.ids)
+        return Front(front.place, front.groups[:kept], front.rows - count, front.ids, front.first)
 
     def graft(self, body: int, front: Front, near: int, other: Front | None, last: list[Group]) -> Front:
         """Attach what is beyond the joint of `body` at its handle in `front`; rows of `last` come last."""
@@ -152,34 +150,50 @@ class Program:
         groups = [g for g in groups if g not in last] + [joint] + [g for g in groups if g in last]
         target = self.front(groups, zero=False)
         parent = self.s.parent[body]
-        entries = [front.place, self.row(front, handle), target.place, target.rows, other.place if other else 0,
+        entries = [front.place, front.first[handle], target.place, target.rows, other.place if other else 0,
                    self.s.slot[parent], -1 if near < 0 else self.s.slot[near],
                    self.take(f.KEPT_ROWS + 12 * target.rows), self.ids(handle)[0], 3 if self.s.ball[body] else 6]
         for g in groups:
-            own = self.row(front, g) if g in rest else None
-            far = self.row(other, g) if other and g in other.groups else None
+            own = front.first[g] if g in rest else None
+            far = other.first[g] if other and g in other.groups else None
             for d, i in enumerate(self.ids(g)):
                 entries += [-1 if own is None else own + d, -1 if far is None else far + d,
                             (d + 3) % 6 if g == joint else -1, i]
         self.ops.append((f.OP_GRAFT, self.listed(entries), 0, 0, 0, 0, 0, 0))
         return target
 
-    def array(self) -> np.ndarray:
-        """The program as the machine reads it."""
+    def array(self, base: int) -> np.ndarray:
+        """The program as the machine reads it, with fronts from `base` on in the work array."""
         start = f.PROGRAM_START + f.PROGRAM_STEP * len(self.ops)
-        ops = np.array(self.ops, np.int32).reshape(-1, f.PROGRAM_STEP)
-        for op, column in ((f.OP_STEP, 5), (f.OP_STEP, 6), (f.OP_ATTACH, 4), (f.OP_CLOSE, 5), (f.OP_GRAFT, 1)):
-            chosen = (ops[:, 0] == op) & (ops[:, column] > 0)
-            ops[chosen, column] += start
-        return np.concatenate([np.array([len(self.ops)], np.int32), ops.ravel(), np.array(self.lists, np.int32)])
+        flat = [len(self.ops)]
+        for op in self.ops:
+            row = list(op)
+            for column in PLACES.get(op[0], ()):
+                row[column] += base
+            for column in LISTS.get(op[0], ()):
+                if row[column]:
+                    row[column] += start
+            flat += row
+        lists = self.lists.copy()
+        for op in self.ops:
+            if op[0] == f.OP_GRAFT:
+                for column in (f.GRAFT_FRONT, f.GRAFT_TARGET, f.GRAFT_OTHER, f.GRAFT_KEPT):
+                    lists[op[1] + column] += base
+        return np.array(flat + lists, np.int32)
+
+
+PLACES = {f.OP_STEP: (2, 4), f.OP_NEW: (1,), f.OP_START: (1,), f.OP_HANDLE: (1,), f.OP_ATTACH: (1, 3),
+          f.OP_CLOSE: (1, 7)}
+LISTS = {f.OP_STEP: (5, 6), f.OP_ATTACH: (4,), f.OP_CLOSE: (5,), f.OP_GRAFT: (1,)}
+"""Arguments of operations that are places of fronts, and of lists."""
 
 
 # -- one processor -------------------------------------------------------------------------------------------------
 
 
-def tip_to_root(s: Structure, base: int) -> Program:
+def tip_to_root(s: Structure) -> Program:
     """Articulated bodies from the tips to the root; loops are closed where they meet."""
-    program = Program(s, base)
+    program = Program(s)
     starts: dict[int, list[tuple[int, int]]] = {}
     involved = set()
     for c, (ends, meet) in enumerate(zip(s.ends, s.meet, strict=True)):
@@ -194,6 +208,7 @@ def tip_to_root(s: Structure, base: int) -> Program:
     closing: dict[Group, int] = {}  # where each group is closed: bodies above each other, the deepest first
     for body, held in s.rotors.items():
         closing["rotor", body] = min(s.meet[c] for c in held)
+    busy = {*starts, *s.meet, *closing.values()}  # bodies where handles are or loops meet
     arrived: dict[int, list[Front]] = {}
 
     def key(group: Group):  # order of rows: the last are closed first, rotors after the connections of one place
@@ -204,7 +219,9 @@ def tip_to_root(s: Structure, base: int) -> Program:
     for body in sorted(involved, reverse=True):
         program.sweep(bodies - 1, body + 1)
         bodies = body
-        left = _closed_at(program, body, arrived.pop(body, []), starts.get(body, []), key)
+        left = arrived.pop(body, [])
+        if body in busy:
+            left = _closed_at(program, body, left, starts.get(body, []), key)
         if body < 0:
             break
         if body in s.rotors:
@@ -282,11 +299,10 @@ def _closed_at(program: Program, body: int, fronts: list[Front], handles: list[t
 def _merge(program: Program, pool, holders, sides, groups: list[Group], key) -> Front:
     """Take the fronts that hold these groups out of the pool, and the handles that start here: one front."""
     numbers = sorted({number for g in groups for number in holders.get(g, ())})
-    starting = [h for g in groups for h in sides.pop(g, [])]
-    fronts = [pool.pop(number) for number in numbers]
-    front = _gathered(program, fronts, key, groups)
-    for c, side in starting:
-        program.start(front, c, side)
+    front = _gathered(program, [pool.pop(number) for number in numbers], key, groups)
+    for g in front.groups:
+        for c, side in sides.pop(g, []):
+            program.start(front, c, side)
     for g in front.groups:
         holders.setdefault(g, set()).difference_update(numbers)
         holders[g].add(-1)  # in hand
@@ -325,8 +341,7 @@ class Subchain:
     started: set[tuple[int, int]] = field(default_factory=set)  # handles of connections that have rows
 
 
-def scheduled(s: Structure, base: int, cluster: Sequence[int], order: Sequence[tuple[str, int]],
-              together: bool) -> Program:
+def scheduled(s: Structure, cluster: Sequence[int], order: Sequence[tuple[str, int]], together: bool) -> Program:
     """Assemble in the given order of ("joint", body) and ("connection", c).
 
     `cluster` names the top body of the smallest subchain each body can be in: bodies that cannot stand alone (without
@@ -334,13 +349,13 @@ def scheduled(s: Structure, base: int, cluster: Sequence[int], order: Sequence[t
     come and both its links are in one subchain that hangs together by tree joints. `together` closes every connection
     that a joint has made closable in one elimination with that joint; else one after the other.
     """
-    return _Assembly(s, base, cluster, together).run(order)
+    return _Assembly(s, cluster, together).run(order)
 
 
 class _Assembly:
-    def __init__(self, s: Structure, base: int, cluster, together: bool):
+    def __init__(self, s: Structure, cluster, together: bool):
         self.s, self.cluster, self.together = s, cluster, together
-        self.program = Program(s, base)
+        self.program = Program(s)
         n = len(s.parent)
         self.children: list[list[int]] = [[] for _ in range(n + 1)]  # the last: the ground's
         for i, p in enumerate(s.parent):

@@ -12,6 +12,9 @@ import numpy as np
 
 from bunraku.plan import fields as f
 
+NOTHING = 1e-11
+"""Entries of a vector of the null space, which starts from one force of 1, that only rounding has made."""
+
 
 def _row(front, k):
     return front + f.ROW_THETA * k + k * (k + 1) // 2
@@ -52,6 +55,7 @@ def _null_space(loops, work, dropped) -> list[dict[int, float]]:
             for other, coupling in zip(listed[:-1].tolist(), theta.tolist(), strict=True):
                 for vector, value in vectors.get(other, {}).items():
                     entries[vector] = entries.get(vector, 0.0) - inverse * coupling * value
+            entries = {vector: value for vector, value in entries.items() if abs(value) > NOTHING}
         if entries:
             vectors[own] = entries
     return [vectors.get(row, {}) for row in range(loops.rows)]
