@@ -51,6 +51,15 @@ def add_parser(subparsers):
         epilog="example: bunraku bench conservation --json > conservation.json")
     conservation.add_argument("--json", action="store_true", help="print all numbers as JSON")
     conservation.set_defaults(run=run_conservation)
+    massmatrix = names.add_parser(
+        "massmatrix", help="mass matrices beside Pinocchio's crba",
+        description="Mass matrices of Talos and of chains with up to 256 degrees of freedom beside pin.crba in one "
+                    "run: single calls, inside compiled code, batches. "
+                    "Needs: pip install 'bunraku[bench]' example-robot-data. Half a minute after the first run.",
+        epilog="example: bunraku bench massmatrix --json > massmatrix.json")
+    massmatrix.add_argument("--quick", action="store_true", help="shorter and less exact")
+    massmatrix.add_argument("--json", action="store_true", help="print all numbers as JSON")
+    massmatrix.set_defaults(run=run_massmatrix)
     return verb
 
 
@@ -88,6 +97,15 @@ def run_conservation(args) -> int:
 
     result = conservation.run()
     print(json.dumps(result, indent=2) if args.json else conservation.text(result, colour=sys.stdout.isatty()))
+    return 0
+
+
+def run_massmatrix(args) -> int:
+    """Measure and print; 0 whether or not the targets are met."""
+    from bunraku.bench import massmatrix
+
+    result = massmatrix.run(massmatrix.Options.quick() if args.quick else massmatrix.Options(), quiet=args.json)
+    print(json.dumps(result, indent=2) if args.json else massmatrix.text(result))
     return 0
 
 

@@ -5,9 +5,10 @@ from bunraku.evaluate.constraints import Constraints, constraints
 from bunraku.evaluate.dynamics import Dynamics, Report, dynamics, forward_dynamics, inverse_dynamics, joint_forces
 from bunraku.evaluate.kinematics import Kinematics, kinematics, poses
 from bunraku.evaluate.loops import coordinates, impact, project
-from bunraku.evaluate.matrix import mass_matrix
+from bunraku.evaluate.matrix import ProcessorArray, mass_matrix, operation_count, processor_array
 from bunraku.evaluate.schedule import Schedule, schedule
 
-__all__ = ["ClosedChain", "Constraints", "Dynamics", "Kinematics", "Report", "Schedule", "closed_chain", "constraints",
-           "coordinates", "dynamics", "forward_dynamics", "impact", "inverse_dynamics", "joint_forces", "kinematics",
-           "mass_matrix", "poses", "project", "schedule"]
+__all__ = ["ClosedChain", "Constraints", "Dynamics", "Kinematics", "ProcessorArray", "Report", "Schedule",
+           "closed_chain", "constraints", "coordinates", "dynamics", "forward_dynamics", "impact", "inverse_dynamics",
+           "joint_forces", "kinematics", "mass_matrix", "operation_count", "poses", "processor_array", "project",
+           "schedule"]

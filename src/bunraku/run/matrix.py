@@ -5,57 +5,116 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from bunraku.algorithms.crba import COLUMN, RECORD, crba
-from bunraku.jit import entry
+from bunraku.algorithms.crba import COLUMN, FORCE, RECORD, crba, crba_blocks, crba_rows
+from bunraku.errors import ShapeError
+from bunraku.jit import entry, inline, inner
+from bunraku.plan.fields import DOF, V_INDEX
 from bunraku.run.pool import spread
 from bunraku.run.signatures import FAILED, FINE, PLAN, flags, floats, int64, lane_array, table
 from bunraku.run.states import aligned, refuse
 from bunraku.spatial.lanes import WIDTH
-from bunraku.spatial.scalar import gather, scatter, store
+from bunraku.spatial.scalar import gather, scatter, store, stream_rows
 
 SMALLEST_SHARE = 256
+LONG = 16      # velocities from which one state is faster by W entries at once
+HUGE = 96      # velocities from which that is faster than W states at once, whose work leaves the nearer caches
+STREAMED = 1 << 22  # bytes: results larger than that go past the caches, which they would only empty
 
 
-@entry("mass matrix", [int64(*PLAN, floats, floats)])
+@inline
+def ordered(body_i, nv):
+    """Are the velocities numbered like the bodies, and enough to fill lanes?"""
+    last, fine = -1, nv >= WIDTH
+    for i in range(body_i.shape[0] - 1):
+        if body_i[i, DOF] > 0:
+            fine = fine and body_i[i, V_INDEX] > last
+            last = body_i[i, V_INDEX]
+    return fine
+
+
+@inner
+def one_state(body_i, body_f, dof_f, q, matrix, work):
+    """M by the faster way for a mechanism of this size; `work` of `work_size` floats."""
+    n, nv = body_i.shape[0] - 1, dof_f.shape[1]
+    if nv < LONG or not ordered(body_i, nv):
+        return crba(body_i, body_f, dof_f, q, matrix, work)
+    return crba_rows(body_i, body_f, dof_f, q, matrix, work, work[work.shape[0] - n:])
+
+
+@inline
+def work_size(body_i, nv):
+    return (RECORD + 1) * (body_i.shape[0] - 1) + (COLUMN + FORCE) * nv
+
+
+@entry("mass matrix", [int64(*PLAN, floats, table)])
 def matrix_one(body_i, body_f, dof_f, q, matrix):
-    work = np.empty(RECORD * (body_i.shape[0] - 1) + COLUMN * dof_f.shape[1])
-    return FINE if crba(body_i, body_f, dof_f, q, matrix, work) == 0.0 else FAILED
+    work = np.empty(work_size(body_i, dof_f.shape[1]))
+    return FINE if one_state(body_i, body_f, dof_f, q, matrix.reshape(-1), work) == 0.0 else FAILED
 
 
 @entry("mass matrices of batches", [types.void(*PLAN, table, table, flags, int64, int64)])
 def matrix_batch(body_i, body_f, dof_f, q, matrix, bad, start, stop):
-    q_lanes, matrix_lanes = lane_array(q.shape[1]), lane_array(matrix.shape[1])
-    work = lane_array(RECORD * (body_i.shape[0] - 1) + COLUMN * dof_f.shape[1])
-    judged = lane_array(1)
+    n, nv = body_i.shape[0] - 1, dof_f.shape[1]
+    blocks = ordered(body_i, nv)
+    if blocks and nv >= HUGE:
+        scratch = np.empty(work_size(body_i, nv))
+        for k in range(start, stop):
+            bad[k] = 0 if one_state(body_i, body_f, dof_f, q[k], matrix[k], scratch) == 0.0 else 1
+        return
+    body_of = np.empty(nv, np.int64)
+    for i in range(n):
+        body_of[body_i[i, V_INDEX]:body_i[i, V_INDEX] + body_i[i, DOF]] = i
+    q_lanes, judged = lane_array(q.shape[1]), lane_array(1)
+    work = lane_array(work_size(body_i, nv))
+    block = lane_array(WIDTH * nv if blocks else nv * nv)
+    streamed = 8 * matrix.size > STREAMED
+    staged = np.empty((WIDTH, nv * nv if blocks else 1))
+    misaligned = (matrix.ctypes.data // 8) % WIDTH
     for first in range(start, stop, WIDTH):
+        count = min(WIDTH, stop - first)
         gather(q, first, q_lanes)
-        store(judged, 0, crba(body_i, body_f, dof_f, q_lanes, matrix_lanes, work))
-        scatter(matrix_lanes, matrix, first)
-        for w in range(min(WIDTH, stop - first)):
+        if not blocks:
+            store(judged, 0, crba(body_i, body_f, dof_f, q_lanes, block, work))
+            scatter(block, matrix, first)
+        elif streamed or count < WIDTH:
+            store(judged, 0, crba_blocks(body_i, body_f, dof_f, body_of, q_lanes, staged, 0, block, work))
+            stream_rows(staged, count, matrix, first, misaligned)
+        else:
+            store(judged, 0, crba_blocks(body_i, body_f, dof_f, body_of, q_lanes, matrix, first, block, work))
+        for w in range(count):
             bad[first + w] = 0 if judged[0, w] == 0.0 else 1
 
 
-def mass_matrix(mechanism, q, workers=None) -> np.ndarray:
-    """M of one state (nv, nv) or of a batch (B, nv, nv), armature on the diagonal."""
+def mass_matrix(mechanism, q, workers=None, out=None) -> np.ndarray:
+    """M of one state (nv, nv) or of a batch (B, nv, nv), armature on the diagonal; in `out` if given."""
     plan = mechanism.plan()
     nv = plan.nv
     try:  # a plain array goes straight to compiled code
-        if q.shape == (plan.nq,):
+        if q.shape == (plan.nq,) and out is None:
             matrix = np.empty((nv, nv))
-            if matrix_one.call(plan.body_i, plan.body_f, plan.dof_f, q, matrix.reshape(-1)) == FINE:
+            if matrix_one.call(plan.body_i, plan.body_f, plan.dof_f, q, matrix) == FINE:
                 return matrix
     except (AttributeError, TypeError):
         pass
     batch, (q,) = aligned(("q", q, plan.nq))
+    shape = (nv, nv) if batch is None else (batch, nv, nv)
+    matrix = np.empty(shape) if out is None else _checked(out, shape)
     if batch is None:
-        matrix = np.empty(nv * nv)
         if matrix_one.call(plan.body_i, plan.body_f, plan.dof_f, q, matrix) != FINE:
             refuse(mechanism, q, {})
-        return matrix.reshape(nv, nv)
-    matrix, bad = np.empty((batch, nv * nv)), np.zeros(batch, np.uint8)
+        return matrix
+    flat, bad = matrix.reshape(batch, nv * nv), np.zeros(batch, np.uint8)
     matrix_batch.load()
-    spread(lambda start, stop: matrix_batch.call(plan.body_i, plan.body_f, plan.dof_f, q, matrix, bad, start, stop),
+    spread(lambda start, stop: matrix_batch.call(plan.body_i, plan.body_f, plan.dof_f, q, flat, bad, start, stop),
            batch, WIDTH, workers, SMALLEST_SHARE)
     if bad.any():
-        refuse(mechanism, q, {}, bad, matrix.reshape(batch, nv, nv))
-    return matrix.reshape(batch, nv, nv)
+        refuse(mechanism, q, {}, bad, matrix)
+    return matrix
+
+
+def _checked(out, shape):
+    """Memory for the result that kernels can write."""
+    if not (isinstance(out, np.ndarray) and out.shape == shape and out.dtype == np.float64
+            and out.flags.c_contiguous and out.flags.writeable):
+        raise ShapeError(f"out must be a writable C-contiguous float64 array of shape {shape}")
+    return out
