@@ -72,8 +72,7 @@ def processor_array(mechanism: Mechanism, q, *, method: str = "vneb", processors
         raise ModelError(f"the parallel algorithms are for revolute joints, but joint {name!r} is prismatic; "
                          f"mass_matrix with method={method!r} takes it")
     counter = Counter()
-    turns = counted(chain.turns(q), counter)
-    run = simulate(method, processors, chain, turns, counter)
+    run = simulate(method, processors, *counted(chain, chain.turns(q), counter), counter)
     M = to_array(chain, [[float(x) for x in row] for row in run.matrix])
     return ProcessorArray(_with_armature(mechanism, q, M), run.operations, run.messages, run.steps, run.processors)
 
@@ -85,7 +84,7 @@ def operation_count(method: str, n: int, processors: int | str = 1, *, projectio
                 one after the other
     projection  "fixed", or "body" for the naive choice of frames ("vneb" and "vcrb" on one processor)
 
-    Sines, cosines and whatever depends on the mechanism alone are not counted, nor are negations.
+    Sines, cosines and negations are not counted.
     """
     if method not in FAMILY:
         raise ModelError(f"operations are counted for {', '.join(FAMILY)}, not for {method!r}")

@@ -15,9 +15,9 @@ counts. This is the family to read and compare; `bk.mass_matrix(..., method="aut
 """
 
 from bunraku.massmatrix.chain import Chain, Turn, chain_of, generic_chain
-from bunraku.massmatrix.count import Count, Counted, Counter, count, count_lines, counted
+from bunraku.massmatrix.count import Count, Counted, Counter, count, counted
 from bunraku.massmatrix.matrix import METHODS, kernel, mass_matrix
 from bunraku.massmatrix.parallel import ARRAYS, parallel_run, simulate
 
-__all__ = ["ARRAYS", "METHODS", "Chain", "Count", "Counted", "Counter", "Turn", "chain_of", "count", "count_lines",
-           "counted", "generic_chain", "kernel", "mass_matrix", "parallel_run", "simulate"]
+__all__ = ["ARRAYS", "METHODS", "Chain", "Count", "Counted", "Counter", "Turn", "chain_of", "count", "counted",
+           "generic_chain", "kernel", "mass_matrix", "parallel_run", "simulate"]

@@ -10,8 +10,9 @@ The twist of the last body is zero. [F] numbers bodies from 1; its P(j + 1, j) i
 
 from __future__ import annotations
 
+import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,10 +51,9 @@ class Chain:
     k: list[tuple]          # second moment about O(j) [kg m^2]
     I: list[tuple]          # inertia about the centre of mass [kg m^2]
     place: list[int]        # which velocity the joint is
-
-    @property
-    def n(self) -> int:
-        return len(self.m)
+    masses: list[float] = field(default_factory=list)  # of the bodies j to n - 1 together
+    share: list[float] = field(default_factory=list)   # of them, the part that body j has
+    rest: list[float] = field(default_factory=list)    # and the part of those beyond it
 
     def turns(self, q) -> list[Turn]:
         """Of a state (n,), or of a batch (B, n) as arrays."""
@@ -77,9 +77,16 @@ class Chain:
         x, y, z = self.P[j]
         return (x, y, z + turns[j + 1].d)
 
-    def masses(self) -> list[float]:
-        """Of the composite bodies j to n - 1."""
-        return list(np.cumsum(self.m[::-1])[::-1])
+    @property
+    def n(self) -> int:
+        return len(self.m)
+
+    def compose(self) -> Chain:
+        """Fill in the masses of composite bodies."""
+        self.masses = list(itertools.accumulate(reversed(self.m)))[::-1]
+        self.share = [part / whole if whole else 0.0 for part, whole in zip(self.m, self.masses, strict=True)]
+        self.rest = [1.0 - share for share in self.share]
+        return self
 
 
 def chain_of(plan: Plan) -> Chain:
@@ -115,7 +122,7 @@ def chain_of(plan: Plan) -> Chain:
         chain.k.append(_six(k))
         chain.I.append(_six(inertia))
         chain.place.append(int(body_i[i, f.V_INDEX]))
-    return chain
+    return chain.compose()
 
 
 def generic_chain(n: int, seed: int = 0) -> Chain:
@@ -134,7 +141,7 @@ def generic_chain(n: int, seed: int = 0) -> Chain:
         chain.h.append(tuple((m * S).tolist()))
         chain.k.append(_six(inertia + m * (S @ S * np.eye(3) - np.outer(S, S))))
         chain.I.append(_six(inertia))
-    return chain
+    return chain.compose()
 
 
 def _zxz(C):

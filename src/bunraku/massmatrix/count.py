@@ -1,14 +1,13 @@
 """Operations by counting: the methods' own code, run on numbers that count.
 
-Multiplications and additions (subtractions too) between numbers that depend on the state count one each. What depends
-on the mechanism alone is a constant: arithmetic among constants, negation, sines and cosines count nothing, as in [F].
+Every multiplication and every addition or subtraction that a method does for a state counts one, also by a constant of
+the mechanism. Negation, sines and cosines count nothing, as in [F]; neither do the masses of composite bodies, which
+are constants.
 """
 
 from __future__ import annotations
 
-import linecache
-import sys
-from pathlib import Path
+from dataclasses import replace
 from typing import NamedTuple
 
 from bunraku.massmatrix.chain import Chain, Turn, generic_chain
@@ -23,19 +22,10 @@ class Count(NamedTuple):
 
 
 class Counter:
-    """What has been done so far; by line of the calling method if `lines` is a dictionary."""
+    """What has been done so far."""
 
-    def __init__(self, lines: dict | None = None):
+    def __init__(self) -> None:
         self.mul = self.add = 0
-        self.lines = lines
-
-    def note(self, mul: int, add: int) -> None:
-        self.mul += mul
-        self.add += add
-        if self.lines is not None:
-            where = _calling_line()
-            before = self.lines.get(where, Count(0, 0))
-            self.lines[where] = Count(before.mul + mul, before.add + add)
 
 
 class Counted:
@@ -47,19 +37,19 @@ class Counted:
         self.value, self.counter = value, counter
 
     def __add__(self, other):
-        self.counter.note(0, 1)
+        self.counter.add += 1
         return Counted(self.value + _plain(other), self.counter)
 
     def __sub__(self, other):
-        self.counter.note(0, 1)
+        self.counter.add += 1
         return Counted(self.value - _plain(other), self.counter)
 
     def __rsub__(self, other):
-        self.counter.note(0, 1)
+        self.counter.add += 1
         return Counted(_plain(other) - self.value, self.counter)
 
     def __mul__(self, other):
-        self.counter.note(1, 0)
+        self.counter.mul += 1
         return Counted(self.value * _plain(other), self.counter)
 
     __radd__, __rmul__ = __add__, __mul__
@@ -75,38 +65,24 @@ def _plain(x):
     return x.value if isinstance(x, Counted) else x
 
 
-def counted(turns: list[Turn], counter: Counter) -> list[Turn]:
-    """A state in numbers that count."""
-    return [Turn(Counted(c, counter), Counted(s, counter), d) for c, s, d in turns]
+def counted(chain: Chain, turns: list[Turn], counter: Counter) -> tuple[Chain, list[Turn]]:
+    """A chain and its state in numbers that count."""
+    def lift(x):
+        return tuple(map(lift, x)) if isinstance(x, tuple) else Counted(x, counter)
+
+    constants = {name: [lift(x) for x in getattr(chain, name)]
+                 for name in ("twist", "P", "m", "S", "h", "k", "I", "masses", "share", "rest")}
+    return replace(chain, **constants), [Turn(lift(c), lift(s), d) for c, s, d in turns]
 
 
-def counted_state(chain: Chain, counter: Counter) -> list[Turn]:
-    """All joints at 0.3 rad."""
-    return counted(chain.turns([0.3] * chain.n), counter)
+def generic(n: int, counter: Counter) -> tuple[Chain, list[Turn]]:
+    """A chain of n revolute joints without special dimensions, all at 0.3 rad, in numbers that count."""
+    chain = generic_chain(n)
+    return counted(chain, chain.turns([0.3] * n), counter)
 
 
 def count(method: str, n: int, projection: str = "fixed") -> Count:
     """Of one processor, on a chain of n revolute joints without special dimensions."""
-    counter, chain = Counter(), generic_chain(n)
-    kernel(method, projection)(chain, counted_state(chain, counter))
+    counter = Counter()
+    kernel(method, projection)(*generic(n, counter))
     return Count(counter.mul, counter.add)
-
-
-def count_lines(method: str, n: int, projection: str = "fixed") -> list[tuple[str, str, Count]]:
-    """The same by line of source: (file, line, operations), as the files have them."""
-    lines: dict = {}
-    chain = generic_chain(n)
-    kernel(method, projection)(chain, counted_state(chain, Counter(lines)))
-    return [(Path(name).name, linecache.getline(name, number).strip(), lines[name, number])
-            for name, number in sorted(lines, key=lambda key: (Path(key[0]).stem != "frames", key))]
-
-
-_HELPERS = {str(Path(__file__).with_name(name)) for name in ("vectors.py", "count.py")}
-_SHORT = {"rotated", "rotated6", "rotated_xy", "up", "down", "_axis", "_first"}
-
-
-def _calling_line() -> tuple[str, int]:
-    frame = sys._getframe(1)
-    while frame.f_code.co_filename in _HELPERS or frame.f_code.co_name in _SHORT or frame.f_code.co_name[0] == "<":
-        frame = frame.f_back  # type: ignore[assignment]
-    return frame.f_code.co_filename, frame.f_lineno

@@ -6,15 +6,15 @@ All in the frame of the last body. P_k*,i points from O(i) to the centre of mass
 velocity of that centre with joint i (Z_i itself if the joint is prismatic, which then has no partial angular velocity).
 """
 
-from bunraku.massmatrix.frames import on_tip, rotated, rotated6
-from bunraku.massmatrix.vectors import add, cross, dot, scale, symvec
+from bunraku.massmatrix.frames import on_tip
+from bunraku.massmatrix.vectors import add, cross, dot, full, matvec, rotated, scale
 
 
 def oke(chain, turns):
     n = chain.n
     R, Z, P = on_tip(chain, turns)
-    S = [rotated(R[k], chain.S[k]) for k in range(n)]
-    I = [rotated6(R[k], chain.I[k]) for k in range(n)]
+    S = [matvec(R[k], chain.S[k]) for k in range(n - 1)] + [chain.S[n - 1]]
+    I = [rotated(R[k], full(chain.I[k])) for k in range(n - 1)] + [full(chain.I[n - 1])]
     v: list[list] = [[None] * n for _ in range(n)]  # partial velocities V*_k(i), and partial momenta F_k(j), N_k(j)
     F: list[list] = [[None] * n for _ in range(n)]
     N: list[list] = [[None] * n for _ in range(n)]
@@ -27,7 +27,7 @@ def oke(chain, turns):
                 v[k][i] = Z[i]
             else:
                 v[k][i] = cross(Z[i], S[k] if arm is None else add(arm, S[k]))
-                N[k][i] = symvec(I[k], Z[i])
+                N[k][i] = matvec(I[k], Z[i])
             F[k][i] = scale(v[k][i], chain.m[k])
     M: list[list] = [[None] * n for _ in range(n)]
     for i in range(n):

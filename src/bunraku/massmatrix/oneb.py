@@ -5,12 +5,13 @@ Paul (1980), as Walker and Orin (1982) use it in their method 1: every column sw
 every step takes vectors to the next body's frame. [F] gives no listing.
 """
 
-from bunraku.massmatrix.frames import down, up
+from bunraku.massmatrix.frames import Links
 from bunraku.massmatrix.vectors import add, cross, scale, symvec
 
 
 def oneb(chain, turns):
     n = chain.n
+    links = Links(chain, turns)
     M: list[list] = [[None] * n for _ in range(n)]
     arms = [chain.to_next(j, turns) for j in range(n - 1)]
     for column in range(n):
@@ -21,7 +22,7 @@ def oneb(chain, turns):
                 a = (a[0], a[1], a[2] + 1.0)
             elif i == column:
                 alpha = (alpha[0], alpha[1], alpha[2] + 1.0)
-            alpha, a = down(chain, turns, i, alpha), down(chain, turns, i, a)
+            alpha, a = links.down(i, alpha), links.down(i, a)
             F.append(scale(add(a, cross(alpha, chain.S[i])), chain.m[i]))
             N.append(add(symvec(chain.I[i], alpha), cross(chain.S[i], F[i])))
             if i < n - 1:
@@ -33,7 +34,7 @@ def oneb(chain, turns):
             else:
                 moment = add(N[i], add(moment, cross(arms[i], f)))
                 f = add(F[i], f)
-            f, moment = up(chain, turns, i, f), up(chain, turns, i, moment)
+            f, moment = links.up(i, f), links.up(i, moment)
             if i <= column:               # symmetric: the other half is another column's
                 M[i][column] = M[column][i] = (f if chain.prismatic[i] else moment)[2]
     return M

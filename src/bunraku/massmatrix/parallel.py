@@ -1,13 +1,15 @@
 """VN-EB and VCR-B on processor arrays: PA on n (n + 1) / 2 processors, O(log n); PPA on n, O(n). Revolute joints.
 
-PA of VN-EB follows the listing of [F] step by step, in the frame of the last body. Processor (j, i), j >= i, is in row
-j (it knows body j) and column i (it forms column i of M). Moments of body j are about O(j + 1), as step 2.2 of the
-listing needs them with its P(j + 1, i); step 3.3a then takes F(n + 1, j, i), so its shift 3.2 is not needed.
+PA of VN-EB follows the listing of [F], in the frame of the last body. Processor (j, i), j >= i, is in row j (it knows
+body j) and column i (it forms column i of M). Moments of body j are about O(j). The listing takes P x F once before it
+sums moments (3.3a); its table has it in every doubling, 33 m for each, and so has this.
 
-[F] gives no listing for the others. PA of VCR-B works in the frame of the first body: rotations by doubling in the
+[F] gives no listing for the others. PA of VCR-B works in the frame of the first joint: rotations by doubling in the
 first column, which alone has all rows, and on along the rows; composite bodies by doubling in every column. In PPA
 processor j is body j until all is projected; then column after column (VN-EB) or force after force (VCR-B) is swept
 serially, while the data of the bodies move on from neighbour to neighbour.
+
+As in the counts of [F], second moments are full 3 x 3 matrices here.
 """
 
 from __future__ import annotations
@@ -16,22 +18,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from bunraku.massmatrix.array import Array, Step, spans
-from bunraku.massmatrix.chain import Chain, generic_chain
-from bunraku.massmatrix.count import Count, Counter, counted_state
+from bunraku.massmatrix.chain import Chain
+from bunraku.massmatrix.count import Count, Counter, generic
+from bunraku.massmatrix.frames import inwards, outwards
 from bunraku.massmatrix.vectors import (
     add,
-    add6,
     column_z,
     cross,
     dot,
+    full,
+    hats,
     matmul,
     matvec,
-    rotate6,
+    rotated,
     scale,
-    shift_square,
-    shift_terms,
     sub,
-    symvec,
 )
 
 UNIT = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
@@ -66,8 +67,8 @@ def simulate(method: str, processors: str, chain: Chain, turns, counter: Counter
 
 def parallel_run(method: str, n: int, processors: str) -> Run:
     """On a chain of n revolute joints without special dimensions."""
-    counter, chain = Counter(), generic_chain(n)
-    return simulate(method, processors, chain, counted_state(chain, counter), counter)
+    counter = Counter()
+    return simulate(method, processors, *generic(n, counter), counter)
 
 
 def _row(place) -> int:
@@ -77,18 +78,6 @@ def _row(place) -> int:
 def _moved(place, by: int):
     """The place so many rows on, in the same column."""
     return (place[0] + by, place[1]) if isinstance(place, tuple) else place + by
-
-
-def _inwards(chain, turns, j):
-    """R(j + 1, j) = Rx(-alpha) Rz(-theta). (4, 0)"""
-    (c, s, _), (cx, sx) = turns[j], chain.twist[j]
-    return (c, s, 0.0, -(s * cx), c * cx, sx, s * sx, -(c * sx), cx)
-
-
-def _outwards(chain, turns, j):
-    """R(j, j + 1) = Rz(theta) Rx(alpha). (4, 0)"""
-    (c, s, _), (cx, sx) = turns[j], chain.twist[j]
-    return (c, -(s * cx), s * sx, s, c * cx, -(c * sx), 0.0, sx, cx)
 
 
 def _double(array, label, n, names, direction, combine, among=lambda place: True):
@@ -112,77 +101,68 @@ def _arm(chain, j):
 
 
 def _project_on_tip(array, chain, turns):
-    """Step 1 of the listing: R(n, j) by doubling, then Z(j), P(j + 1, j), H(j) in the frame of the last body."""
+    """Step 1 of the listing: R(n, j) by doubling, then Z(j), P(j + 1, j), h(j), k(j) in the frame of the last body."""
     def start(place, memory):                                     # 1.1
-        memory["R"] = _inwards(chain, turns, _row(place))
+        memory["R"] = inwards(chain, turns, _row(place))
 
     def product(memory, got):                                     # 1.2  R(n, j) = R(n, j') R(j', j)
         memory["R"] = matmul(got["R"], memory["R"])
 
     def project(place, memory):                                   # 1.4
         j, beyond = _row(place), memory["in"]
-        R = memory["beyond"] = UNIT if beyond is None else beyond["R"]
-        P = _arm(chain, j)
+        R = UNIT if beyond is None else beyond["R"]
         memory["Z"] = column_z(memory["R"])
-        memory["P"] = matvec(R, P)
-        S = matvec(R, sub(chain.S[j], P))                         # from O(j + 1)
-        memory["H"] = scale(S, chain.m[j])
+        memory["P"] = matvec(R, _arm(chain, j))
+        memory["h"] = matvec(R, chain.h[j])
+        memory["k"] = rotated(R, full(chain.k[j]))
 
     array.compute("1.1 R(j+1, j)", start)
     _double(array, "1.2 R(n+1, j)", chain.n, ("R",), +1, product)
     array.fetch("1.3 shift of R(n+1, j+1)", lambda place: _moved(place, 1), ("R",))
-    array.compute("1.4 Z, P, S, H in the last frame", project)
-
-
-def _moment(chain, j):
-    """Second moment of body j about O(j + 1), a constant."""
-    return add6(chain.I[j], shift_square(sub(chain.S[j], _arm(chain, j)), chain.m[j]))
+    array.compute("1.4 Z, P, h, k in the last frame", project)
 
 
 def vneb_on_triangle(array, chain, turns):
-    """PA of VN-EB, the listing of [F]."""
+    """PA of VN-EB."""
     n = chain.n
     _project_on_tip(array, chain, turns)
 
     def reach(place, memory):
-        memory["arm"] = memory["P"]                               # P(j + 1, i), so far P(j + 1, j)
-        memory["axis"] = memory["Z"] if place[0] == place[1] else None
+        memory["arm"], memory["arms"] = memory["P"], []           # P(n + 1, j), so far P(j + 1, j)
 
     def longer(memory, got):                                      # 2.1
+        memory["arms"].append(memory["arm"])
         memory["arm"] = add(memory["arm"], got["arm"])
-        if memory["axis"] is None:
-            memory["axis"] = got["axis"]                          # omega(j, i) = Z(i)
+
+    def first(place, memory):
+        memory["joint"] = (memory["Z"], memory["arm"]) if place[0] == place[1] else None
+
+    def hand_on(memory, got):                                     # omega(j, i) = Z(i), and P(n + 1, i)
+        memory["joint"] = memory["joint"] or got["joint"]
 
     def body(place, memory):                                      # 2.2
-        j, Z, R = place[0], memory["axis"], memory["beyond"]
-        V = cross(Z, memory["arm"])                                                       # a
-        memory["F"] = add(cross(Z, memory["H"]), scale(V, chain.m[j]))                    # b
-        local = symvec(_moment(chain, j), matvec(_transposed(R), Z))                      # c
-        memory["N"] = add(matvec(R, local), cross(memory["H"], V))
+        j, (Z, arm) = place[0], memory["joint"]
+        memory["F"] = cross(Z, memory["h"])
+        memory["N"] = matvec(memory["k"], Z)
+        if j > place[1]:
+            V = cross(Z, sub(arm, memory["arm"]))                 # P(j, i)
+            memory["F"] = add(memory["F"], scale(V, chain.m[j]))
+            memory["N"] = add(memory["N"], cross(memory["h"], V))
 
-    def forces(memory, got):                                      # 3.1
+    def sums(memory, got):                                        # 3.1 to 3.3, arms as they were in 2.1
+        memory["N"] = add(add(memory["N"], got["N"]), cross(memory["arms"].pop(0), got["F"]))
         memory["F"] = add(memory["F"], got["F"])
-
-    def lever(place, memory):                                     # 3.3a, with F(n + 1, j, i)
-        memory["N"] = add(memory["N"], cross(memory["P"], memory["F"]))
-
-    def moments(memory, got):                                     # 3.3b
-        memory["N"] = add(memory["N"], got["N"])
 
     def entry(place, memory):                                     # 3.4
         memory["a"] = dot(memory["Z"], memory["N"])
 
     array.compute("2.1 start", reach)
-    _double(array, "2.1 P(j+1, i), Z(i)", n, ("arm", "axis"), -1, longer)
+    _double(array, "2.1 P(n+1, j)", n, ("arm",), +1, longer)
+    array.compute("2.1 joint i", first)
+    _double(array, "2.1 Z(i), P(n+1, i)", n, ("joint",), -1, hand_on)
     array.compute("2.2 V, F, N of each body", body)
-    _double(array, "3.1 F(n+1, j, i)", n, ("F",), +1, forces)
-    array.compute("3.3a P x F", lever)
-    _double(array, "3.3b N(n+1, j, i)", n, ("N",), +1, moments)
+    _double(array, "3.1 F(n+1, j, i), N(n+1, j, i)", n, ("F", "N"), +1, sums)
     array.compute("3.4 Z . N", entry)
-
-
-def _transposed(R):
-    return (R[0], R[3], R[6], R[1], R[4], R[7], R[2], R[5], R[8])
 
 
 def vneb_on_line(array, chain, turns):
@@ -190,21 +170,23 @@ def vneb_on_line(array, chain, turns):
     n = chain.n
     _project_on_tip(array, chain, turns)
 
-    def weigh(place, memory):
-        memory["K"] = rotate6(memory["beyond"], _moment(chain, place))
-        memory["body"] = memory["Z"], memory["P"], memory["H"], memory["K"]
-        memory["arm"], memory["kept"], memory["axis"] = None, [], memory["Z"]
+    def load(place, memory):
+        memory["body"] = memory["Z"], memory["P"], memory["h"], memory["k"]
+        memory["V"], memory["kept"], memory["axis"] = None, [], memory["Z"]
 
-    array.compute("1.5 K in the last frame", weigh)
+    array.compute("2 start", load)
 
     def step(place, memory, t):
         if place + t >= n:
             return
-        Z, (axis, P, H, K) = memory["axis"], memory["body"]
-        velocity = cross(Z, P)
-        V = memory["arm"] = velocity if memory["arm"] is None else add(memory["arm"], velocity)
-        F = add(cross(Z, H), scale(V, chain.m[place + t]))
-        N = add(symvec(K, Z), cross(H, V))
+        Z, (axis, P, h, k) = memory["axis"], memory["body"]
+        F, N = cross(Z, h), matvec(k, Z)
+        if t:
+            velocity = cross(Z, memory["before"])
+            V = memory["V"] = velocity if t == 1 else add(memory["V"], velocity)
+            F = add(F, scale(V, chain.m[place + t]))
+            N = add(N, cross(h, V))
+        memory["before"] = P
         memory["kept"].append((axis, P, F, N))
 
     for t in range(n):
@@ -215,17 +197,16 @@ def vneb_on_line(array, chain, turns):
         array.compute("2 V, F, N", lambda place, memory, t=t: step(place, memory, t))
 
     def back(place, memory, t):
-        """Row n - 1 - t of the column."""
+        """Row n - 1 - t of the column; the last axis is (0, 0, 1)."""
         row = n - 1 - t
         if row < place:
             return
         axis, P, F, N = memory["kept"][row - place]
         if t:
-            F, N = add(F, memory["F"]), add(N, memory["N"])
-        if t or row < n - 1:
-            N = add(N, cross(P, F))
+            N = add(add(N, memory["N"]), cross(P, memory["F"]))
+            F = add(F, memory["F"])
         memory["F"], memory["N"] = F, N
-        memory.setdefault("a", []).append((row, place, dot(axis, N)))
+        memory.setdefault("a", []).append((row, place, dot(axis, N) if t else N[2]))
 
     for t in range(n):
         array.compute("3 sums, Z . N", lambda place, memory, t=t: back(place, memory, t))
@@ -235,11 +216,11 @@ def vneb_on_line(array, chain, turns):
 
 
 def _project_on_base(array, chain, turns, square):
-    """R(0, j + 1) by doubling where all rows are, then Z(j), P(j + 1, j), h(j), k(j) in the first body's frame."""
+    """R(0, j + 1) by doubling where all rows are, then Z(j), P(j + 1, j), h(j), k(j) in the first joint's frame."""
     n = chain.n
 
     def start(place, memory):
-        memory["R"] = _outwards(chain, turns, _row(place))
+        memory["R"] = outwards(chain, turns, _row(place))
 
     def product(memory, got):                                     # R(0, j + 1) = R(0, j') R(j', j + 1)
         memory["R"] = matmul(got["R"], memory["R"])
@@ -264,32 +245,40 @@ def _project_on_base(array, chain, turns, square):
         memory["Z"] = column_z(memory["in"]["R"]) if memory["in"] else (0.0, 0.0, 1.0)
         memory["P"] = matvec(R, _arm(chain, j))
         memory["H"] = matvec(R, chain.h[j])
-        memory["K"] = rotate6(R, chain.k[j])
-        memory["arm"], memory["M"] = memory["P"], chain.m[j]
+        memory["K"] = rotated(R, full(chain.k[j]))
+        memory["arm"] = memory["P"]
 
     array.compute("1.5 Z, P, h, k in the first frame", project)
 
 
-def _join(memory, got):
-    """Composite of the bodies here and those beyond: moments about the nearer O. (12, 30)"""
-    P, H = memory["arm"], got["H"]
-    G = add(H, scale(P, got["M"]))
-    memory["K"] = add6(add6(memory["K"], got["K"]), shift_terms(P, G, H))
-    memory["H"] = add(memory["H"], G)
-    memory["arm"] = add(P, got["arm"])
-    memory["M"] = memory["M"] + got["M"]
+def _composite(array, chain):
+    """M, H, K of the bodies j and beyond, about O(j), by doubling: 21 m 42 a each time. M is a constant."""
+    masses = [*map(float, chain.masses), 0.0]
+
+    def start(place, memory):
+        memory["until"] = _row(place) + 1                         # the first body that is not in it yet
+
+    def join(memory, got):
+        P, H = memory["arm"], got["H"]
+        G = add(H, scale(P, masses[memory["until"]] - masses[got["until"]]))
+        memory["K"] = add(add(memory["K"], got["K"]), add(hats(P, G), hats(H, P)))
+        memory["H"] = add(memory["H"], G)
+        memory["arm"], memory["until"] = add(P, got["arm"]), got["until"]
+
+    array.compute("2 start", start)
+    _double(array, "2 composite H, K", chain.n, ("arm", "until", "H", "K"), +1, join)
 
 
 def _force(place, memory):
     memory["f"] = cross(memory["Z"], memory["H"])
-    memory["n"] = symvec(memory["K"], memory["Z"])
+    memory["n"] = matvec(memory["K"], memory["Z"])
 
 
 def vcrb_on_triangle(array, chain, turns):
     """PA of VCR-B: processor (j, i) forms a_ij from the composite body j and the arm from O(i) to O(j)."""
     n = chain.n
     _project_on_base(array, chain, turns, square=True)
-    _double(array, "2 composite M, H, K", n, ("arm", "M", "H", "K"), +1, _join)
+    _composite(array, chain)
     array.compute("3 f, n", _force)
     array.fetch("4 shift of P", lambda place: _moved(place, -1), ("P",))
 
@@ -318,7 +307,7 @@ def vcrb_on_line(array, chain, turns):
     """PPA of VCR-B: processor i takes its force to the ground; in round t it meets joint i - t."""
     n = chain.n
     _project_on_base(array, chain, turns, square=False)
-    _double(array, "2 composite M, H, K", n, ("arm", "M", "H", "K"), +1, _join)
+    _composite(array, chain)
     array.compute("3 f, n", _force)
 
     def diagonal(place, memory):

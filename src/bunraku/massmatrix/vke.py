@@ -8,15 +8,15 @@ For column i, with the partial momenta of every body beyond it [F, "An O(n^2) Al
 All in the frame of the last body.
 """
 
-from bunraku.massmatrix.frames import on_tip, rotated, rotated6
-from bunraku.massmatrix.vectors import add, cross, dot, scale, symvec
+from bunraku.massmatrix.frames import on_tip
+from bunraku.massmatrix.vectors import add, cross, dot, full, matvec, rotated, scale
 
 
 def vke(chain, turns):
     n = chain.n
     R, Z, P = on_tip(chain, turns)
-    S = [rotated(R[j], chain.S[j]) for j in range(n)]
-    I = [rotated6(R[j], chain.I[j]) for j in range(n)]
+    S = [matvec(R[j], chain.S[j]) for j in range(n - 1)] + [chain.S[n - 1]]
+    I = [rotated(R[j], full(chain.I[j])) for j in range(n - 1)] + [full(chain.I[n - 1])]
     M: list[list] = [[None] * n for _ in range(n)]
     for i in range(n):
         F: list = [None] * n
@@ -30,7 +30,7 @@ def vke(chain, turns):
                 N[j] = cross(S[j], F[j])
             else:
                 F[j] = scale(cross(Z[i], S[j] if arm is None else add(arm, S[j])), chain.m[j])
-                N[j] = add(symvec(I[j], Z[i]), cross(S[j], F[j]))
+                N[j] = add(matvec(I[j], Z[i]), cross(S[j], F[j]))
         f = moment = None
         for j in range(n - 1, i - 1, -1):
             if f is None:
@@ -38,11 +38,5 @@ def vke(chain, turns):
             else:
                 moment = add(add(N[j], moment), cross(P[j], f))
             f = F[j] if f is None else add(F[j], f)
-            M[i][j] = M[j][i] = _along(chain, Z, j, f, moment)
+            M[i][j] = M[j][i] = dot(Z[j], f if chain.prismatic[j] else moment)
     return M
-
-
-def _along(chain, Z, j, force, moment):
-    """What joint j feels: (3, 2), nothing on the last axis, which is (0, 0, 1)."""
-    felt = force if chain.prismatic[j] else moment
-    return felt[2] if j == chain.n - 1 else dot(Z[j], felt)

@@ -15,15 +15,15 @@ projection that needs O(n^2) of them. A prismatic joint j has no angular acceler
 
 from typing import Any
 
-from bunraku.massmatrix.frames import down, on_tip, rotated, rotated6, up
-from bunraku.massmatrix.vectors import add, cross, dot, scale, symvec
+from bunraku.massmatrix.frames import Links, on_tip
+from bunraku.massmatrix.vectors import add, cross, dot, full, matvec, rotated, scale, symvec
 
 
 def vneb(chain, turns):
     n = chain.n
     R, Z, P = on_tip(chain, turns)
-    h = [rotated(R[i], chain.h[i]) for i in range(n)]
-    k = [rotated6(R[i], chain.k[i]) for i in range(n)]
+    h = [matvec(R[i], chain.h[i]) for i in range(n - 1)] + [chain.h[n - 1]]
+    k = [rotated(R[i], full(chain.k[i])) for i in range(n - 1)] + [full(chain.k[n - 1])]
     M: list[list] = [[None] * n for _ in range(n)]
     for j in range(n):
         slides = chain.prismatic[j]
@@ -33,27 +33,29 @@ def vneb(chain, turns):
         for i in range(j, n):       # step 1
             if slides:
                 F[i], N[i] = scale(V, chain.m[i]), cross(h[i], V)
-            elif i == j:            # F of body j itself is felt by no joint
-                N[i] = (k[i][2], k[i][4], k[i][5]) if i == n - 1 else symvec(k[i], Z[j])
+            elif i == j:            # V' = 0
+                F[i], N[i] = cross(Z[j], h[i]), matvec(k[i], Z[j])
             else:
                 step = cross(Z[j], P[i - 1])
                 V = step if V is None else add(V, step)
                 F[i] = add(scale(V, chain.m[i]), cross(Z[j], h[i]))
-                N[i] = add(symvec(k[i], Z[j]), cross(h[i], V))
+                N[i] = add(matvec(k[i], Z[j]), cross(h[i], V))
         f: Any = None
         moment: Any = None
         for i in range(n - 1, j - 1, -1):  # step 2
-            moment = N[i] if i == n - 1 else add(add(N[i], moment), cross(P[i], f))
-            if F[i] is not None:
-                f = F[i] if i == n - 1 else add(F[i], f)
-            felt = f if chain.prismatic[i] else moment
-            M[j][i] = M[i][j] = felt[2] if i == n - 1 else dot(Z[i], felt)
+            if i == n - 1:
+                f, moment = F[i], N[i]
+            else:
+                moment = add(add(N[i], moment), cross(P[i], f))
+                f = add(F[i], f)
+            M[j][i] = M[i][j] = dot(Z[i], f if chain.prismatic[i] else moment)
     return M
 
 
 def vneb_in_body_frames(chain, turns):
     """The same with body i's equations in its own frame: Z(j), V' and the sums are turned at every step."""
     n = chain.n
+    links = Links(chain, turns)
     arms = [chain.to_next(i, turns) for i in range(n - 1)]
     M: list[list] = [[None] * n for _ in range(n)]
     for j in range(n):
@@ -61,16 +63,16 @@ def vneb_in_body_frames(chain, turns):
         F: list = [None] * n
         N: list = [None] * n
         cx, sx = chain.twist[j]
-        Z = (0.0, sx, cx) if j < n - 1 else (0.0, 0.0, 1.0)  # in frame j + 1
+        Z = (0.0, sx, cx)           # in frame j + 1
         V = Z if slides else None
         for i in range(j, n):
             if i > j:
-                Z = down(chain, turns, i, Z)
-                V = Z if slides else down(chain, turns, i, V)
+                Z = links.down(i, Z)
+                V = Z if slides else links.down(i, V)
             if slides:
                 F[i], N[i] = scale(V, chain.m[i]), cross(chain.h[i], V)
             elif i == j:
-                N[i] = symvec(chain.k[i], Z)
+                F[i], N[i] = cross(Z, chain.h[i]), symvec(chain.k[i], Z)
             else:
                 F[i] = add(scale(V, chain.m[i]), cross(Z, chain.h[i]))
                 N[i] = add(symvec(chain.k[i], Z), cross(chain.h[i], V))
@@ -80,11 +82,11 @@ def vneb_in_body_frames(chain, turns):
         f: Any = None
         moment: Any = None
         for i in range(n - 1, j - 1, -1):
-            moment = N[i] if i == n - 1 else add(add(N[i], moment), cross(arms[i], f))
-            if F[i] is not None:
-                f = F[i] if i == n - 1 else add(F[i], f)
-            moment = up(chain, turns, i, moment)
-            if i > j or slides:
-                f = up(chain, turns, i, f)
+            if i == n - 1:
+                f, moment = F[i], N[i]
+            else:
+                moment = add(add(N[i], moment), cross(arms[i], f))
+                f = add(F[i], f)
+            f, moment = links.up(i, f), links.up(i, moment)
             M[j][i] = M[i][j] = (f if chain.prismatic[i] else moment)[2]
     return M

@@ -1,7 +1,7 @@
 """The comparison of [F]: what it costs to form a mass matrix, serially and on processor arrays; paper beside counted.
 
-The counts are of our own code, run on numbers that count (`bunraku.massmatrix`); the paper prints totals only. Where
-they differ, `differences` says line by line which operations, next to the table. [F]: A. Fijany, N91-22320 (1991).
+The counts are of our own code, run on numbers that count (`bunraku.massmatrix`). The paper prints totals only; `STEPS`
+are the operations that make them up, term by term, and how often we do each. [F]: A. Fijany, N91-22320 (1991).
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import bunraku as bk
-from bunraku.massmatrix import count_lines, parallel_run
+from bunraku.massmatrix import parallel_run
 
 SERIAL = ("oke", "vke", "oneb", "vneb", "ocrb", "vcrb")
 NAMES = {"oke": "OKE", "vke": "VKE", "oneb": "ON-EB", "vneb": "VN-EB", "ocrb": "OCR-B", "vcrb": "VCR-B"}
@@ -33,7 +33,8 @@ PAPER: dict[tuple[str, str], dict] = {
     ("vneb", "n"): {"six": (340, 280), "general": {"n": (39, 38), "log": (27, 18), "1": (25, -2)}, "speedup": 1.90},
 }
 SLIPS = (
-    "The paper's general formula of VCR-B gives 674 multiplications at n = 6, not its own 644; 221/2 for 231/2 would.",
+    "The paper's general formula of VCR-B gives 674 multiplications at n = 6, not its own 644; its steps are 221/2 n, "
+    "not 231/2 n.",
     "The paper's speed-ups of VCR-B, 2.40 and 2.32, are 2.37 and 2.28 by its own counts.",
 )
 
@@ -63,9 +64,7 @@ def run(options: Options | None = None, progress: Callable[[str], None] = nothin
     progress("cost over n")
     return {"n": N, "table": rows, "others": others, "slips": list(SLIPS),
             "naive_projection": {method: list(counted) for method, counted in naive.items()},
-            "lines": {method: [{"file": file, "line": line, "mul": c.mul, "add": c.add}
-                               for file, line, c in count_lines(method, N)] for method in ("vcrb", "vneb")},
-            "differences": {f"{NAMES[method]} {LAYOUTS[p]}": differences(method, p) for method, p in PAPER},
+            "steps": {f"{NAMES[method]} {LAYOUTS[p]}": steps(method, p) for method, p in PAPER},
             "curves": _curves(options.sizes)}
 
 
@@ -107,57 +106,114 @@ def general(method: str, processors: str) -> dict[str, tuple]:
             for name, row in zip(names, solution, strict=True)}
 
 
-def differences(method: str, processors: str) -> list[dict]:
-    """Where the paper's count at n = 6 and ours part: the operations, and how many of each the paper has more.
+class Term(NamedTuple):
+    """Operations of one kind: what they cost, and how often the paper counts them and our code does them."""
 
-    The paper prints no count by line. What is listed is what its way of writing things costs more than ours; the last
-    line is what then remains without explanation.
-    """
-    lines: list[dict] = [{"why": why, "mul": m, "add": a} for why, m, a in _REASONS[method, processors]]
-    paper, own = PAPER[method, processors]["six"], counts(method, N, processors)
-    left = [paper[k] - own[k] - sum(line[part] for line in lines) for k, part in enumerate(("mul", "add"))]
-    return [*lines, {"why": "not explained by the printed totals", "mul": left[0], "add": left[1]}]
+    what: str
+    mul: int
+    add: int
+    paper: Callable[[int, int], int]     # of n and L = ceil log2 n
+    ours: Callable[[int, int], int]
 
 
-# At n = 6: the paper's likely way minus ours. A 3x3 product is 27 m 18 a in the paper's own parallel formulas, so it
-# takes rotations as matrices; here a step from frame to frame is two plane turns (24 m 12 a; a symmetric matrix 16 m
-# 15 a). R has one zero element: R H 8 m 5 a, R K R^T 39 m 24 a; without use of it 9 m 6 a and 45 m 30 a.
-_REASONS: dict[tuple[str, str], list[tuple[str, int, int]]] = {
-    ("vcrb", "1"): [
-        ("rotations to the fixed frame: 5 of 4 m and 4 products of 27 m 18 a; here plane turns, the first constant",
-         46, 32),
-        ("P(j+1, j) in the fixed frame: 5 of 9 m 6 a; here the first is a constant", 9, 6),
-        ("f(i), n(i) in the fixed frame: 5 of 15 m 9 a; here the first by one turn", 9, 7),
-        ("step 2, 15 pairs of 9 m 8 a; here a_1i on the axis (0, 0, 1) of the fixed frame is 2 m 2 a", 35, 30),
-        ("H(i), K(i): 5 shifts of 9 m 21 a; here only three elements of the first K", 4, 12),
-        ("H(i), K(i) from frame to frame by matrices: 5 of 47 m 29 a; here by plane turns", 129, 61),
-    ],
-    ("vneb", "1"): [
-        ("rotations to the fixed frame: 5 of 4 m, 4 products of 27 m 18 a, one axis; here plane turns", 44, 32),
-        ("P(j+1, j) in the fixed frame: 5 of 9 m 6 a; here the last by one turn", 6, 4),
-        ("h(j) in the fixed frame: 5 of 9 m 6 a; here the last by one turn", 6, 4),
-        ("k(j) in the fixed frame: 5 of 45 m 30 a; here two rows and the trace, 33 m 24 a, the last by one turn",
-         85, 48),
-        ("sums and products of columns: bodies on their own joint 24 m 23 a; here without F, which no joint feels, and "
-         "with the last axis (0, 0, 1)", 69, 66),
-    ],
-    ("vneb", "n^2"): [
-        ("step 2.2c: k(j) turned to the last frame first, 54 m 36 a for k Z; the listing turns Z instead, 27 m 18 a",
-         27, 18),
-        ("step 3.3: P x F in each of 3 doublings, 6 m 6 a; the listing has it once before them (3.3a)", 18, 18),
-    ],
-    ("vcrb", "n^2"): [
-        ("composite bodies, in each of 3 doublings: 21 m 45 a with P; here 12 m 33 a, products of P and H shared",
-         27, 36),
-        ("k(j) to the first frame by a product, 45 m 30 a; here two rows and the trace, 33 m 24 a", 12, 6),
-    ],
-    ("vneb", "n"): [
-        ("the paper's 25 m are R (4), P (9), S (9), H (3): none for k(j) in the last frame, here 33 m 24 a", -33, -24),
-    ],
-    ("vcrb", "n"): [
-        ("composite bodies, in each of 3 doublings: 21 m 45 a with P; here 12 m 30 a, products of P and H shared",
-         27, 45),
-    ],
+def same(what: str, mul: int, add: int, times: Callable[[int, int], int]) -> Term:
+    return Term(what, mul, add, times, times)
+
+
+def once(n: int, L: int) -> int:
+    return 1
+
+
+def never(n: int, L: int) -> int:
+    return 0
+
+
+def steps(method: str, processors: str, n: int = N) -> list[dict]:
+    """What the two totals are made of. Ours must add up to what was counted; the last line is what the paper's totals
+    have beyond their terms."""
+    L = math.ceil(math.log2(n))
+    terms = TERMS[method, processors]
+    ours = tuple(sum(getattr(t, part) * t.ours(n, L) for t in terms) for part in ("mul", "add"))
+    counted = counts(method, n, processors)
+    if ours != tuple(counted):
+        raise ArithmeticError(f"{method} on {processors} processors: the steps are {ours}, counted were {counted}")
+    lines = [{"what": t.what, "mul": t.mul, "add": t.add, "paper": t.paper(n, L), "ours": t.ours(n, L)} for t in terms]
+    left = [PAPER[method, processors]["six"][k] - sum(getattr(t, part) * t.paper(N, math.ceil(math.log2(N)))
+                                                      for t in terms) for k, part in enumerate(("mul", "add"))]
+    if any(left):
+        lines.append({"what": "printed, in no step of the listing", "mul": left[0], "add": left[1],
+                      "paper": 1, "ours": 0})
+    return lines
+
+
+TERMS: dict[tuple[str, str], tuple[Term, ...]] = {
+    ("vcrb", "1"): (
+        Term("R(j, j+1), needed for 5 joints; in the paper's total as on an array, once", 4, 0, once,
+             lambda n, L: n - 1),
+        same("R(1, j+1) = R(1, j) R(j, j+1)", 27, 18, lambda n, L: n - 2),
+        same("P(j+1, j) in the fixed frame", 9, 6, lambda n, L: n - 1),
+        same("f(i) and n(i) in the fixed frame", 18, 12, lambda n, L: n - 1),
+        same("H(i), K(i) from those of i+1; K symmetric", 21, 33, lambda n, L: n - 1),
+        same("H, K from frame i+1 to frame i; R with one zero, K symmetric", 47, 29, lambda n, L: n - 2),
+        Term("h(n), k(n) from the last body's frame to frame n, a turn about z; not in the paper's total", 12, 10,
+             never, once),
+        Term("a_11 = Z . K Z with Z = (0, sin, cos): three times 2 m 1 a, in the paper's total two", 2, 1,
+             lambda n, L: 2, lambda n, L: 3),
+        same("n(j) = n(j+1) + P x f, a_ji = Z . n", 9, 8, lambda n, L: (n - 1) * (n - 2) // 2),
+        same("the same on the first axis, (0, 0, 1)", 2, 2, lambda n, L: n - 1),
+    ),
+    ("vneb", "1"): (
+        Term("R(j+1, j), needed for 6 joints; in the paper's total as on an array, once", 4, 0, once, lambda n, L: n),
+        same("R(n+1, j) = R(n+1, j+1) R(j+1, j)", 27, 18, lambda n, L: n - 1),
+        same("P(j+1, j) and h(j) in the last frame", 18, 12, lambda n, L: n - 1),
+        same("k(j) in the last frame, two products of matrices", 54, 36, lambda n, L: n - 1),
+        same("V', F, N of a body beyond joint j, sums, Z . N", 39, 38, lambda n, L: n * (n - 1) // 2),
+        same("F, N of body j itself, Z . N", 18, 11, lambda n, L: n),
+        Term("V'(j, j) = 0, nothing to add to; the last column has no such sum", 0, -3, lambda n, L: n,
+             lambda n, L: n - 1),
+    ),
+    ("vcrb", "n^2"): (
+        same("R(j, j+1)", 4, 0, once),
+        same("R(1, j+1) doubled", 27, 18, lambda n, L: L),
+        same("P(j+1, j) and h(j) in the first frame", 18, 12, once),
+        same("k(j) in the first frame, two products of matrices", 54, 36, once),
+        same("H, K, P of composite bodies doubled", 21, 42, lambda n, L: L),
+        Term("P(j, i) doubled", 0, 3, lambda n, L: L, lambda n, L: (n - 2).bit_length()),  # n - 1 arms
+        same("f(j), n(j)", 15, 9, once),
+        same("n + P x f, Z . n", 9, 8, once),
+    ),
+    ("vneb", "n^2"): (
+        same("R(j+1, j)", 4, 0, once),
+        same("R(n+1, j) doubled", 27, 18, lambda n, L: L),
+        same("P(j+1, j) and h(j) in the last frame", 18, 12, once),
+        same("k(j) in the last frame, two products of matrices", 54, 36, once),
+        same("P(n+1, j) doubled", 0, 3, lambda n, L: L),
+        Term("P(j, i) = P(n+1, i) - P(n+1, j)", 0, 3, never, once),
+        same("V, F, N of a body", 30, 21, once),
+        same("F, N and P x F doubled", 6, 12, lambda n, L: L),
+        same("Z . N", 3, 2, once),
+    ),
+    ("vcrb", "n"): (
+        same("R(j, j+1)", 4, 0, once),
+        Term("R(1, j+1) doubled; the paper's constants leave room for one product less", 27, 18, lambda n, L: L - 1,
+             lambda n, L: L),
+        same("P(j+1, j) and h(j) in the first frame", 18, 12, once),
+        same("k(j) in the first frame, two products of matrices", 54, 36, once),
+        same("H, K, P of composite bodies doubled", 21, 42, lambda n, L: L),
+        same("f(i), n(i), a_ii", 18, 11, once),
+        same("n + P x f, Z . n", 9, 8, lambda n, L: n - 1),
+    ),
+    ("vneb", "n"): (
+        same("R(j+1, j)", 4, 0, once),
+        Term("R(n+1, j) doubled; the paper's constants leave room for one product less", 27, 18, lambda n, L: L - 1,
+             lambda n, L: L),
+        same("P(j+1, j) and h(j) in the last frame", 18, 12, once),
+        same("k(j) in the last frame, two products of matrices", 54, 36, once),
+        same("F, N of body i itself; its axis is (0, 0, 1) for the last", 15, 9, once),
+        same("V', F, N of a body beyond joint i", 30, 24, lambda n, L: n - 1),
+        same("V'(i, i) = 0, nothing to add to", 0, -3, once),
+        same("sums, Z . N", 9, 14, lambda n, L: n - 1),
+    ),
 }
 
 
@@ -186,17 +242,20 @@ def text(result: dict) -> str:
                      f"{_formula(row['general'])}")
     lines += ["", "  SA one processor, PA n (n + 1) / 2, PPA n; speed-up over serial VCR-B.",
               "  Naive projection on body frames: " + ", ".join(
-                  f"{NAMES[method]} {_pair(pair)}" for method, pair in result["naive_projection"].items()),
+                  f"{NAMES[method]} {_pair(pair)}" for method, pair in result["naive_projection"].items())
+              + "; O(n^2) rotations, so dearer from n = 8 on",
               *(f"  {slip}" for slip in result["slips"]), "",
               "Steps of communication at n = 6: shuffle-exchange with nearest neighbour, nearest neighbour alone"]
     lines += [f"  {LAYOUTS[row['processors']]:<5}{NAMES[row['method']]:<9}{row['messages']['exchange']:>6}"
               f"{row['messages']['neighbour']:>6}" for row in result["table"] if "messages" in row]
-    lines += ["", "Paper minus counted at n = 6, line by line"]
-    for title, reasons in result["differences"].items():
-        lines += [f"  {title}"] + [f"    {r['mul']:>5} m{r['add']:>5} a  {r['why']}" for r in reasons]
-    lines += ["", "What is counted, by line of source"]
-    for method, counted in result["lines"].items():
-        lines += [f"  {NAMES[method]}"] + [f"    {c['mul']:>5} m{c['add']:>5} a  {c['line']}" for c in counted]
+    lines += ["", "What the totals are made of at n = 6: cost of a step, how often in the paper and here.",
+              "The paper prints totals only; its steps are those that add up to them."]
+    for title, terms in result["steps"].items():
+        lines.append(f"  {title}")
+        for t in terms:
+            apart = [(t["ours"] - t["paper"]) * t[part] for part in ("mul", "add")]
+            lines.append(f"    {t['mul']:>4} m{t['add']:>4} a  x{t['paper']:>3}{t['ours']:>4}   {t['what']}"
+                         + (f"  ({apart[0]:+d} m {apart[1]:+d} a)" if any(apart) else ""))
     return "\n".join(lines)
 
 
