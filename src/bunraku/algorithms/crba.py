@@ -4,7 +4,8 @@ Idea: column j of M is what holds the ancestors still while joint j alone accele
 beyond it. In world axes within a group the composite inertias just add and the force needs no transformation on its
 way to the root. Reference: Walker and Orin (1982), method 3; Featherstone (2008), sec. 6.2. Cost O(dof * depth).
 Record of a body (RECORD scalars): inertia 6, mass times centre 3, mass 1, rotation 9, position 3, origin of the
-group in the parent's 3. Then for each velocity (COLUMN scalars) S 6, and the forces, 6 for each velocity.
+group in the parent's 3. Then for each velocity (COLUMN scalars) S 6, and the forces, 6 for each velocity; then sines and
+cosines, a pair for each coordinate, of which only those of hinges need be filled in.
 """
 
 from bunraku.algorithms.aba import load_joint_axes
@@ -19,9 +20,11 @@ from bunraku.plan.fields import (
     KIND,
     MASS,
     MASSIVE,
+    OFFSET,
     PARENT,
     PLAIN,
     PLAIN_HINGE,
+    Q_INDEX,
     RATE_ANGULAR,
     RATE_LINEAR,
     REVOLUTE,
@@ -36,6 +39,7 @@ from bunraku.spatial.algebra import (
     load3,
     load6,
     matvec,
+    rotate_about_z,
     scale,
     store3,
     store6,
@@ -49,6 +53,8 @@ from bunraku.spatial.scalar import (
     constant,
     load,
     put_lane,
+    sincos,
+    sines,
     store,
     take_lane,
     transpose_floats,
@@ -65,9 +71,10 @@ FORCE = 6
 def crba(body_i, body_f, dof_f, q, matrix, work):
     """M by rows (nv * nv), armature on its diagonal; returns `residue`, zero if all is finite.
 
-    `work` holds RECORD scalars per body and COLUMN + FORCE per velocity.
+    `work` holds RECORD scalars per body, COLUMN + FORCE per velocity and 2 per coordinate.
     """
     n, nv = body_i.shape[0] - 1, dof_f.shape[1]
+    turns(body_i, q, work, trig_of(body_i, nv))
     residue = composites(body_i, body_f, nv, q, work, FORCE, 1)
     clear(matrix)
     for i in range(n):  # Pass 3: each joint's force felt by its ancestors
@@ -81,17 +88,19 @@ def crba(body_i, body_f, dof_f, q, matrix, work):
 def composites(body_i, body_f, nv, q, work, per_velocity, per_component):
     """Passes 1 and 2: S of every joint, and the force that moves everything beyond it by S.
 
-    Forces lie behind the columns; by how much velocities and components are apart is the caller's to say.
+    Forces lie behind the columns; by how much velocities and components are apart is the caller's to say. Sines and
+    cosines of hinges are the caller's too.
     """
     n = body_i.shape[0] - 1
+    trig = trig_of(body_i, nv)
     columns, forces = RECORD * n, RECORD * n + COLUMN * nv
     residue = constant(q, 0.0)
     for i in range(n):  # Pass 1: places, inertias, joint axes
         if body_i[i, PLAIN] == PLAIN_HINGE:  # the same code with the branches taken out by the compiler
-            descend(REVOLUTE, 1, 0, body_i[i, MASSIVE], i, body_i, body_f, q, work)
+            descend(REVOLUTE, 1, 0, body_i[i, MASSIVE], i, body_i, body_f, q, trig, work)
         else:
             residue = residue + descend(body_i[i, KIND], body_i[i, DOF], body_i[i, ANCHOR], body_i[i, MASSIVE], i,
-                                        body_i, body_f, q, work)
+                                        body_i, body_f, q, trig, work)
     for back in range(n):  # Pass 2: composite inertias towards the root
         i = n - 1 - back
         parent, o = body_i[i, PARENT], RECORD * i
@@ -119,7 +128,27 @@ def composites(body_i, body_f, nv, q, work, per_velocity, per_component):
 
 
 @inline
-def descend(kind, dof, anchor, massive, i, body_i, body_f, q, work):
+def trig_of(body_i, nv):
+    """Where in `work` sines and cosines are."""
+    return RECORD * (body_i.shape[0] - 1) + (COLUMN + FORCE) * nv
+
+
+@inline
+def turns(body_i, q, work, trig):
+    """Sines and cosines: of all coordinates, W at once, for one state; of hinges for W states."""
+    if q.ndim == 1:
+        sines(q, work, trig)
+        return
+    for i in range(body_i.shape[0] - 1):
+        if body_i[i, KIND] == REVOLUTE:
+            k = body_i[i, Q_INDEX]
+            s, c = sincos(load(q, k))
+            store(work, trig + k, s)
+            store(work, trig + q.shape[0] + k, c)
+
+
+@inline
+def descend(kind, dof, anchor, massive, i, body_i, body_f, q, trig, work):
     """Pass 1 at body i: its place from its parent's, its inertia about the group's origin, its joint axes."""
     parent, o, columns = body_i[i, PARENT], RECORD * i, RECORD * (body_i.shape[0] - 1)
     residue = constant(q, 0.0)
@@ -128,7 +157,12 @@ def descend(kind, dof, anchor, massive, i, body_i, body_f, q, work):
         T, x = load_joint_axes(body_i, body_f, i, work, above), load3(work, above + 9)
     else:
         T, x = joint_axes(body_f, i, unit9(q)), zero3(q)
-    R, x = place(kind, body_i, body_f, i, q, T, x)
+    if kind == REVOLUTE:
+        k = body_i[i, Q_INDEX]
+        R = rotate_about_z(T, load(work, trig + k), load(work, trig + q.shape[0] + k))
+        x = add(x, matvec(T, row3(body_f, i, OFFSET)))
+    else:
+        R, x = place(kind, body_i, body_f, i, q, T, x)
     if anchor != 0:
         store3(work, o + 22, x)
         residue = 0.0 * (x[0] + x[1] + x[2])
@@ -225,6 +259,7 @@ def crba_rows(body_i, body_f, dof_f, q, matrix, work, ends):
     """
     n, nv = body_i.shape[0] - 1, dof_f.shape[1]
     columns = RECORD * n
+    turns(body_i, q, work, trig_of(body_i, nv))
     residue = composites(body_i, body_f, nv, q, work, 1, nv)
     forces = work[columns + COLUMN * nv:]
     for i in range(n):
@@ -314,6 +349,7 @@ def crba_blocks(body_i, body_f, dof_f, body_of, q, matrix, first, block, work):
     bodies. `body_of` says which body has a velocity; `block` is scratch of W * nv lanes.
     """
     nv = dof_f.shape[1]
+    turns(body_i, q, work, trig_of(body_i, nv))
     residue = composites(body_i, body_f, nv, q, work, FORCE, 1)
     for s in range((nv + WIDTH - 1) // WIDTH):
         j0 = max(nv - WIDTH * (s + 1), 0)  # rows j0 .. j0 + W - 1; the last blocks may overlap

@@ -8,9 +8,9 @@ from numba import types
 from bunraku.algorithms.crba import COLUMN, FORCE, RECORD, crba, crba_blocks, crba_rows
 from bunraku.errors import ShapeError
 from bunraku.jit import entry, inline, inner
-from bunraku.plan.fields import DOF, V_INDEX
+from bunraku.plan.fields import DOF, HEAD_NQ, V_INDEX
 from bunraku.run.pool import spread
-from bunraku.run.signatures import FAILED, FINE, PLAN, flags, floats, int64, lane_array, table
+from bunraku.run.signatures import FAILED, FINE, PLAN, WRONG_SHAPE, flags, floats, int64, lane_array, table
 from bunraku.run.states import aligned, refuse
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import gather, scatter, store, stream_rows
@@ -43,11 +43,14 @@ def one_state(body_i, body_f, dof_f, q, matrix, work):
 
 @inline
 def work_size(body_i, nv):
-    return (RECORD + 1) * (body_i.shape[0] - 1) + (COLUMN + FORCE) * nv
+    n = body_i.shape[0] - 1
+    return (RECORD + 1) * n + (COLUMN + FORCE) * nv + 2 * (nv + n)  # at most nv + n coordinates
 
 
 @entry("mass matrix", [int64(*PLAN, floats, table)])
 def matrix_one(body_i, body_f, dof_f, q, matrix):
+    if q.shape[0] != body_i[-1, HEAD_NQ]:
+        return WRONG_SHAPE
     work = np.empty(work_size(body_i, dof_f.shape[1]))
     return FINE if one_state(body_i, body_f, dof_f, q, matrix.reshape(-1), work) == 0.0 else FAILED
 
@@ -89,8 +92,8 @@ def mass_matrix(mechanism, q, workers=None, out=None) -> np.ndarray:
     """M of one state (nv, nv) or of a batch (B, nv, nv), armature on the diagonal; in `out` if given."""
     plan = mechanism.plan()
     nv = plan.nv
-    try:  # a plain array goes straight to compiled code
-        if q.shape == (plan.nq,) and out is None:
+    try:  # a plain array goes straight to compiled code, which looks at its length
+        if q.ndim == 1 and out is None:
             matrix = np.empty((nv, nv))
             if matrix_one.call(plan.body_i, plan.body_f, plan.dof_f, q, matrix) == FINE:
                 return matrix

@@ -92,6 +92,25 @@ def _sincos(x):
     return lambda x: _float_sincos(x)
 
 
+@inline
+def sines(angles, out, first):
+    """Sines of floats, W at once, to out[first ...], and behind them their cosines."""
+    n = angles.shape[0]
+    if n >= WIDTH:
+        k = 0
+        while k < n:
+            at = min(k, n - WIDTH)
+            s, c = sincos(take_lane(angles, at))
+            put_lane(out, first + at, s)
+            put_lane(out, first + n + at, c)
+            k += WIDTH
+    for k in range(n):
+        if n < WIDTH or not abs(load(angles, k)) < 1e5:
+            s, c = sincos(load(angles, k))
+            store(out, first + k, s)
+            store(out, first + n + k, c)
+
+
 def sqrt(x):
     return np.sqrt(x)
 
