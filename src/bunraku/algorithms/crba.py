@@ -92,8 +92,7 @@ def composites(body_i, body_f, nv, q, work, per_velocity, per_component):
     cosines of hinges are the caller's too.
     """
     n = body_i.shape[0] - 1
-    trig = trig_of(body_i, nv)
-    columns, forces = RECORD * n, RECORD * n + COLUMN * nv
+    columns, forces, trig = RECORD * n, forces_of(body_i, nv), trig_of(body_i, nv)
     residue = constant(q, 0.0)
     for i in range(n):  # Pass 1: places, inertias, joint axes
         if body_i[i, PLAIN] == PLAIN_HINGE:  # the same code with the branches taken out by the compiler
@@ -128,9 +127,21 @@ def composites(body_i, body_f, nv, q, work, per_velocity, per_component):
 
 
 @inline
+def rounded(k):
+    """The next multiple of W: where a lane of floats can start."""
+    return (k + WIDTH - 1) // WIDTH * WIDTH
+
+
+@inline
+def forces_of(body_i, nv):
+    """Where in `work` forces are."""
+    return rounded(RECORD * (body_i.shape[0] - 1) + COLUMN * nv)
+
+
+@inline
 def trig_of(body_i, nv):
     """Where in `work` sines and cosines are."""
-    return RECORD * (body_i.shape[0] - 1) + (COLUMN + FORCE) * nv
+    return forces_of(body_i, nv) + FORCE * rounded(nv)
 
 
 @inline
@@ -220,7 +231,7 @@ def along(body_i, dof_f, i, j, work, out, row, stride, mirrored):
     With `mirrored` > 0 also at out[k mirrored + j]. Returns the entry of j itself.
     """
     columns = RECORD * (body_i.shape[0] - 1)
-    f = columns + COLUMN * dof_f.shape[1] + FORCE * j
+    f = forces_of(body_i, dof_f.shape[1]) + FORCE * j
     moment, force = load3(work, f), load3(work, f + 3)
     at = i
     while at >= 0:
@@ -258,22 +269,23 @@ def crba_rows(body_i, body_f, dof_f, q, matrix, work, ends):
     that lie side by side. `ends` (where what is beyond a body ends) is scratch, a float per body.
     """
     n, nv = body_i.shape[0] - 1, dof_f.shape[1]
-    columns = RECORD * n
+    columns, apart = RECORD * n, rounded(nv)
     turns(body_i, q, work, trig_of(body_i, nv))
-    residue = composites(body_i, body_f, nv, q, work, 1, nv)
-    forces = work[columns + COLUMN * nv:]
+    residue = composites(body_i, body_f, nv, q, work, 1, apart)
+    forces = work[forces_of(body_i, nv):]
     for i in range(n):
         store(ends, i, float(body_i[i, V_INDEX] + body_i[i, DOF]))
     for back in range(n):
         i = n - 1 - back
-        parent, first, end = body_i[i, PARENT], body_i[i, V_INDEX], int(load(ends, i))
+        parent, first, last = body_i[i, PARENT], body_i[i, V_INDEX], load(ends, i)
+        end = int(last)
         for k in range(first, first + body_i[i, DOF]):
             c = columns + COLUMN * k
-            row_of_lanes(k, end, nv, load3(work, c), load3(work, c + 3), matrix, forces)
+            row_of_lanes(k, end, nv, apart, load3(work, c), load3(work, c + 3), matrix, forces)
         if parent >= 0:
-            store(ends, parent, max(load(ends, parent), float(end)))
+            store(ends, parent, max(load(ends, parent), last))
             if is_anchor(body_i, i):  # from here on about the origin of the parent's group
-                move_forces(first, end, nv, load3(work, RECORD * i + 22), forces)
+                move_forces(first, end, apart, load3(work, RECORD * i + 22), forces)
     for k in range(nv):
         diagonal = load(matrix, k * nv + k) + dof_f[ARMATURE, k]
         store(matrix, k * nv + k, diagonal)
@@ -283,18 +295,18 @@ def crba_rows(body_i, body_f, dof_f, q, matrix, work, ends):
 
 
 @inline
-def row_of_lanes(k, end, nv, s_w, s_v, matrix, forces):
+def row_of_lanes(k, end, nv, apart, s_w, s_v, matrix, forces):
     """Entries (k, j): S against the forces of velocities k <= j < end, zeros from there on.
 
-    What is left of the diagonal may be overwritten.
+    What is left of the diagonal may be overwritten, so lanes of forces start where they can be read at once.
     """
-    j = k
+    j = k // WIDTH * WIDTH
     while j < end:
         at = min(j, nv - WIDTH)
-        entry = ((take_lane(forces, at) * s_w[0] + take_lane(forces, nv + at) * s_w[1]
-                  + take_lane(forces, 2 * nv + at) * s_w[2])
-                 + (take_lane(forces, 3 * nv + at) * s_v[0] + take_lane(forces, 4 * nv + at) * s_v[1]
-                    + take_lane(forces, 5 * nv + at) * s_v[2]))
+        entry = ((take_lane(forces, at) * s_w[0] + take_lane(forces, apart + at) * s_w[1]
+                  + take_lane(forces, 2 * apart + at) * s_w[2])
+                 + (take_lane(forces, 3 * apart + at) * s_v[0] + take_lane(forces, 4 * apart + at) * s_v[1]
+                    + take_lane(forces, 5 * apart + at) * s_v[2]))
         put_lane(matrix, k * nv + at, entry)
         j += WIDTH
     if end + WIDTH <= nv:
@@ -308,33 +320,31 @@ def row_of_lanes(k, end, nv, s_w, s_v, matrix, forces):
 
 
 @inline
-def move_forces(first, end, nv, r, forces):
+def move_forces(first, end, apart, r, forces):
     """moment += r x force, for a range of velocities."""
     for j in range(first, end):
-        force = (load(forces, 3 * nv + j), load(forces, 4 * nv + j), load(forces, 5 * nv + j))
+        force = (load(forces, 3 * apart + j), load(forces, 4 * apart + j), load(forces, 5 * apart + j))
         shift = cross(r, force)
         for c in range(3):
-            store(forces, c * nv + j, load(forces, c * nv + j) + shift[c])
+            store(forces, c * apart + j, load(forces, c * apart + j) + shift[c])
 
 
 @inline
 def mirror(matrix, nv):
-    """Copy what is right of the diagonal to what is left of it."""
+    """Copy what is right of the diagonal to what is left of it.
+
+    Blocks on the diagonal first: the last block beside them may overlap them.
+    """
     j0 = nv
     while j0 > 0:
         j0 = max(j0 - WIDTH, 0)
-        for j in range(j0 + 1, min(j0 + WIDTH, nv)):
+        for j in range(j0 + 1, j0 + WIDTH):
             for k in range(j0, j):
                 store(matrix, j * nv + k, load(matrix, k * nv + j))
         k0 = j0
         while k0 > 0:
             k0 = max(k0 - WIDTH, 0)
-            if j0 - k0 >= WIDTH:
-                transpose_floats(matrix, k0 * nv + j0, nv, j0 * nv + k0)
-            else:  # too near the diagonal for a block
-                for j in range(j0, j0 + WIDTH):
-                    for k in range(j0):
-                        store(matrix, j * nv + k, load(matrix, k * nv + j))
+            transpose_floats(matrix, k0 * nv + j0, nv, j0 * nv + k0)
 
 
 # -- W states at once, each matrix written where it belongs ----------------------------------------------------------

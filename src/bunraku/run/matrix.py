@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from bunraku.algorithms.crba import COLUMN, FORCE, RECORD, crba, crba_blocks, crba_rows
+from bunraku.algorithms.crba import crba, crba_blocks, crba_rows, trig_of
 from bunraku.errors import ShapeError
 from bunraku.jit import entry, inline, inner
 from bunraku.plan.fields import DOF, HEAD_NQ, V_INDEX
@@ -44,14 +44,14 @@ def one_state(body_i, body_f, dof_f, q, matrix, work):
 @inline
 def work_size(body_i, nv):
     n = body_i.shape[0] - 1
-    return (RECORD + 1) * n + (COLUMN + FORCE) * nv + 2 * (nv + n)  # at most nv + n coordinates
+    return trig_of(body_i, nv) + 2 * (nv + n) + n  # at most nv + n coordinates
 
 
 @entry("mass matrix", [int64(*PLAN, floats, table)])
 def matrix_one(body_i, body_f, dof_f, q, matrix):
     if q.shape[0] != body_i[-1, HEAD_NQ]:
         return WRONG_SHAPE
-    work = np.empty(work_size(body_i, dof_f.shape[1]))
+    work = lane_array((work_size(body_i, dof_f.shape[1]) + WIDTH - 1) // WIDTH).reshape(-1)
     return FINE if one_state(body_i, body_f, dof_f, q, matrix.reshape(-1), work) == 0.0 else FAILED
 
 
@@ -60,7 +60,7 @@ def matrix_batch(body_i, body_f, dof_f, q, matrix, bad, start, stop):
     n, nv = body_i.shape[0] - 1, dof_f.shape[1]
     blocks = ordered(body_i, nv)
     if blocks and nv >= HUGE:
-        scratch = np.empty(work_size(body_i, nv))
+        scratch = lane_array((work_size(body_i, nv) + WIDTH - 1) // WIDTH).reshape(-1)
         for k in range(start, stop):
             bad[k] = 0 if one_state(body_i, body_f, dof_f, q[k], matrix[k], scratch) == 0.0 else 1
         return
