@@ -7,7 +7,7 @@ from numba import types
 
 from bunraku.algorithms.crba import crba, crba_blocks, crba_rows, trig_of
 from bunraku.errors import ShapeError
-from bunraku.jit import entry, inline, inner
+from bunraku.jit import JIT_OFF, allocating, entry, inline, inner
 from bunraku.plan.fields import DOF, HEAD_NQ, V_INDEX
 from bunraku.run.pool import spread
 from bunraku.run.signatures import FAILED, FINE, PLAN, WRONG_SHAPE, flags, floats, int64, lane_array, table
@@ -17,7 +17,7 @@ from bunraku.spatial.scalar import gather, scatter, store, stream_rows
 
 SMALLEST_SHARE = 256
 LONG = 16      # velocities from which one state is faster by W entries at once
-HUGE = 96      # velocities from which that is faster than W states at once, whose work leaves the nearer caches
+HUGE = 56      # velocities from which that is faster than W states at once, whose work leaves the nearer caches
 STREAMED = 1 << 22  # bytes: results larger than that go past the caches, which they would only empty
 
 
@@ -47,11 +47,18 @@ def work_size(body_i, nv):
     return trig_of(body_i, nv) + 2 * (nv + n) + n  # at most nv + n coordinates
 
 
+@allocating
+def floats_at_a_line(size):
+    """Uninitialised floats that start on a cache line."""
+    return lane_array((size + WIDTH - 1) // WIDTH).reshape(-1)
+
+
 @entry("mass matrix", [int64(*PLAN, floats, table)])
 def matrix_one(body_i, body_f, dof_f, q, matrix):
-    if q.shape[0] != body_i[-1, HEAD_NQ]:
+    nv = dof_f.shape[1]
+    if q.shape[0] != body_i[-1, HEAD_NQ] or matrix.shape[0] != nv or matrix.shape[1] != nv:
         return WRONG_SHAPE
-    work = lane_array((work_size(body_i, dof_f.shape[1]) + WIDTH - 1) // WIDTH).reshape(-1)
+    work = floats_at_a_line(work_size(body_i, nv))
     return FINE if one_state(body_i, body_f, dof_f, q, matrix.reshape(-1), work) == 0.0 else FAILED
 
 
@@ -59,10 +66,15 @@ def matrix_one(body_i, body_f, dof_f, q, matrix):
 def matrix_batch(body_i, body_f, dof_f, q, matrix, bad, start, stop):
     n, nv = body_i.shape[0] - 1, dof_f.shape[1]
     blocks = ordered(body_i, nv)
+    streamed = 8 * matrix.size > STREAMED
+    misaligned = (matrix.ctypes.data // 8) % WIDTH
     if blocks and nv >= HUGE:
-        scratch = lane_array((work_size(body_i, nv) + WIDTH - 1) // WIDTH).reshape(-1)
+        scratch, single = floats_at_a_line(work_size(body_i, nv)), np.empty((1, nv * nv if streamed else 1))
         for k in range(start, stop):
-            bad[k] = 0 if one_state(body_i, body_f, dof_f, q[k], matrix[k], scratch) == 0.0 else 1
+            to = single[0] if streamed else matrix[k]
+            bad[k] = 0 if one_state(body_i, body_f, dof_f, q[k], to, scratch) == 0.0 else 1
+            if streamed:
+                stream_rows(single, 1, matrix, k, misaligned)
         return
     body_of = np.empty(nv, np.int64)
     for i in range(n):
@@ -70,9 +82,7 @@ def matrix_batch(body_i, body_f, dof_f, q, matrix, bad, start, stop):
     q_lanes, judged = lane_array(q.shape[1]), lane_array(1)
     work = lane_array(work_size(body_i, nv))
     block = lane_array(WIDTH * nv if blocks else nv * nv)
-    streamed = 8 * matrix.size > STREAMED
     staged = np.empty((WIDTH, nv * nv if blocks else 1))
-    misaligned = (matrix.ctypes.data // 8) % WIDTH
     for first in range(start, stop, WIDTH):
         count = min(WIDTH, stop - first)
         gather(q, first, q_lanes)
@@ -92,9 +102,9 @@ def mass_matrix(mechanism, q, workers=None, out=None) -> np.ndarray:
     """M of one state (nv, nv) or of a batch (B, nv, nv), armature on the diagonal; in `out` if given."""
     plan = mechanism.plan()
     nv = plan.nv
-    try:  # a plain array goes straight to compiled code, which looks at its length
-        if q.ndim == 1 and out is None:
-            matrix = np.empty((nv, nv))
+    try:  # plain arrays go straight to compiled code, which looks at their shapes
+        if q.ndim == 1 and (out is None or not JIT_OFF):
+            matrix = np.empty((nv, nv)) if out is None else out
             if matrix_one.call(plan.body_i, plan.body_f, plan.dof_f, q, matrix) == FINE:
                 return matrix
     except (AttributeError, TypeError):
