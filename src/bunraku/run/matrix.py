@@ -8,7 +8,7 @@ from numba import types
 from bunraku.algorithms.crba import crba, crba_blocks, crba_rows, trig_of
 from bunraku.errors import ShapeError
 from bunraku.jit import JIT_OFF, allocating, entry, inline, inner
-from bunraku.plan.fields import DOF, HEAD_NQ, V_INDEX
+from bunraku.plan.fields import DOF, HEAD_NQ, HEAD_ORDERED, V_INDEX
 from bunraku.run.pool import spread
 from bunraku.run.signatures import FAILED, FINE, PLAN, WRONG_SHAPE, flags, floats, int64, lane_array, table
 from bunraku.run.states import aligned, refuse
@@ -24,12 +24,7 @@ STREAMED = 1 << 22  # bytes: results larger than that go past the caches, which 
 @inline
 def ordered(body_i, nv):
     """Are the velocities numbered like the bodies, and enough to fill lanes?"""
-    last, fine = -1, nv >= WIDTH
-    for i in range(body_i.shape[0] - 1):
-        if body_i[i, DOF] > 0:
-            fine = fine and body_i[i, V_INDEX] > last
-            last = body_i[i, V_INDEX]
-    return fine
+    return nv >= WIDTH and body_i[-1, HEAD_ORDERED] == 1
 
 
 @inner
