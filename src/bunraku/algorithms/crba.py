@@ -4,8 +4,8 @@ Idea: column j of M is what holds the ancestors still while joint j alone accele
 beyond it. In world axes within a group the composite inertias just add and the force needs no transformation on its
 way to the root. Reference: Walker and Orin (1982), method 3; Featherstone (2008), sec. 6.2. Cost O(dof * depth).
 Record of a body (RECORD scalars): inertia 6, mass times centre 3, mass 1, rotation 9, position 3, origin of the
-group in the parent's 3. Then for each velocity (COLUMN scalars) S 6, and the forces, 6 for each velocity; then sines and
-cosines, a pair for each coordinate, of which only those of hinges need be filled in.
+group in the parent's 3. Then for each velocity (COLUMN scalars) S 6, and the forces, 6 for each velocity; then sines
+and cosines, a pair for each coordinate, of which only those of hinges need be filled in.
 """
 
 from bunraku.algorithms.aba import load_joint_axes
@@ -100,29 +100,35 @@ def composites(body_i, body_f, nv, q, work, per_velocity, per_component):
         else:
             residue = residue + descend(body_i[i, KIND], body_i[i, DOF], body_i[i, ANCHOR], body_i[i, MASSIVE], i,
                                         body_i, body_f, q, trig, work)
+    I_beyond, h_beyond, m_beyond = zero6(q), zero3(q), constant(q, 0.0)  # of the body just done, if a child of the next
     for back in range(n):  # Pass 2: composite inertias towards the root
         i = n - 1 - back
         parent, o = body_i[i, PARENT], RECORD * i
-        I, h, m = load6(work, o), load3(work, o + 6), load(work, o + 9)
+        I, h = add6(load6(work, o), I_beyond), add(load3(work, o + 6), h_beyond)
+        m = load(work, o + 9) + m_beyond
         k = body_i[i, V_INDEX]
         if body_i[i, DOF] == 1:
             start(I, h, m, work, columns + COLUMN * k, forces + k * per_velocity, per_component)
         else:
             for j in range(k, k + body_i[i, DOF]):
                 start(I, h, m, work, columns + COLUMN * j, forces + j * per_velocity, per_component)
-        if parent >= 0:
-            if is_anchor(body_i, i):
-                r = load3(work, o + 22)
-                # about the parent's origin: I + terms of h and m; h + m r
-                g = add(h, scale(r, 0.5 * m))
-                xx, yy, zz = 2.0 * r[0] * g[0], 2.0 * r[1] * g[1], 2.0 * r[2] * g[2]
-                I = (I[0] + yy + zz, I[1] - r[0] * g[1] - r[1] * g[0], I[2] - r[0] * g[2] - r[2] * g[0],
-                     I[3] + xx + zz, I[4] - r[1] * g[2] - r[2] * g[1], I[5] + xx + yy)
-                h = add(h, scale(r, m))
-            p = RECORD * parent
-            store6(work, p, add6(load6(work, p), I))
-            accumulate3(work, p + 6, h)
-            store(work, p + 9, load(work, p + 9) + m)
+        if parent >= 0 and is_anchor(body_i, i):
+            r = load3(work, o + 22)
+            # about the parent's origin: I + terms of h and m; h + m r
+            g = add(h, scale(r, 0.5 * m))
+            xx, yy, zz = 2.0 * r[0] * g[0], 2.0 * r[1] * g[1], 2.0 * r[2] * g[2]
+            I = (I[0] + yy + zz, I[1] - r[0] * g[1] - r[1] * g[0], I[2] - r[0] * g[2] - r[2] * g[0],
+                 I[3] + xx + zz, I[4] - r[1] * g[2] - r[2] * g[1], I[5] + xx + yy)
+            h = add(h, scale(r, m))
+        if parent == i - 1:
+            I_beyond, h_beyond, m_beyond = I, h, m
+        else:
+            I_beyond, h_beyond, m_beyond = zero6(q), zero3(q), constant(q, 0.0)
+            if parent >= 0:
+                p = RECORD * parent
+                store6(work, p, add6(load6(work, p), I))
+                accumulate3(work, p + 6, h)
+                store(work, p + 9, load(work, p + 9) + m)
     return residue
 
 
