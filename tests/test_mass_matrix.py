@@ -92,9 +92,29 @@ def test_a_batch_too_large_for_the_cache():
     assert np.isnan(memory[:3]).all()
 
 
+def test_a_batch_of_large_mechanisms_is_written_past_the_cache():
+    m = bk.models.chain(60, axes=((0, 1, 0), (1, 0, 0)))
+    q = np.random.default_rng(1).normal(size=(150, m.nq))
+    memory = np.full(3 + 150 * m.nv**2, np.nan)
+    found = bk.mass_matrix(m, q, out=memory[3:].reshape(150, m.nv, m.nv))
+    for k in (0, 1, 77, 149):
+        close(found[k], bk.mass_matrix(m, q[k]))
+
+
+@pytest.mark.parametrize("n", [5, 20])  # below and above a lane of sines
+def test_many_turns(n):
+    m = bk.models.chain(n, axes=((0, 1, 0), (1, 0, 0)))
+    q = np.random.default_rng(2).normal(size=n)
+    turned = q + 2.0 * np.pi * np.where(np.arange(n) % 3, 0.0, 1e6)
+    assert np.abs(bk.mass_matrix(m, turned) - bk.mass_matrix(m, q)).max() < 1e-7
+    turned[-1] += 2.0 * np.pi * 1e13  # no digits are left, but a matrix is
+    assert np.linalg.eigvalsh(bk.mass_matrix(m, turned)).min() > 0.0
+
+
 def test_memory_that_does_not_fit_is_refused():
     m = bk.models.chain(3)
-    for out in (np.empty((3, 2)), np.empty((3, 3), np.float32), np.empty((3, 6))[:, ::2], [[0.0] * 3] * 3):
+    for out in (np.empty((3, 2)), np.empty((3, 3), np.float32), np.empty((3, 6))[:, ::2], [[0.0] * 3] * 3,
+                np.broadcast_to(0.0, (3, 3))):
         with pytest.raises(bk.ShapeError, match="out must be"):
             bk.mass_matrix(m, m.neutral(), out=out)
     with pytest.raises(bk.ModelError, match="method='auto'"):
