@@ -1,12 +1,17 @@
 """The mass matrix: what it is, and what it must agree with."""
 
+import json
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bunraku as bk
 import oracle
+from bunraku import cli
 from oracle import close
+from robots import needs_robots
 from structures import random_tree
 
 SEEDS = st.integers(0, 10**6)
@@ -56,3 +61,74 @@ def test_joints_of_different_branches_do_not_couple():
     M = bk.mass_matrix(m, m.neutral())
     assert not M[:3, 3:].any()
     assert np.allclose(np.diag(M), [1, 2, 2, 2])
+
+
+@pytest.mark.parametrize("n", [3, 8, 13, 15, 16, 17, 40, 100])
+@pytest.mark.parametrize("joint", ["revolute", "spherical"])
+def test_every_way_of_writing_it_gives_the_same(n, joint):
+    """One state and batches of any size, into fresh memory and memory at hand, for short and long mechanisms."""
+    m = bk.models.chain(n, joint, axes=((0, 1, 0), (1, 0, 0)), base="free" if n % 2 else "fixed")
+    for parent in ("link0", "link1"):  # branches
+        m.add_link(f"side of {parent}", parent, bk.Revolute((1, 0, 0)), mass=1.0, com=(0.1, 0, 0), inertia=(1, 1, 1))
+    rng = np.random.default_rng(n)
+    q = m.integrate(np.tile(m.neutral(), (19, 1)), rng.normal(size=(19, m.nv)))
+    single = np.array([bk.mass_matrix(m, one) for one in q])
+    out = np.full((19, m.nv, m.nv), np.nan)
+    assert bk.mass_matrix(m, q, out=out) is out
+    for found in (out, bk.mass_matrix(m, q)):
+        close(found, single, 1e-13)
+        assert np.array_equal(found, found.transpose(0, 2, 1))
+    a = rng.normal(size=m.nv)
+    still = bk.inverse_dynamics(m, q[0], 0 * a, 0 * a)
+    close(single[0] @ a, bk.inverse_dynamics(m, q[0], 0 * a, a) - still)
+
+
+def test_a_batch_too_large_for_the_cache():
+    m = bk.models.human(48)
+    q = m.integrate(np.tile(m.neutral(), (515, 1)), np.random.default_rng(0).normal(size=(515, m.nv)))
+    memory = np.full(515 * m.nv**2 + 3, np.nan)
+    found = bk.mass_matrix(m, q, out=memory[3:].reshape(515, m.nv, m.nv))  # wherever it starts
+    close(found, np.array([bk.mass_matrix(m, one) for one in q]), 1e-13)
+    assert np.isnan(memory[:3]).all()
+
+
+def test_a_batch_of_large_mechanisms_is_written_past_the_cache():
+    m = bk.models.chain(60, axes=((0, 1, 0), (1, 0, 0)))
+    q = np.random.default_rng(1).normal(size=(150, m.nq))
+    memory = np.full(3 + 150 * m.nv**2, np.nan)
+    found = bk.mass_matrix(m, q, out=memory[3:].reshape(150, m.nv, m.nv))
+    for k in (0, 1, 77, 149):
+        close(found[k], bk.mass_matrix(m, q[k]))
+
+
+@pytest.mark.parametrize("n", [5, 20])  # below and above a lane of sines
+def test_many_turns(n):
+    m = bk.models.chain(n, axes=((0, 1, 0), (1, 0, 0)))
+    q = np.random.default_rng(2).normal(size=n)
+    turned = q + 2.0 * np.pi * np.where(np.arange(n) % 3, 0.0, 1e6)
+    assert np.abs(bk.mass_matrix(m, turned) - bk.mass_matrix(m, q)).max() < 1e-7
+    turned[-1] += 2.0 * np.pi * 1e13  # no digits are left, but a matrix is
+    assert np.linalg.eigvalsh(bk.mass_matrix(m, turned)).min() > 0.0
+
+
+def test_memory_that_does_not_fit_is_refused():
+    m = bk.models.chain(3)
+    for out in (np.empty((3, 2)), np.empty((3, 3), np.float32), np.empty((3, 6))[:, ::2], [[0.0] * 3] * 3,
+                np.broadcast_to(0.0, (3, 3))):
+        with pytest.raises(bk.ShapeError, match="out must be"):
+            bk.mass_matrix(m, m.neutral(), out=out)
+    with pytest.raises(bk.ModelError, match="method='auto'"):
+        bk.mass_matrix(m, m.neutral(), method="oke", out=np.empty((3, 3)))
+    out = np.empty((3, 3))
+    assert bk.mass_matrix(m, m.neutral(), out=out) is out
+
+
+@needs_robots
+def test_benchmark_beside_pinocchio(capsys):
+    pytest.importorskip("pinocchio")
+    assert cli.main(["bench", "massmatrix", "--quick", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["robot"]["dof"] == 38
+    assert result["robot"]["agreement"] < 1e-11
+    assert all(chain["agreement"] < 1e-11 for chain in result["chains"])
+    assert result["chains"][-1]["speedup"] > 1.5  # 128 degrees of freedom

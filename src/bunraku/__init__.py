@@ -35,7 +35,9 @@ if TYPE_CHECKING:
         joint_forces,
         kinematics,
         mass_matrix,
+        operation_count,
         poses,
+        processor_array,
         project,
         schedule,
     )
@@ -72,13 +74,15 @@ __all__ = [
     "Prismatic", "Revolute", "Rollout", "Schedule", "ShapeError", "Simulation", "SimulationError", "Spherical",
     "StateError", "Trajectory", "actuation", "closed_chain", "constraints", "convert", "coordinates", "dynamics",
     "force_above", "forward_dynamics", "impact", "inverse_dynamics", "joint_forces", "kinematics", "load",
-    "load_trajectory", "mass_matrix", "models", "points_meet", "points_part", "poses", "project", "rollout",
+    "load_trajectory", "mass_matrix", "models", "operation_count", "points_meet", "points_part", "poses",
+    "processor_array", "project", "rollout",
     "schedule", "solve_ivp",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter
     "evaluate": ("Schedule", "closed_chain", "constraints", "coordinates", "dynamics", "forward_dynamics", "impact",
-                 "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix", "poses", "project", "schedule"),
+                 "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix", "operation_count", "poses",
+                 "processor_array", "project", "schedule"),
     "io": ("load",),
     "mechanism": ("Compound", "Cylindrical", "Fixed", "Free", "Helical", "Mechanism", "Planar", "Prismatic", "Revolute",
                   "Spherical"),

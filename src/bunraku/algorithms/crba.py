@@ -4,20 +4,30 @@ Idea: column j of M is what holds the ancestors still while joint j alone accele
 beyond it. In world axes within a group the composite inertias just add and the force needs no transformation on its
 way to the root. Reference: Walker and Orin (1982), method 3; Featherstone (2008), sec. 6.2. Cost O(dof * depth).
 Record of a body (RECORD scalars): inertia 6, mass times centre 3, mass 1, rotation 9, position 3, origin of the
-group in the parent's 3.
+group in the parent's 3. Then for each velocity (COLUMN scalars) S 6, and the forces, 6 for each velocity; then sines
+and cosines, a pair for each coordinate, of which only those of hinges need be filled in.
 """
 
-from bunraku.algorithms.tree import is_anchor, joint_axes, joint_column, place, unit9, weigh, zero3, zero6
-from bunraku.jit import inner
+from bunraku.algorithms.aba import load_joint_axes
+from bunraku.algorithms.tree import is_anchor, joint_axes, joint_column, place, row3, row6, unit9, zero3, zero6
+from bunraku.jit import inline, inner
 from bunraku.plan.fields import (
+    ANCHOR,
     ARMATURE,
+    COM,
     DOF,
+    INERTIA,
     KIND,
     MASS,
     MASSIVE,
+    OFFSET,
     PARENT,
+    PLAIN,
+    PLAIN_HINGE,
+    Q_INDEX,
     RATE_ANGULAR,
     RATE_LINEAR,
+    REVOLUTE,
     V_INDEX,
 )
 from bunraku.spatial.algebra import (
@@ -28,7 +38,8 @@ from bunraku.spatial.algebra import (
     dot,
     load3,
     load6,
-    load9,
+    matvec,
+    rotate_about_z,
     scale,
     store3,
     store6,
@@ -36,79 +47,363 @@ from bunraku.spatial.algebra import (
     sub,
     symvec,
 )
-from bunraku.spatial.scalar import clear, constant, load, store
+from bunraku.spatial.lanes import WIDTH
+from bunraku.spatial.scalar import (
+    clear,
+    constant,
+    load,
+    put_lane,
+    sincos,
+    sines,
+    store,
+    take_lane,
+    transpose_floats,
+    transpose_lanes,
+    zero_floats,
+)
 
 RECORD = 25
 COLUMN = 6
+FORCE = 6
 
 
 @inner
 def crba(body_i, body_f, dof_f, q, matrix, work):
     """M by rows (nv * nv), armature on its diagonal; returns `residue`, zero if all is finite.
 
-    `work` holds RECORD scalars per body and COLUMN per velocity.
+    `work` holds RECORD scalars per body, COLUMN + FORCE per velocity and 2 per coordinate.
     """
     n, nv = body_i.shape[0] - 1, dof_f.shape[1]
-    columns = RECORD * n
-    residue = constant(q, 0.0)
+    turns(body_i, q, work, trig_of(body_i, nv))
+    residue = composites(body_i, body_f, nv, q, work, FORCE, 1)
     clear(matrix)
-    for i in range(n):  # Pass 1: places, inertias, joint axes
-        parent, o = body_i[i, PARENT], RECORD * i
-        R, x = unit9(q), zero3(q)
-        if parent >= 0:
-            R, x = load9(work, RECORD * parent + 10), load3(work, RECORD * parent + 19)
-        R, x = place(body_i[i, KIND], body_i, body_f, i, q, joint_axes(body_f, i, R), x)
-        if is_anchor(body_i, i):
-            store3(work, o + 22, x)
-            residue = residue + 0.0 * (x[0] + x[1] + x[2])
-            x = zero3(q)
-        I, h = zero6(q), zero3(q)
-        if body_i[i, MASSIVE] != 0:
-            I_com, I, h, c = weigh(body_f, i, R, x)
-        store6(work, o, I)
-        store3(work, o + 6, h)
-        store(work, o + 9, constant(q, body_f[i, MASS]))
-        store9(work, o + 10, R)
-        store3(work, o + 19, x)
-        for d in range(body_i[i, DOF]):
-            s_w, s_v = joint_column(body_i[i, KIND], body_f[i, RATE_ANGULAR], body_f[i, RATE_LINEAR], d, R, x)
-            store3(work, columns + COLUMN * (body_i[i, V_INDEX] + d), s_w)
-            store3(work, columns + COLUMN * (body_i[i, V_INDEX] + d) + 3, s_v)
-    for back in range(n):  # Pass 2: composite inertias towards the root, and each joint's column of M
-        i = n - 1 - back
-        parent, o = body_i[i, PARENT], RECORD * i
-        I, h, m = load6(work, o), load3(work, o + 6), load(work, o + 9)
+    for i in range(n):  # Pass 3: each joint's force felt by its ancestors
         for d in range(body_i[i, DOF]):
             j = body_i[i, V_INDEX] + d
-            s_w, s_v = load3(work, columns + COLUMN * j), load3(work, columns + COLUMN * j + 3)
-            # momentum of the composite body moving with S: the force that starts it
-            force = sub(scale(s_v, m), cross(h, s_w))
-            moment = add(symvec(I, s_w), cross(h, s_v))
-            at = i
-            while at >= 0:
-                for e in range(body_i[at, DOF]):
-                    k = body_i[at, V_INDEX] + e
-                    c = columns + COLUMN * k
-                    entry = dot(load3(work, c), moment) + dot(load3(work, c + 3), force)
-                    store(matrix, j * nv + k, entry)
-                    store(matrix, k * nv + j, entry)
-                if is_anchor(body_i, at):
-                    moment = add(moment, cross(load3(work, RECORD * at + 22), force))
-                at = body_i[at, PARENT]
-            diagonal = load(matrix, j * nv + j) + dof_f[ARMATURE, j]
-            store(matrix, j * nv + j, diagonal)
-            residue = residue + 0.0 * diagonal
-        if parent >= 0:
-            if is_anchor(body_i, i):
-                r = load3(work, o + 22)
-                # about the parent's origin: I + terms of h and m; h + m r
-                k = add(h, scale(r, 0.5 * m))
-                xx, yy, zz = 2.0 * r[0] * k[0], 2.0 * r[1] * k[1], 2.0 * r[2] * k[2]
-                I = (I[0] + yy + zz, I[1] - r[0] * k[1] - r[1] * k[0], I[2] - r[0] * k[2] - r[2] * k[0],
-                     I[3] + xx + zz, I[4] - r[1] * k[2] - r[2] * k[1], I[5] + xx + yy)
-                h = add(h, scale(r, m))
-            p = RECORD * parent
-            store6(work, p, add6(load6(work, p), I))
-            accumulate3(work, p + 6, h)
-            store(work, p + 9, load(work, p + 9) + m)
+            residue = residue + 0.0 * along(body_i, dof_f, i, j, work, matrix, j * nv, 1, nv)
     return residue
+
+
+@inner
+def composites(body_i, body_f, nv, q, work, per_velocity, per_component):
+    """Passes 1 and 2: S of every joint, and the force that moves everything beyond it by S.
+
+    Forces lie behind the columns; by how much velocities and components are apart is the caller's to say. Sines and
+    cosines of hinges are the caller's too.
+    """
+    n = body_i.shape[0] - 1
+    columns, forces, trig = RECORD * n, forces_of(body_i, nv), trig_of(body_i, nv)
+    residue = constant(q, 0.0)
+    for i in range(n):  # Pass 1: places, inertias, joint axes
+        if body_i[i, PLAIN] == PLAIN_HINGE:  # the same code with the branches taken out by the compiler
+            descend(REVOLUTE, 1, 0, body_i[i, MASSIVE], i, body_i, body_f, q, trig, work)
+        else:
+            residue = residue + descend(body_i[i, KIND], body_i[i, DOF], body_i[i, ANCHOR], body_i[i, MASSIVE], i,
+                                        body_i, body_f, q, trig, work)
+    I_beyond, h_beyond, m_beyond = zero6(q), zero3(q), constant(q, 0.0)  # of the body just done, if a child of the next
+    for back in range(n):  # Pass 2: composite inertias towards the root
+        i = n - 1 - back
+        parent, o = body_i[i, PARENT], RECORD * i
+        I, h = add6(load6(work, o), I_beyond), add(load3(work, o + 6), h_beyond)
+        m = load(work, o + 9) + m_beyond
+        k = body_i[i, V_INDEX]
+        if body_i[i, DOF] == 1:
+            start(I, h, m, work, columns + COLUMN * k, forces + k * per_velocity, per_component)
+        else:
+            for j in range(k, k + body_i[i, DOF]):
+                start(I, h, m, work, columns + COLUMN * j, forces + j * per_velocity, per_component)
+        if parent >= 0 and is_anchor(body_i, i):
+            r = load3(work, o + 22)
+            # about the parent's origin: I + terms of h and m; h + m r
+            g = add(h, scale(r, 0.5 * m))
+            xx, yy, zz = 2.0 * r[0] * g[0], 2.0 * r[1] * g[1], 2.0 * r[2] * g[2]
+            I = (I[0] + yy + zz, I[1] - r[0] * g[1] - r[1] * g[0], I[2] - r[0] * g[2] - r[2] * g[0],
+                 I[3] + xx + zz, I[4] - r[1] * g[2] - r[2] * g[1], I[5] + xx + yy)
+            h = add(h, scale(r, m))
+        if parent == i - 1:
+            I_beyond, h_beyond, m_beyond = I, h, m
+        else:
+            I_beyond, h_beyond, m_beyond = zero6(q), zero3(q), constant(q, 0.0)
+            if parent >= 0:
+                p = RECORD * parent
+                store6(work, p, add6(load6(work, p), I))
+                accumulate3(work, p + 6, h)
+                store(work, p + 9, load(work, p + 9) + m)
+    return residue
+
+
+@inline
+def rounded(k):
+    """The next multiple of W: where a lane of floats can start."""
+    return (k + WIDTH - 1) // WIDTH * WIDTH
+
+
+@inline
+def forces_of(body_i, nv):
+    """Where in `work` forces are."""
+    return rounded(RECORD * (body_i.shape[0] - 1) + COLUMN * nv)
+
+
+@inline
+def trig_of(body_i, nv):
+    """Where in `work` sines and cosines are."""
+    return forces_of(body_i, nv) + FORCE * rounded(nv)
+
+
+@inline
+def turns(body_i, q, work, trig):
+    """Sines and cosines: of all coordinates, W at once, for one state; of hinges for W states."""
+    if q.ndim == 1:
+        sines(q, work, trig)
+        return
+    for i in range(body_i.shape[0] - 1):
+        if body_i[i, KIND] == REVOLUTE:
+            k = body_i[i, Q_INDEX]
+            s, c = sincos(load(q, k))
+            store(work, trig + k, s)
+            store(work, trig + q.shape[0] + k, c)
+
+
+@inline
+def descend(kind, dof, anchor, massive, i, body_i, body_f, q, trig, work):
+    """Pass 1 at body i: its place from its parent's, its inertia about the group's origin, its joint axes."""
+    parent, o, columns = body_i[i, PARENT], RECORD * i, RECORD * (body_i.shape[0] - 1)
+    residue = constant(q, 0.0)
+    if parent >= 0:
+        above = RECORD * parent + 10
+        T, x = load_joint_axes(body_i, body_f, i, work, above), load3(work, above + 9)
+    else:
+        T, x = joint_axes(body_f, i, unit9(q)), zero3(q)
+    if kind == REVOLUTE:
+        k = body_i[i, Q_INDEX]
+        R = rotate_about_z(T, load(work, trig + k), load(work, trig + q.shape[0] + k))
+        x = add(x, matvec(T, row3(body_f, i, OFFSET)))
+    else:
+        R, x = place(kind, body_i, body_f, i, q, T, x)
+    if anchor != 0:
+        store3(work, o + 22, x)
+        residue = 0.0 * (x[0] + x[1] + x[2])
+        x = zero3(q)
+    I, h = zero6(q), zero3(q)
+    if massive != 0:
+        I, h = inertia(body_f, i, R, x)
+    store6(work, o, I)
+    store3(work, o + 6, h)
+    store(work, o + 9, constant(q, body_f[i, MASS]))
+    store9(work, o + 10, R)
+    store3(work, o + 19, x)
+    for d in range(dof):
+        s_w, s_v = joint_column(kind, body_f[i, RATE_ANGULAR], body_f[i, RATE_LINEAR], d, R, x)
+        column = columns + COLUMN * (body_i[i, V_INDEX] + d)
+        store3(work, column, s_w)
+        store3(work, column + 3, s_v)
+    return residue
+
+
+@inline
+def inertia(body_f, i, R, x):
+    """Inertia about the group's origin (6) and mass times centre of mass (3).
+
+    Two rows of R I R^T and its trace, which no rotation changes.
+    """
+    c, I = add(x, matvec(R, row3(body_f, i, COM))), row6(body_f, i, INERTIA)
+    h = scale(c, body_f[i, MASS])
+    X, Y, Z = (R[0], R[1], R[2]), (R[3], R[4], R[5]), (R[6], R[7], R[8])
+    t, u = symvec(I, X), symvec(I, Y)
+    Ixx, Iyy = dot(t, X), dot(u, Y)
+    Izz = (I[0] + I[3] + I[5]) - (Ixx + Iyy)
+    xx, yy, zz = h[0] * c[0], h[1] * c[1], h[2] * c[2]
+    return (Ixx + (yy + zz), dot(t, Y) - h[0] * c[1], dot(t, Z) - h[0] * c[2],
+            Iyy + (xx + zz), dot(u, Z) - h[1] * c[2], Izz + (xx + yy)), h
+
+
+@inline
+def start(I, h, m, work, column, to, step):
+    """Momentum of a composite body that moves with S: the force that starts it, its components `step` apart."""
+    s_w, s_v = load3(work, column), load3(work, column + 3)
+    moment, force = add(symvec(I, s_w), cross(h, s_v)), sub(scale(s_v, m), cross(h, s_w))
+    store(work, to, moment[0])
+    store(work, to + step, moment[1])
+    store(work, to + 2 * step, moment[2])
+    store(work, to + 3 * step, force[0])
+    store(work, to + 4 * step, force[1])
+    store(work, to + 5 * step, force[2])
+
+
+@inline
+def along(body_i, dof_f, i, j, work, out, row, stride, mirrored):
+    """Force of velocity j (body i) on the joints from i to the root: entry k at out[row + k stride].
+
+    With `mirrored` > 0 also at out[k mirrored + j]. Returns the entry of j itself.
+    """
+    columns = RECORD * (body_i.shape[0] - 1)
+    f = forces_of(body_i, dof_f.shape[1]) + FORCE * j
+    moment, force = load3(work, f), load3(work, f + 3)
+    at = i
+    while at >= 0:
+        k = body_i[at, V_INDEX]
+        if body_i[at, DOF] == 1:
+            feel(work, columns + COLUMN * k, moment, force, out, row + k * stride, k * mirrored + j, mirrored)
+        else:
+            for e in range(k, k + body_i[at, DOF]):
+                feel(work, columns + COLUMN * e, moment, force, out, row + e * stride, e * mirrored + j, mirrored)
+        if is_anchor(body_i, at):
+            moment = add(moment, cross(load3(work, RECORD * at + 22), force))
+        at = body_i[at, PARENT]
+    diagonal = load(out, row + j * stride) + dof_f[ARMATURE, j]
+    store(out, row + j * stride, diagonal)
+    return diagonal
+
+
+@inline
+def feel(work, column, moment, force, out, here, there, mirrored):
+    """An entry of M: what a joint feels of a force."""
+    entry = dot(load3(work, column), moment) + dot(load3(work, column + 3), force)
+    store(out, here, entry)
+    if mirrored > 0:
+        store(out, there, entry)
+
+
+# -- one state, W entries of a row at once ----------------------------------------------------------------------------
+
+
+@inner
+def crba_rows(body_i, body_f, dof_f, q, matrix, work, ends):
+    """The same for one state, whose velocities are numbered like its bodies and are at least W.
+
+    Everything beyond a joint then follows it without a gap, so a row of M right of the diagonal is S against forces
+    that lie side by side. `ends` (where what is beyond a body ends) is scratch, a float per body.
+    """
+    n, nv = body_i.shape[0] - 1, dof_f.shape[1]
+    columns, apart = RECORD * n, rounded(nv)
+    turns(body_i, q, work, trig_of(body_i, nv))
+    residue = composites(body_i, body_f, nv, q, work, 1, apart)
+    forces = work[forces_of(body_i, nv):]
+    for i in range(n):
+        store(ends, i, float(body_i[i, V_INDEX] + body_i[i, DOF]))
+    for back in range(n):
+        i = n - 1 - back
+        parent, first, last = body_i[i, PARENT], body_i[i, V_INDEX], load(ends, i)
+        end = int(last)
+        for k in range(first, first + body_i[i, DOF]):
+            c = columns + COLUMN * k
+            row_of_lanes(k, end, nv, apart, load3(work, c), load3(work, c + 3), matrix, forces)
+        if parent >= 0:
+            store(ends, parent, max(load(ends, parent), last))
+            if is_anchor(body_i, i):  # from here on about the origin of the parent's group
+                move_forces(first, end, apart, load3(work, RECORD * i + 22), forces)
+    for k in range(nv):
+        diagonal = load(matrix, k * nv + k) + dof_f[ARMATURE, k]
+        store(matrix, k * nv + k, diagonal)
+        residue = residue + 0.0 * diagonal
+    mirror(matrix, nv)
+    return residue
+
+
+@inline
+def row_of_lanes(k, end, nv, apart, s_w, s_v, matrix, forces):
+    """Entries (k, j): S against the forces of velocities k <= j < end, zeros from there on.
+
+    What is left of the diagonal may be overwritten, so lanes of forces start where they can be read at once.
+    """
+    j = k // WIDTH * WIDTH
+    while j < end:
+        at = min(j, nv - WIDTH)
+        entry = ((take_lane(forces, at) * s_w[0] + take_lane(forces, apart + at) * s_w[1]
+                  + take_lane(forces, 2 * apart + at) * s_w[2])
+                 + (take_lane(forces, 3 * apart + at) * s_v[0] + take_lane(forces, 4 * apart + at) * s_v[1]
+                    + take_lane(forces, 5 * apart + at) * s_v[2]))
+        put_lane(matrix, k * nv + at, entry)
+        j += WIDTH
+    if end + WIDTH <= nv:
+        j = end
+        while j < nv:
+            put_lane(matrix, k * nv + min(j, nv - WIDTH), 0.0)
+            j += WIDTH
+    else:
+        for j in range(end, nv):
+            store(matrix, k * nv + j, 0.0)
+
+
+@inline
+def move_forces(first, end, apart, r, forces):
+    """moment += r x force, for a range of velocities."""
+    for j in range(first, end):
+        force = (load(forces, 3 * apart + j), load(forces, 4 * apart + j), load(forces, 5 * apart + j))
+        shift = cross(r, force)
+        for c in range(3):
+            store(forces, c * apart + j, load(forces, c * apart + j) + shift[c])
+
+
+@inline
+def mirror(matrix, nv):
+    """Copy what is right of the diagonal to what is left of it.
+
+    Blocks on the diagonal first: the last block beside them may overlap them.
+    """
+    j0 = nv
+    while j0 > 0:
+        j0 = max(j0 - WIDTH, 0)
+        for j in range(j0 + 1, j0 + WIDTH):
+            for k in range(j0, j):
+                store(matrix, j * nv + k, load(matrix, k * nv + j))
+        k0 = j0
+        while k0 > 0:
+            k0 = max(k0 - WIDTH, 0)
+            transpose_floats(matrix, k0 * nv + j0, nv, j0 * nv + k0)
+
+
+# -- W states at once, each matrix written where it belongs ----------------------------------------------------------
+
+
+@inner
+def crba_blocks(body_i, body_f, dof_f, body_of, q, matrix, first, block, work):
+    """M of the W states in the lanes of `q`, to rows first .. first + W - 1 of `matrix` (states, nv * nv).
+
+    Blocks of W x W entries are turned from lanes to states while they are in the nearest cache, on both sides of the
+    diagonal; blocks that couple nothing are zeros. For mechanisms of at least W velocities, numbered like their
+    bodies. `body_of` says which body has a velocity; `block` is scratch of W * nv lanes.
+    """
+    nv = dof_f.shape[1]
+    turns(body_i, q, work, trig_of(body_i, nv))
+    residue = composites(body_i, body_f, nv, q, work, FORCE, 1)
+    for s in range((nv + WIDTH - 1) // WIDTH):
+        j0 = max(nv - WIDTH * (s + 1), 0)  # rows j0 .. j0 + W - 1; the last blocks may overlap
+        clear(block[:WIDTH * nv])
+        for r in range(WIDTH):
+            i = body_of[j0 + r]
+            residue = residue + 0.0 * along(body_i, dof_f, i, j0 + r, work, block, r * nv, 1, 0)
+        for r in range(WIDTH):  # the block on the diagonal is symmetric
+            for c in range(r):
+                store(block, c * nv + j0 + r, load(block, r * nv + j0 + c))
+        for r in range(WIDTH):
+            transpose_lanes(block, (r * nv + j0) * WIDTH, WIDTH, matrix, first, (j0 + r) * nv + j0)
+        k1 = j0
+        while k1 > 0:
+            k0 = max(k1 - WIDTH, 0)
+            if coupled(body_i, body_of, j0, k0):
+                for r in range(WIDTH):
+                    transpose_lanes(block, (r * nv + k0) * WIDTH, WIDTH, matrix, first, (j0 + r) * nv + k0)
+                    transpose_lanes(block, (k0 + r) * WIDTH, nv * WIDTH, matrix, first, (k0 + r) * nv + j0)
+            else:
+                for r in range(WIDTH):
+                    zero_floats(matrix, first, (j0 + r) * nv + k0)
+                    zero_floats(matrix, first, (k0 + r) * nv + j0)
+            k1 = k0
+    return residue
+
+
+@inline
+def coupled(body_i, body_of, j0, k0):
+    """Does any velocity of the block k0 belong to an ancestor of one of the block j0?"""
+    low, high = body_of[k0], body_of[k0 + WIDTH - 1]
+    before = -1
+    for r in range(WIDTH):
+        at = body_of[j0 + r]
+        if at != before:
+            before = at
+            while at > high:
+                at = body_i[at, PARENT]
+            if at >= low:
+                return True
+    return False

@@ -70,6 +70,15 @@ def add_parser(subparsers):
     stiff.add_argument("--quick", action="store_true", help="shorter and less exact, up to 1000 links, without Gear")
     stiff.add_argument("--json", action="store_true", help="print all numbers as JSON")
     stiff.set_defaults(run=run_stiff)
+    massmatrix = names.add_parser(
+        "massmatrix", help="mass matrices beside Pinocchio's crba",
+        description="Mass matrices of Talos and of chains with up to 256 degrees of freedom beside pin.crba in one "
+                    "run: single calls, inside compiled code, batches. "
+                    "Needs: pip install 'bunraku[bench]' example-robot-data. Half a minute after the first run.",
+        epilog="example: bunraku bench massmatrix --json > massmatrix.json")
+    massmatrix.add_argument("--quick", action="store_true", help="shorter and less exact")
+    massmatrix.add_argument("--json", action="store_true", help="print all numbers as JSON")
+    massmatrix.set_defaults(run=run_massmatrix)
     return verb
 
 
@@ -125,6 +134,15 @@ def run_stiff(args) -> int:
 
     result = stiff.run(stiff.Options.quick() if args.quick else stiff.Options(), quiet=args.json)
     print(json.dumps(result, indent=2) if args.json else stiff.text(result, colour=sys.stdout.isatty()))
+    return 0
+
+
+def run_massmatrix(args) -> int:
+    """Measure and print; 0 whether or not the targets are met."""
+    from bunraku.bench import massmatrix
+
+    result = massmatrix.run(massmatrix.Options.quick() if args.quick else massmatrix.Options(), quiet=args.json)
+    print(json.dumps(result, indent=2) if args.json else massmatrix.text(result))
     return 0
 
 

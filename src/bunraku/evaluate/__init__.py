@@ -13,9 +13,10 @@ from bunraku.evaluate.dynamics import (
 )
 from bunraku.evaluate.kinematics import Kinematics, kinematics, poses
 from bunraku.evaluate.loops import coordinates, impact, project
-from bunraku.evaluate.matrix import mass_matrix
+from bunraku.evaluate.matrix import ProcessorArray, mass_matrix, operation_count, processor_array
 from bunraku.evaluate.schedule import Schedule, schedule
 
-__all__ = ["ClosedChain", "Constraints", "Dynamics", "Kinematics", "Report", "Schedule", "closed_chain",
-           "connection_forces", "constraints", "coordinates", "dynamics", "forward_dynamics", "impact",
-           "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix", "poses", "project", "schedule"]
+__all__ = ["ClosedChain", "Constraints", "Dynamics", "Kinematics", "ProcessorArray", "Report", "Schedule",
+           "closed_chain", "connection_forces", "constraints", "coordinates", "dynamics", "forward_dynamics", "impact",
+           "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix", "operation_count", "poses",
+           "processor_array", "project", "schedule"]

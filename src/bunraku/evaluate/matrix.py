@@ -1,18 +1,141 @@
-"""The mass matrix."""
+"""The mass matrix, by any method, and what the methods cost."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bunraku.errors import ModelError
 from bunraku.mechanism import Mechanism
+from bunraku.plan import fields as f
 from bunraku.run import matrix
+from bunraku.run.states import aligned, refuse
 
-METHODS = ("auto",)
+if TYPE_CHECKING:
+    from bunraku.massmatrix import Chain, Count
+    from bunraku.massmatrix.array import Step
+
+FAMILY = ("oke", "vke", "oneb", "vneb", "ocrb", "vcrb")
+METHODS = ("auto", *FAMILY)
+PARALLEL = ("vneb", "vcrb")
+PROCESSORS = (1, "n", "n^2")
 
 
-def mass_matrix(mechanism: Mechanism, q, *, method: str = "auto", workers: int | None = None) -> np.ndarray:
-    """M(q), armature included: (nv, nv), or (B, nv, nv) for a batch. "auto": composite rigid bodies."""
+def mass_matrix(mechanism: Mechanism, q, *, method: str = "auto", workers: int | None = None,
+                out: np.ndarray | None = None) -> np.ndarray:
+    """M(q), armature included: (nv, nv), or (B, nv, nv) for a batch.
+
+    "auto" (composite rigid bodies, compiled) takes every mechanism. "oke", "vke", "oneb", "vneb", "ocrb", "vcrb" are
+    the methods that [F] compares, in plain Python, for serial chains of revolute and prismatic joints.
+    `out` takes the result of "auto": fresh memory for a large batch costs more time than the matrices in it.
+    """
+    if method == "auto":
+        return matrix.mass_matrix(mechanism, q, workers, out)
     if method not in METHODS:
         raise ModelError(f"mass matrix method {method!r} is not one of {', '.join(METHODS)}")
-    return matrix.mass_matrix(mechanism, q, workers)
+    if out is not None:
+        raise ModelError("out is for method='auto'")
+    from bunraku.massmatrix import mass_matrix as by_method
+
+    chain, q = _chain(mechanism, method), _states(mechanism, q)
+    with np.errstate(invalid="ignore"):
+        return _with_armature(mechanism, q, by_method(chain, q, method))
+
+
+@dataclass
+class ProcessorArray:
+    """What a simulated processor array gave, and what it took."""
+
+    matrix: np.ndarray            # M, armature included
+    operations: Count             # (multiplications, additions) one after the other
+    messages: dict[str, int]      # steps of communication: "exchange" network, "neighbour" links alone
+    steps: list[Step]             # one after the other: label, operations of the busiest processor, messages
+    processors: int
+
+
+def processor_array(mechanism: Mechanism, q, *, method: str = "vneb", processors: str = "n^2") -> ProcessorArray:
+    """M(q) of one state as a parallel computer would form it: a step-accurate simulation of [F]'s processor arrays.
+
+    processors="n^2": n (n + 1) / 2 of them, O(log n) steps; "n": n of them, O(n) steps. Chains of revolute joints.
+    """
+    _check_parallel(method, processors)
+    from bunraku.massmatrix import Counter, counted, simulate
+    from bunraku.massmatrix.matrix import to_array
+
+    chain, q = _chain(mechanism, method), _states(mechanism, q)
+    if q.ndim != 1:
+        raise ModelError("processor_array takes one state; for a batch use mass_matrix")
+    if any(chain.prismatic):
+        name = mechanism.links[mechanism.plan().body_link[chain.prismatic.index(True)]].joint_name
+        raise ModelError(f"the parallel algorithms are for revolute joints, but joint {name!r} is prismatic; "
+                         f"mass_matrix with method={method!r} takes it")
+    counter = Counter()
+    run = simulate(method, processors, *counted(chain, chain.turns(q), counter), counter)
+    M = to_array(chain, [[float(x) for x in row] for row in run.matrix])
+    return ProcessorArray(_with_armature(mechanism, q, M), run.operations, run.messages, run.steps, run.processors)
+
+
+def operation_count(method: str, n: int, processors: int | str = 1, *, projection: str = "fixed") -> Count:
+    """(multiplications, additions) that a method needs for a chain of n revolute joints: by running it and counting.
+
+    processors  1, or "n" and "n^2" (n (n + 1) / 2) for the parallel algorithms of "vneb" and "vcrb": operations
+                one after the other
+    projection  "fixed", or "body" for the naive choice of frames ("vneb" and "vcrb" on one processor)
+
+    Sines, cosines and negations are not counted.
+    """
+    if method not in FAMILY:
+        raise ModelError(f"operations are counted for {', '.join(FAMILY)}, not for {method!r}")
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise ModelError(f"a chain has a whole number of joints, at least 1, not {n!r}")
+    if projection not in ("fixed", "body") or (projection == "body" and (method not in PARALLEL or processors != 1)):
+        raise ModelError(f"projection is 'fixed', or 'body' for {' and '.join(PARALLEL)} on 1 processor, "
+                         f"not {projection!r} for {method!r} on {processors!r}")
+    from bunraku.massmatrix import count, parallel_run
+
+    if processors == 1:
+        return count(method, n, projection)
+    _check_parallel(method, processors)
+    return parallel_run(method, n, str(processors)).operations
+
+
+def _check_parallel(method, processors):
+    if processors not in PROCESSORS[1:]:
+        raise ModelError(f"processors is one of {', '.join(map(repr, PROCESSORS))}, not {processors!r}")
+    if method not in PARALLEL:
+        raise ModelError(f"the parallel algorithms are for {' and '.join(PARALLEL)}, not for {method!r}")
+
+
+def _states(mechanism, q):
+    _, (q,) = aligned(("q", q, mechanism.nq))
+    if q.ndim == 1 and not np.isfinite(q).all():
+        refuse(mechanism, q, {})
+    return q
+
+
+def _chain(mechanism: Mechanism, method: str) -> Chain:
+    """The chain that the mechanism is, or why it is none and what to use."""
+    from bunraku.massmatrix.chain import Unsuitable, chain_of
+
+    plan = mechanism.plan()
+    try:
+        return chain_of(plan)
+    except Unsuitable as error:
+        link = mechanism.links[plan.body_link[error.body]]
+        what = f"link {link.name!r}" if error.branches else f"joint {link.joint_name!r} ({type(link.joint).__name__})"
+        raise ModelError(f"method {method!r} is for serial chains of revolute and prismatic joints, but {what} "
+                         f"{error}; method='auto' takes every mechanism") from None
+
+
+def _with_armature(mechanism, q, M):
+    # the angle of the first joint is in no entry of M, so q is looked at too
+    finite = np.isfinite(M).all(axis=(-2, -1)) & np.isfinite(q).all(axis=-1)
+    diagonal = np.arange(mechanism.nv)
+    M[..., diagonal, diagonal] += mechanism.plan().dof_f[f.ARMATURE]
+    if not finite.all():
+        if q.ndim == 1:
+            refuse(mechanism, q, {})
+        refuse(mechanism, q, {}, ~finite, M)
+    return M

@@ -53,6 +53,12 @@ def assemble(parents, counts, elements, rows, dof_f, body_i, body_f, link_i, lin
             acts = acts or dof_f[k, j] != 0.0
     body_i[n, f.HEAD_PASSIVE] = 1 if acts else 0
     body_i[n, f.HEAD_NQ] = coordinate_link.shape[0]
+    last, ordered = -1, True
+    for i in range(n):
+        if body_i[i, f.DOF] > 0:
+            ordered = ordered and body_i[i, f.V_INDEX] > last
+            last = body_i[i, f.V_INDEX]
+    body_i[n, f.HEAD_ORDERED] = 1 if ordered else 0
 
 
 @entry("plans", [types.void(integers, flags)])

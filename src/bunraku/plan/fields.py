@@ -53,6 +53,7 @@ HEAD_PASSIVE = 1     # 1: some joint has a spring, a damper or a limit
 HEAD_SPRINGS = 2     # number of point-to-point springs
 HEAD_WORK = 3        # size of the work array of forward dynamics
 HEAD_NQ = 4          # number of coordinates
+HEAD_ORDERED = 5     # 1: velocities are numbered like the bodies that have them
 
 # -- body_f (bodies + 1, BODY_F) float64: one row per body; the last row is the ground -----------------------------
 ROTATION = 0     # 9, rotation of the joint frame in the parent's body frame

@@ -73,9 +73,8 @@ def explain(mechanism, q, inputs: dict[str, np.ndarray]) -> str:
     if plan.nv <= 2000:
         from bunraku.run.matrix import matrix_one
 
-        matrix = np.empty(plan.nv**2)
+        matrix = np.empty((plan.nv, plan.nv))
         matrix_one.call(plan.body_i, plan.body_f, plan.dof_f, q, matrix)
-        matrix = matrix.reshape(plan.nv, plan.nv)
         if not np.isfinite(matrix).all():
             return "the numbers overflow; check for huge values"
         scale = np.sqrt(np.maximum(np.diag(matrix), 1e-6 * np.diag(matrix).max() + 1e-300))

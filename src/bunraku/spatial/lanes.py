@@ -212,6 +212,40 @@ def lane_transpose(typingctx, source, source_start, source_stride, target, targe
     return types.void(source, i, i, target, i, i), generate
 
 
+@intrinsic
+def lane_stream(typingctx, target, target_start, source, source_start):
+    """Copy W doubles past the caches, between flattened arrays; the target's address must be a multiple of 8 W."""
+    def generate(context, builder, sig, args):
+        target, target_start, source, source_start = args
+        load = builder.load(_pointer(context, builder, sig.args[2], source, source_start))
+        load.align = 8
+        store = builder.store(load, _pointer(context, builder, sig.args[0], target, target_start))
+        store.align = 8 * WIDTH
+        store.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(INT32, 1)]))
+        return context.get_dummy_value()
+    return types.void(target, types.intp, source, types.intp), generate
+
+
+@intrinsic
+def lane_take(typingctx, array, i):
+    """W floats of the flattened array, from element i on."""
+    def generate(context, builder, sig, args):
+        load = builder.load(_pointer(context, builder, sig.args[0], args[0], args[1]))
+        load.align = 8
+        return load
+    return lane(array, types.intp), generate
+
+
+@intrinsic
+def lane_put(typingctx, array, i, value):
+    """Write a lane (or a float in every place) from element i of the flattened array on."""
+    def generate(context, builder, sig, args):
+        store = builder.store(splat(builder, args[2]), _pointer(context, builder, sig.args[0], args[0], args[1]))
+        store.align = 8
+        return context.get_dummy_value()
+    return types.void(array, types.intp, value), generate
+
+
 # -- functions ---------------------------------------------------------------------------------------------------
 
 def _vector_intrinsic(builder, name):

@@ -23,11 +23,14 @@ from bunraku.spatial.lanes import (
     lane_load,
     lane_maximum,
     lane_minimum,
+    lane_put,
     lane_set,
     lane_sincos,
     lane_splat,
     lane_sqrt,
     lane_store,
+    lane_stream,
+    lane_take,
     lane_transpose,
     lane_where_positive,
 )
@@ -88,6 +91,25 @@ def _sincos(x):
     if isinstance(x, Lane):
         return lambda x: lane_sincos(x)
     return lambda x: _float_sincos(x)
+
+
+@inline
+def sines(angles, out, first):
+    """Sines of floats, W at once, to out[first ...], and behind them their cosines."""
+    n = angles.shape[0]
+    if n >= WIDTH:
+        k = 0
+        while k < n:
+            at = min(k, n - WIDTH)
+            s, c = sincos(take_lane(angles, at))
+            put_lane(out, first + at, s)
+            put_lane(out, first + n + at, c)
+            k += WIDTH
+    for k in range(n):
+        if n < WIDTH or not abs(load(angles, k)) < 1e5:
+            s, c = sincos(load(angles, k))
+            store(out, first + k, s)
+            store(out, first + n + k, c)
 
 
 def sqrt(x):
@@ -218,6 +240,86 @@ def _transpose_block_compiled(source, row, column, target, target_row, target_co
     return lambda source, row, column, target, target_row, target_column: lane_transpose(
         source, row * source.shape[1] + column, source.shape[1],
         target, target_row * target.shape[1] + target_column, target.shape[1])
+
+
+def transpose_lanes(lanes, start, stride, states, first, column):
+    """states[first + w, column + r] = flattened lanes[start + r stride + w] for r, w = 0 .. W - 1."""
+    for r in range(WIDTH):
+        states[first:first + WIDTH, column + r] = lanes.reshape(-1)[start + r * stride:start + r * stride + WIDTH]
+
+
+@overload(transpose_lanes, **ALWAYS)
+def _transpose_lanes(lanes, start, stride, states, first, column):
+    return lambda lanes, start, stride, states, first, column: lane_transpose(
+        lanes, start, stride, states, first * states.shape[1] + column, states.shape[1])
+
+
+def transpose_floats(array, start, stride, target_start):
+    """Copy the W x W block from `start` on, transposed, to `target_start`; rows are `stride` apart."""
+    for r in range(WIDTH):
+        for c in range(WIDTH):
+            array[target_start + c * stride + r] = array[start + r * stride + c]
+
+
+@overload(transpose_floats, **ALWAYS)
+def _transpose_floats(array, start, stride, target_start):
+    return lambda array, start, stride, target_start: lane_transpose(array, start, stride, array, target_start, stride)
+
+
+def take_lane(array, i):
+    """W floats of an array, from element i on, as a lane."""
+    return array[i:i + WIDTH].copy()
+
+
+@overload(take_lane, **ALWAYS)
+def _take_lane(array, i):
+    return lambda array, i: lane_take(array, i)
+
+
+def put_lane(array, i, value):
+    """Write a lane (or a float in every place) from element i of an array on."""
+    array.reshape(-1)[i:i + WIDTH] = value
+
+
+@overload(put_lane, **ALWAYS)
+def _put_lane(array, i, value):
+    return lambda array, i, value: lane_put(array, i, value)
+
+
+@inline
+def zero_floats(states, first, column):
+    """states[first + w, column + r] = 0 for r, w = 0 .. W - 1."""
+    for w in range(WIDTH):
+        put_lane(states, (first + w) * states.shape[1] + column, 0.0)
+
+
+def _stream(target, target_start, source, source_start):
+    target.reshape(-1)[target_start:target_start + WIDTH] = source.reshape(-1)[source_start:source_start + WIDTH]
+
+
+@overload(_stream, **ALWAYS)
+def _stream_compiled(target, target_start, source, source_start):
+    return lambda target, target_start, source, source_start: lane_stream(target, target_start, source, source_start)
+
+
+@inline
+def stream_rows(source, count, target, first, misaligned):
+    """target[first + k] = source[k] for k < count, past the caches: for results that are too many to stay in them.
+
+    `misaligned`: how many doubles the target's memory starts after a multiple of 8 W bytes.
+    """
+    n = source.shape[1]
+    for k in range(count):
+        start = (first + k) * n
+        head = min(n, (-(start + misaligned)) % WIDTH)
+        for c in range(head):
+            target[first + k, c] = source[k, c]
+        c = head
+        while c + WIDTH <= n:
+            _stream(target, start + c, source, k * n + c)
+            c += WIDTH
+        for rest in range(c, n):
+            target[first + k, rest] = source[k, rest]
 
 
 def _claim(states, i):
