@@ -130,8 +130,10 @@ class Swing:
 
     def stable(self, q, v) -> bool:
         """Whether the energy never rises."""
+        if not (np.isfinite(q).all() and np.isfinite(v).all()):
+            return False
         kinetic, potential = self.m.energy(np.ascontiguousarray(q), np.ascontiguousarray(v))
-        return bool(np.max(kinetic + potential) <= self.limit)  # NaN is not
+        return bool(np.max(kinetic + potential) <= self.limit)
 
     def ours(self, solver: str | Tableau, tolerance: float) -> tuple[int, bool]:
         """(evaluations, stable)."""

@@ -77,7 +77,9 @@ def explain(mechanism, q, inputs: dict[str, np.ndarray]) -> str:
         matrix_one.call(plan.body_i, plan.body_f, plan.dof_f, q, matrix)
         if not np.isfinite(matrix).all():
             return "the numbers overflow; check for huge values"
-        scale = np.sqrt(np.maximum(np.diag(matrix), 1e-6 * np.diag(matrix).max() + 1e-300))
+        felt = np.abs(np.diag(matrix))  # where nothing is felt, rounding leaves a trace of the links' own inertia
+        links_own = np.abs(plan.body_f[:-1, f.INERTIA:f.INERTIA + 6]).max(initial=0.0)
+        scale = np.sqrt(np.maximum(felt, 1e-5 * max(felt.max(), links_own) + 1e-300))
         values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
         if values[0] < 1e-10:
             joint = links[plan.dof_link[np.argmax(np.abs(vectors[:, 0]) / scale)]]

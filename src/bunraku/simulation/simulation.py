@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import signal
 import sys
+import threading
 import time
 from dataclasses import dataclass
 
@@ -237,12 +239,12 @@ class Simulation:
         """
         if not math.isfinite(until) or until < self.t:
             raise ShapeError(f"until must be a time from {self.t:g} s on, not {until!r}")
-        with _Bar(self.progress, self.t, until) as bar:
+        with _Bar(self.progress, self.t, until) as bar, _Interrupts() as interrupts:
             while True:
                 watched = _Watched(self)
                 happened = watched.already()
                 if happened is None:
-                    status = self._advance(until, watched, bar)
+                    status = self._advance(until, watched, bar, interrupts)
                     if status == m.REACHED:
                         break
                     if status != m.EVENT:
@@ -257,7 +259,7 @@ class Simulation:
                     break
         return self.trajectory
 
-    def _advance(self, until, watched, bar) -> int:
+    def _advance(self, until, watched, bar, interrupts) -> int:
         """Let compiled code run until it has something to say other than that its record is full."""
         plan = self._plan()
         entry, method = self._entry()
@@ -279,6 +281,7 @@ class Simulation:
                 error = gaps(self.mechanism, plan, self.q)[0].max(initial=0.0)
                 self.stats.loop_error = max(self.stats.loop_error, float(error))
             bar.show(self.t)
+            interrupts.let_in()
         return status
 
     def _restart(self):
@@ -424,6 +427,32 @@ class _Watched:
             if function.error is not None:
                 raise SimulationError(f"condition {watch.name!r} failed {where}: {function.error}",
                                       trajectory) from function.error
+
+
+class _Interrupts:
+    """Ctrl-C waits until what was computed has been kept; pressed twice, it does not."""
+
+    def __enter__(self):
+        self.asked = False
+        self.ours = (threading.current_thread() is threading.main_thread()
+                     and signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+        if self.ours:
+            signal.signal(signal.SIGINT, self._ask)
+        return self
+
+    def _ask(self, *_):
+        self.asked = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def let_in(self):
+        if self.asked:
+            self.asked = False
+            raise KeyboardInterrupt
+
+    def __exit__(self, *_):
+        if self.ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.let_in()
 
 
 class _Bar:
