@@ -58,7 +58,7 @@ from bunraku.jit import inline, inner
 WORTHWHILE = 1.1                  # a smaller gain is not worth a change of step
 MARGIN_DOWN, MARGIN_SAME, MARGIN_UP = 1.3, 1.2, 1.4
 TINY = 1e-6
-CALM, CONVINCING = 60, 1.2        # fewer than CALM / q steps after a failure, a higher order must gain so much
+CALM, CONVINCING = 60, 1.3        # fewer than CALM / q steps after a failure, a higher order must gain so much
 
 
 @inner
