@@ -102,6 +102,16 @@ class Address(types.WrapperAddressProtocol):
         return self.kind
 
 
+def kept_on_disk(function):
+    """The function, to be compiled on first use; its machine code goes where that of the kernels is."""
+    previous = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(cache_directory())
+    try:
+        return njit(cache=True, **OPTIONS)(function)
+    finally:
+        numba.config.CACHE_DIR = previous
+
+
 class Entry:
     """A function that Python calls and Numba compiles, for the given signatures only.
 
@@ -120,12 +130,7 @@ class Entry:
         with _lock:
             if self.call != self._first_call:
                 return self
-            previous = numba.config.CACHE_DIR
-            numba.config.CACHE_DIR = str(cache_directory())
-            try:
-                dispatcher = njit(cache=True, **OPTIONS)(self.function)
-            finally:
-                numba.config.CACHE_DIR = previous
+            dispatcher = kept_on_disk(self.function)
             marker = cache_directory() / f"{self.function.__module__}.{self.function.__name__}.done"
             with contextlib.nullcontext() if marker.exists() else _alone(marker.with_suffix(".lock")):
                 if marker.exists():

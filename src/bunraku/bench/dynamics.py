@@ -22,7 +22,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numba
 import numpy as np
 
 import bunraku as bk
@@ -32,7 +31,7 @@ from bunraku.bench.flops import forward_dynamics_flops
 from bunraku.bench.peers import MuJoCo, Pinocchio, required
 from bunraku.bench.timing import Contestant, Progress, race, speedup
 from bunraku.errors import BunrakuError, ModelError
-from bunraku.jit import OPTIONS, cache_directory
+from bunraku.jit import kept_on_disk
 
 MODELS: dict[str, Callable[[], bk.Mechanism]] = {"humanoid": lambda: bk.models.humanoid(),
                                                 "human": lambda: bk.models.human(48)}
@@ -258,13 +257,8 @@ def _matrix(m, pinocchio, states):
 
 @functools.cache
 def compiled_loop():
-    """Forward dynamics of one state after the other, as a compiled program would call it. Kept on disk like kernels."""
-    previous = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(cache_directory())
-    try:
-        return numba.njit(cache=True, **OPTIONS)(_loop)
-    finally:
-        numba.config.CACHE_DIR = previous
+    """Forward dynamics of one state after the other, as a compiled program would call it."""
+    return kept_on_disk(_loop)
 
 
 def _loop(body_i, body_f, dof_f, q, v, tau, nothing, a, work):

@@ -17,7 +17,6 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 
 import bunraku as bk
@@ -26,7 +25,7 @@ from bunraku.bench.dynamics import random_states
 from bunraku.bench.peers import Pinocchio, required
 from bunraku.bench.timing import Contestant, Progress, race, speedup
 from bunraku.errors import BunrakuError
-from bunraku.jit import OPTIONS, cache_directory
+from bunraku.jit import kept_on_disk
 from bunraku.run.matrix import floats_at_a_line, one_state, work_size
 
 ROBOT = "talos_reduced.urdf"
@@ -152,13 +151,8 @@ def _each(function, states):
 
 @functools.cache
 def compiled_loop():
-    """One state after the other, as a compiled program would. Kept on disk like kernels."""
-    previous = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(cache_directory())
-    try:
-        return numba.njit(cache=True, **OPTIONS)(_loop)
-    finally:
-        numba.config.CACHE_DIR = previous
+    """One state after the other, as a compiled program would."""
+    return kept_on_disk(_loop)
 
 
 def _loop(body_i, body_f, dof_f, q, matrix, work):
