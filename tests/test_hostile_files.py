@@ -142,7 +142,7 @@ PLACES = {
 
 def attempt(path) -> Exception | None:
     """Load the file; the bunraku error, or None if it loads. Anything else fails the test."""
-    start = time.process_time()  # not the clock on the wall: the machine may be busy
+    start = time.thread_time()  # not the clock on the wall: the machine may be busy
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -151,7 +151,7 @@ def attempt(path) -> Exception | None:
         error = None
     except bk.BunrakuError as caught:
         error = caught
-    assert time.process_time() - start < 1.0, "took too long"
+    assert time.thread_time() - start < 1.0, "took too long"
     if error is not None:
         assert path.name in str(error)
         assert len(str(error)) < 2000

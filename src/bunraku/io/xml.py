@@ -149,6 +149,8 @@ class _Reader:
         self.count = 0
 
     def feed(self, data: bytes) -> None:
+        if not self.only_root and data.count(b"<") > MAX_ELEMENTS:   # perhaps too many: count before building them
+            self.count_elements(data)
         self.parser = parser = expat.ParserCreate()
         parser.StartElementHandler = self.start
         parser.EndElementHandler = self.end
@@ -160,12 +162,36 @@ class _Reader:
             inside = f" inside {self.open[-1].label}" if self.open else ""
             reason = expat.ErrorString(error.code)
             raise LoadError(f"{self.path}: line {error.lineno}: not well-formed XML{inside}: {reason}") from None
+        except LoadError:
+            raise
         except (ValueError, LookupError) as error:  # an encoding that Python cannot decode
             raise LoadError(f"{self.path}: line {parser.CurrentLineNumber}: cannot be decoded: "
                             f"{clip(str(error), 200)}") from None
         finally:
             parser.StartElementHandler = parser.EndElementHandler = None  # they refer to the parser in a circle
             parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = None
+
+    def count_elements(self, data: bytes) -> None:
+        """Refuse a file of too many elements, at a tenth of the time that building them takes."""
+        count = 0
+
+        def start(tag, attributes):
+            nonlocal count
+            count += 1
+            if count > MAX_ELEMENTS:
+                raise LoadError(f"{self.path}: <{clip(tag)}>, line {parser.CurrentLineNumber}: the file has more than "
+                                f"{MAX_ELEMENTS} elements")
+
+        self.parser = parser = expat.ParserCreate()
+        parser.StartElementHandler, parser.StartDoctypeDeclHandler = start, self.doctype
+        try:
+            parser.Parse(data, True)
+        except LoadError:
+            raise
+        except (expat.ExpatError, ValueError, LookupError):
+            pass   # building the elements meets the same and says where
+        finally:
+            parser.StartElementHandler = parser.StartDoctypeDeclHandler = None
 
     def start(self, tag, attributes):
         node = Node(self.path, tag, attributes, self.parser.CurrentLineNumber)
@@ -176,8 +202,6 @@ class _Reader:
                 raise _Enough
         else:
             self.open[-1].children.append(node)
-        if self.count > MAX_ELEMENTS:
-            raise node.refuse(f"the file has more than {MAX_ELEMENTS} elements")
         if len(self.open) >= MAX_DEPTH:
             raise node.refuse(f"elements are nested more than {MAX_DEPTH} deep")
         self.open.append(node)
