@@ -51,15 +51,21 @@ from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import (
     clear,
     constant,
+    largest,
     load,
+    mirror_floats,
+    pick,
+    places,
     put_lane,
     sincos,
     sines,
     store,
     take_lane,
+    tile,
+    tile_on_diagonal,
+    total,
     transpose_floats,
-    transpose_lanes,
-    zero_floats,
+    where_positive,
 )
 
 RECORD = 25
@@ -264,65 +270,116 @@ def feel(work, column, moment, force, out, here, there, mirrored):
         store(out, there, entry)
 
 
-# -- one state, W entries of a row at once ----------------------------------------------------------------------------
+# -- velocities numbered like their bodies: W entries of a row at once ------------------------------------------------
 
 
-@inner
-def crba_rows(body_i, body_f, dof_f, q, matrix, work, ends):
-    """The same for one state, whose velocities are numbered like its bodies and are at least W.
-
-    Everything beyond a joint then follows it without a gap, so a row of M right of the diagonal is S against forces
-    that lie side by side. `ends` (where what is beyond a body ends) is scratch, a float per body.
-    """
-    n, nv = body_i.shape[0] - 1, dof_f.shape[1]
-    columns, apart = RECORD * n, rounded(nv)
-    turns(body_i, q, work, trig_of(body_i, nv))
-    residue = composites(body_i, body_f, nv, q, work, 1, apart)
-    forces = work[forces_of(body_i, nv):]
+@inline
+def subtrees(body_i, ends):
+    """ends[k]: velocities k .. ends[k] - 1 are those of k's body and of everything beyond it. Behind these, a float for
+    each body is scratch. Returns whether one group holds everything."""
+    n = body_i.shape[0] - 1
+    nv, one_group = ends.shape[0] - n, True
     for i in range(n):
-        store(ends, i, float(body_i[i, V_INDEX] + body_i[i, DOF]))
+        store(ends, nv + i, float(body_i[i, V_INDEX] + body_i[i, DOF]))
     for back in range(n):
         i = n - 1 - back
-        parent, first, last = body_i[i, PARENT], body_i[i, V_INDEX], load(ends, i)
-        end = int(last)
-        for k in range(first, first + body_i[i, DOF]):
-            c = columns + COLUMN * k
-            row_of_lanes(k, end, nv, apart, load3(work, c), load3(work, c + 3), matrix, forces)
+        parent, end = body_i[i, PARENT], load(ends, nv + i)
+        for k in range(body_i[i, V_INDEX], body_i[i, V_INDEX] + body_i[i, DOF]):
+            store(ends, k, end)
         if parent >= 0:
-            store(ends, parent, max(load(ends, parent), last))
-            if is_anchor(body_i, i):  # from here on about the origin of the parent's group
-                move_forces(first, end, apart, load3(work, RECORD * i + 22), forces)
+            store(ends, nv + parent, max(load(ends, nv + parent), end))
+            one_group = one_group and not is_anchor(body_i, i)
+    return one_group
+
+
+@inline
+def entries(body_i, dof_f, one_group, work, w, forces, ends, matrix):
+    """Pass 3 for one state, from what `composites` left in `work` (in place w of its lanes, if it holds lanes).
+
+    Everything beyond a joint follows it without a gap, so a row of M right of the diagonal is S against forces that lie
+    side by side, and what is left of the diagonal comes by turning blocks over. `forces` (6, rounded(nv)) is
+    overwritten; `ends` and `one_group` come from `subtrees`; for at least W velocities.
+    """
+    nv = dof_f.shape[1]
+    if one_group:
+        return tiles(RECORD * (body_i.shape[0] - 1), dof_f[ARMATURE], work, w, forces, ends, matrix)
+    rows(body_i, nv, work, w, forces, ends, matrix)
+    mirror(matrix, nv, ends)
+    residue = 0.0
     for k in range(nv):
         diagonal = load(matrix, k * nv + k) + dof_f[ARMATURE, k]
         store(matrix, k * nv + k, diagonal)
         residue = residue + 0.0 * diagonal
-    mirror(matrix, nv)
     return residue
 
 
+@inner
+def tiles(columns, armature, work, w, forces, ends, matrix):
+    """M in blocks of W x W, each together with the one opposite to it; where nothing is coupled, zeros.
+
+    The last block overlaps its neighbour if W does not divide nv; rows from top to bottom leave what is right.
+    """
+    nv, a, residue = armature.shape[0], 0, 0.0 * places()
+    while a < nv:
+        top, b = min(a, nv - WIDTH), a + WIDTH
+        diagonal = tile_on_diagonal(work, w, columns, forces, rounded(nv), ends, top, armature, matrix, nv)
+        residue = residue + 0.0 * diagonal
+        reach = largest(take_lane(ends, top)) if b < nv else 0.0
+        while b < nv:
+            column = min(b, nv - WIDTH)
+            if column < reach:
+                tile(work, w, columns, forces, rounded(nv), ends, top, column, matrix, nv)
+            else:
+                for r in range(WIDTH):
+                    put_lane(matrix, (top + r) * nv + column, 0.0)
+                    put_lane(matrix, (column + r) * nv + top, 0.0)
+            b += WIDTH
+        a += WIDTH
+    return total(residue)
+
+
+@inner
+def rows(body_i, nv, work, w, forces, ends, matrix):
+    """M right of the diagonal, row by row: forces move along from group to group."""
+    n, apart = body_i.shape[0] - 1, rounded(nv)
+    for back in range(n):
+        i = n - 1 - back
+        first = body_i[i, V_INDEX]
+        for k in range(first, first + body_i[i, DOF]):
+            row(k, int(load(ends, k)), nv, apart, pick6(work, RECORD * n + COLUMN * k, w), forces, matrix)
+        if body_i[i, PARENT] >= 0 and is_anchor(body_i, i):  # from here on about the origin of the parent's group
+            move_forces(first, int(load(ends, nv + i)), apart, pick3(work, RECORD * i + 22, w), forces)
+
+
 @inline
-def row_of_lanes(k, end, nv, apart, s_w, s_v, matrix, forces):
+def pick3(work, i, w):
+    return pick(work, i, w), pick(work, i + 1, w), pick(work, i + 2, w)
+
+
+@inline
+def pick6(work, i, w):
+    return (pick(work, i, w), pick(work, i + 1, w), pick(work, i + 2, w),
+            pick(work, i + 3, w), pick(work, i + 4, w), pick(work, i + 5, w))
+
+
+@inline
+def row(k, end, nv, apart, s, forces, matrix):
     """Entries (k, j): S against the forces of velocities k <= j < end, zeros from there on.
 
     What is left of the diagonal may be overwritten, so lanes of forces start where they can be read at once.
     """
     j = k // WIDTH * WIDTH
-    while j < end:
+    while j < nv:
         at = min(j, nv - WIDTH)
-        entry = ((take_lane(forces, at) * s_w[0] + take_lane(forces, apart + at) * s_w[1]
-                  + take_lane(forces, 2 * apart + at) * s_w[2])
-                 + (take_lane(forces, 3 * apart + at) * s_v[0] + take_lane(forces, 4 * apart + at) * s_v[1]
-                    + take_lane(forces, 5 * apart + at) * s_v[2]))
-        put_lane(matrix, k * nv + at, entry)
+        if at < end:
+            entry = ((take_lane(forces, at) * s[0] + take_lane(forces, apart + at) * s[1]
+                      + take_lane(forces, 2 * apart + at) * s[2])
+                     + (take_lane(forces, 3 * apart + at) * s[3] + take_lane(forces, 4 * apart + at) * s[4]
+                        + take_lane(forces, 5 * apart + at) * s[5]))
+            put_lane(matrix, k * nv + at, where_positive(float(end - at) - places(), entry, 0.0))
+        else:
+            put_lane(matrix, k * nv + at, 0.0)
         j += WIDTH
-    if end + WIDTH <= nv:
-        j = end
-        while j < nv:
-            put_lane(matrix, k * nv + min(j, nv - WIDTH), 0.0)
-            j += WIDTH
-    else:
-        for j in range(end, nv):
-            store(matrix, k * nv + j, 0.0)
 
 
 @inline
@@ -336,74 +393,24 @@ def move_forces(first, end, apart, r, forces):
 
 
 @inline
-def mirror(matrix, nv):
-    """Copy what is right of the diagonal to what is left of it.
+def mirror(matrix, nv, ends):
+    """Copy what is right of the diagonal to what is left of it; zeros where nothing is coupled.
 
-    Blocks on the diagonal first: the last block beside them may overlap them.
+    Blocks on the diagonal first: the last block overlaps its neighbour if W does not divide nv.
     """
-    j0 = nv
-    while j0 > 0:
-        j0 = max(j0 - WIDTH, 0)
-        for j in range(j0 + 1, j0 + WIDTH):
-            for k in range(j0, j):
-                store(matrix, j * nv + k, load(matrix, k * nv + j))
-        k0 = j0
-        while k0 > 0:
-            k0 = max(k0 - WIDTH, 0)
-            transpose_floats(matrix, k0 * nv + j0, nv, j0 * nv + k0)
-
-
-# -- W states at once, each matrix written where it belongs ----------------------------------------------------------
-
-
-@inner
-def crba_blocks(body_i, body_f, dof_f, body_of, q, matrix, first, block, work):
-    """M of the W states in the lanes of `q`, to rows first .. first + W - 1 of `matrix` (states, nv * nv).
-
-    Blocks of W x W entries are turned from lanes to states while they are in the nearest cache, on both sides of the
-    diagonal; blocks that couple nothing are zeros. For mechanisms of at least W velocities, numbered like their
-    bodies. `body_of` says which body has a velocity; `block` is scratch of W * nv lanes.
-    """
-    nv = dof_f.shape[1]
-    turns(body_i, q, work, trig_of(body_i, nv))
-    residue = composites(body_i, body_f, nv, q, work, FORCE, 1)
-    for s in range((nv + WIDTH - 1) // WIDTH):
-        j0 = max(nv - WIDTH * (s + 1), 0)  # rows j0 .. j0 + W - 1; the last blocks may overlap
-        clear(block[:WIDTH * nv])
-        for r in range(WIDTH):
-            i = body_of[j0 + r]
-            residue = residue + 0.0 * along(body_i, dof_f, i, j0 + r, work, block, r * nv, 1, 0)
-        for r in range(WIDTH):  # the block on the diagonal is symmetric
-            for c in range(r):
-                store(block, c * nv + j0 + r, load(block, r * nv + j0 + c))
-        for r in range(WIDTH):
-            transpose_lanes(block, (r * nv + j0) * WIDTH, WIDTH, matrix, first, (j0 + r) * nv + j0)
-        k1 = j0
-        while k1 > 0:
-            k0 = max(k1 - WIDTH, 0)
-            if coupled(body_i, body_of, j0, k0):
-                for r in range(WIDTH):
-                    transpose_lanes(block, (r * nv + k0) * WIDTH, WIDTH, matrix, first, (j0 + r) * nv + k0)
-                    transpose_lanes(block, (k0 + r) * WIDTH, nv * WIDTH, matrix, first, (k0 + r) * nv + j0)
+    a = 0
+    while a < nv:
+        at = min(a, nv - WIDTH)
+        mirror_floats(matrix, at * nv + at, nv)
+        a += WIDTH
+    b = WIDTH
+    while b < nv:
+        to, a = min(b, nv - WIDTH), 0
+        while a < b:
+            if largest(take_lane(ends, a)) > to:
+                transpose_floats(matrix, a * nv + to, nv, to * nv + a)
             else:
                 for r in range(WIDTH):
-                    zero_floats(matrix, first, (j0 + r) * nv + k0)
-                    zero_floats(matrix, first, (k0 + r) * nv + j0)
-            k1 = k0
-    return residue
-
-
-@inline
-def coupled(body_i, body_of, j0, k0):
-    """Does any velocity of the block k0 belong to an ancestor of one of the block j0?"""
-    low, high = body_of[k0], body_of[k0 + WIDTH - 1]
-    before = -1
-    for r in range(WIDTH):
-        at = body_of[j0 + r]
-        if at != before:
-            before = at
-            while at > high:
-                at = body_i[at, PARENT]
-            if at >= low:
-                return True
-    return False
+                    put_lane(matrix, (to + r) * nv + a, 0.0)
+            a += WIDTH
+        b += WIDTH

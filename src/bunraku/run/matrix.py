@@ -3,43 +3,49 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import types
 
-from bunraku.algorithms.crba import crba, crba_blocks, crba_rows, trig_of
+from bunraku.algorithms.crba import FORCE, composites, crba, entries, forces_of, rounded, subtrees, trig_of, turns
 from bunraku.errors import ShapeError
 from bunraku.jit import JIT_OFF, allocating, entry, inline, inner
-from bunraku.plan.fields import DOF, HEAD_NQ, HEAD_ORDERED, V_INDEX
+from bunraku.plan.fields import HEAD_NQ, HEAD_ORDERED
 from bunraku.run.pool import spread
 from bunraku.run.signatures import FAILED, FINE, PLAN, WRONG_SHAPE, flags, floats, int64, lane_array, table
 from bunraku.run.states import aligned, refuse
 from bunraku.spatial.lanes import WIDTH
-from bunraku.spatial.scalar import gather, scatter, store, stream_rows
+from bunraku.spatial.scalar import gather, scatter, store, stream_rows, transpose_lanes
 
 SMALLEST_SHARE = 256
-LONG = 16      # velocities from which one state is faster by W entries at once
-HUGE = 56      # velocities from which that is faster than W states at once, whose work leaves the nearer caches
 STREAMED = 1 << 22  # bytes: results larger than that go past the caches, which they would only empty
 
 
 @inline
-def ordered(body_i, nv):
-    """Are the velocities numbered like the bodies, and enough to fill lanes?"""
+def in_lanes(body_i, nv):
+    """Can W entries of a row be filled in at once? Velocities are numbered like the bodies, and enough."""
     return nv >= WIDTH and body_i[-1, HEAD_ORDERED] == 1
 
 
 @inner
 def one_state(body_i, body_f, dof_f, q, matrix, work):
-    """M by the faster way for a mechanism of this size; `work` of `work_size` floats."""
-    n, nv = body_i.shape[0] - 1, dof_f.shape[1]
-    if nv < LONG or not ordered(body_i, nv):
+    """M of one state; `work` of `work_size` floats. Returns zero if all is finite."""
+    nv = dof_f.shape[1]
+    if not in_lanes(body_i, nv):
         return crba(body_i, body_f, dof_f, q, matrix, work)
-    return crba_rows(body_i, body_f, dof_f, q, matrix, work, work[work.shape[0] - n:])
+    turns(body_i, q, work, trig_of(body_i, nv))
+    residue = composites(body_i, body_f, nv, q, work, 1, rounded(nv))
+    ends = work[ends_of(body_i, nv):work_size(body_i, nv)]
+    one_group = subtrees(body_i, ends)
+    return residue + entries(body_i, dof_f, one_group, work, 0, work[forces_of(body_i, nv):], ends, matrix)
+
+
+@inline
+def ends_of(body_i, nv):
+    """Where in the work of one state the ends of subtrees are, behind those of at most nv + n coordinates."""
+    return trig_of(body_i, nv) + 2 * (nv + body_i.shape[0] - 1)
 
 
 @inline
 def work_size(body_i, nv):
-    n = body_i.shape[0] - 1
-    return trig_of(body_i, nv) + 2 * (nv + n) + n  # at most nv + n coordinates
+    return ends_of(body_i, nv) + nv + body_i.shape[0] - 1
 
 
 @allocating
@@ -57,40 +63,44 @@ def matrix_one(body_i, body_f, dof_f, q, matrix):
     return FINE if one_state(body_i, body_f, dof_f, q, matrix.reshape(-1), work) == 0.0 else FAILED
 
 
-@entry("mass matrices of batches", [types.void(*PLAN, table, table, flags, int64, int64)])
+@entry("mass matrices of batches", [int64(*PLAN, table, table, flags, int64, int64)])
 def matrix_batch(body_i, body_f, dof_f, q, matrix, bad, start, stop):
+    """M of states start .. stop - 1; marks those that are not finite in `bad` and returns how many they are.
+
+    Places and composite inertias of W states at once, then their matrices one by one: while a matrix is filled in,
+    it and the forces that it comes from stay in the nearest cache.
+    """
     n, nv = body_i.shape[0] - 1, dof_f.shape[1]
-    blocks = ordered(body_i, nv)
+    apart, here = rounded(nv), forces_of(body_i, nv)
     streamed = 8 * matrix.size > STREAMED
     misaligned = (matrix.ctypes.data // 8) % WIDTH
-    if blocks and nv >= HUGE:
-        scratch, single = floats_at_a_line(work_size(body_i, nv)), np.empty((1, nv * nv if streamed else 1))
-        for k in range(start, stop):
-            to = single[0] if streamed else matrix[k]
-            bad[k] = 0 if one_state(body_i, body_f, dof_f, q[k], to, scratch) == 0.0 else 1
-            if streamed:
-                stream_rows(single, 1, matrix, k, misaligned)
-        return
-    body_of = np.empty(nv, np.int64)
-    for i in range(n):
-        body_of[body_i[i, V_INDEX]:body_i[i, V_INDEX] + body_i[i, DOF]] = i
     q_lanes, judged = lane_array(q.shape[1]), lane_array(1)
     work = lane_array(work_size(body_i, nv))
-    block = lane_array(WIDTH * nv if blocks else nv * nv)
-    staged = np.empty((WIDTH, nv * nv if blocks else 1))
+    lanes = lane_array(1 if in_lanes(body_i, nv) else nv * nv)
+    forces, ends, staged = lane_array(FORCE * apart).reshape((WIDTH, -1)), np.empty(nv + n), np.empty((1, nv * nv))
+    one_group, failed = subtrees(body_i, ends), 0
     for first in range(start, stop, WIDTH):
         count = min(WIDTH, stop - first)
         gather(q, first, q_lanes)
-        if not blocks:
-            store(judged, 0, crba(body_i, body_f, dof_f, q_lanes, block, work))
-            scatter(block, matrix, first)
-        elif streamed or count < WIDTH:
-            store(judged, 0, crba_blocks(body_i, body_f, dof_f, body_of, q_lanes, staged, 0, block, work))
-            stream_rows(staged, count, matrix, first, misaligned)
-        else:
-            store(judged, 0, crba_blocks(body_i, body_f, dof_f, body_of, q_lanes, matrix, first, block, work))
+        if not in_lanes(body_i, nv):
+            store(judged, 0, crba(body_i, body_f, dof_f, q_lanes, lanes, work))
+            scatter(lanes, matrix, first)
+            for w in range(count):
+                bad[first + w] = 0 if judged[0, w] == 0.0 else 1
+                failed += bad[first + w]
+            continue
+        turns(body_i, q_lanes, work, trig_of(body_i, nv))
+        store(judged, 0, composites(body_i, body_f, nv, q_lanes, work, 1, apart))
+        for k in range(0, FORCE * apart, WIDTH):
+            transpose_lanes(work, (here + k) * WIDTH, WIDTH, forces, 0, k)
         for w in range(count):
-            bad[first + w] = 0 if judged[0, w] == 0.0 else 1
+            to = staged[0] if streamed else matrix[first + w]
+            residue = entries(body_i, dof_f, one_group, work, w, forces[w], ends, to)
+            bad[first + w] = 0 if judged[0, w] + residue == 0.0 else 1
+            failed += bad[first + w]
+            if streamed:
+                stream_rows(staged, 1, matrix, first + w, misaligned)
+    return failed
 
 
 def mass_matrix(mechanism, q, workers=None, out=None) -> np.ndarray:
@@ -111,11 +121,14 @@ def mass_matrix(mechanism, q, workers=None, out=None) -> np.ndarray:
         if matrix_one.call(plan.body_i, plan.body_f, plan.dof_f, q, matrix) != FINE:
             refuse(mechanism, q, {})
         return matrix
-    flat, bad = matrix.reshape(batch, nv * nv), np.zeros(batch, np.uint8)
+    flat, bad, failed = matrix.reshape(batch, nv * nv), np.empty(batch, np.uint8), []
     matrix_batch.load()
-    spread(lambda start, stop: matrix_batch.call(plan.body_i, plan.body_f, plan.dof_f, q, flat, bad, start, stop),
-           batch, WIDTH, workers, SMALLEST_SHARE)
-    if bad.any():
+
+    def piece(start, stop):
+        failed.append(matrix_batch.call(plan.body_i, plan.body_f, plan.dof_f, q, flat, bad, start, stop))
+
+    spread(piece, batch, WIDTH, workers, SMALLEST_SHARE)
+    if any(failed):
         refuse(mechanism, q, {}, bad, matrix)
     return matrix
 

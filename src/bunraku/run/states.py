@@ -28,6 +28,9 @@ def as_array(what: str, value) -> np.ndarray:
 
 def as_floats(what: str, value, width: int, batch: int | None = None) -> np.ndarray:
     """`value` as a C-contiguous float array of shape (width,) or (B, width)."""
+    if type(value) is np.ndarray and value.dtype == float and value.flags.carray and (
+            value.ndim in (1, 2) and value.shape[-1] == width and batch is None):
+        return value   # as kernels take it: no need to look closer
     array = as_array(what, value)
     if array.ndim not in (1, 2) or array.shape[-1] != width:
         raise ShapeError(f"{what} has shape {array.shape}; it must be ({width},), or (B, {width}) for a batch")

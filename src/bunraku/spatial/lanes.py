@@ -165,51 +165,152 @@ def float_claim(typingctx, array, i):
 
 
 @intrinsic
+def lane_places(typingctx):
+    """The lane 0, 1, ..., W - 1."""
+    return lane(), lambda context, builder, sig, args: ir.Constant(VECTOR, [float(place) for place in range(WIDTH)])
+
+
+@intrinsic
 def lane_splat(typingctx, value):
     """A lane with the float in every place."""
     return lane(types.float64), lambda context, builder, sig, args: splat(builder, args[0])
+
+
+def _row_pointers(context, builder, array_type, array, start, stride):
+    """Addresses of the W rows of a block, given by its flat start and row stride."""
+    return [_pointer(context, builder, array_type, array,
+                     builder.add(start, builder.mul(stride, ir.Constant(start.type, row)))) for row in range(WIDTH)]
+
+
+def _load_rows(context, builder, array_type, array, start, stride):
+    rows = [builder.load(pointer) for pointer in _row_pointers(context, builder, array_type, array, start, stride)]
+    for load in rows:
+        load.align = 8
+    return rows
+
+
+def _store_rows(context, builder, array_type, array, start, stride, rows):
+    for row, pointer in zip(rows, _row_pointers(context, builder, array_type, array, start, stride), strict=True):
+        builder.store(row, pointer).align = 8
+
+
+def _transposed(builder, rows):
+    """A W x W block in registers, transposed: log2(W) stages of shuffles."""
+    mask, span = ir.VectorType(INT32, WIDTH), 1
+    while span < WIDTH:  # exchange blocks of size span between rows r and r + span
+        low = [i if not i & span else WIDTH + i - span for i in range(WIDTH)]
+        high = [i + span if not i & span else WIDTH + i for i in range(WIDTH)]
+        swapped = list(rows)
+        for row in range(WIDTH):
+            if not row & span:
+                a, b = rows[row], rows[row + span]
+                swapped[row] = builder.shuffle_vector(a, b, ir.Constant(mask, low))
+                swapped[row + span] = builder.shuffle_vector(a, b, ir.Constant(mask, high))
+        rows = swapped
+        span *= 2
+    return rows
 
 
 @intrinsic
 def lane_transpose(typingctx, source, source_start, source_stride, target, target_start, target_stride):
     """Copy a W x W block, transposed: target[c, r] = source[r, c], both given by flat start and row stride.
 
-    W loads, log2(W) stages of shuffles, W stores: the way between (B, n) arrays of states and (n, W) lanes.
+    The way between (B, n) arrays of states and (n, W) lanes.
     """
     def generate(context, builder, sig, args):
         source, start, stride, target, target_start, target_stride = args
-        index_type = start.type
-
-        def address(array_type, array, first, row_stride, row):
-            offset = builder.add(first, builder.mul(row_stride, ir.Constant(index_type, row)))
-            return _pointer(context, builder, array_type, array, offset)
-
-        rows = []
-        for row in range(WIDTH):
-            load = builder.load(address(sig.args[0], source, start, stride, row))
-            load.align = 8
-            rows.append(load)
-        span = 1
-        while span < WIDTH:  # exchange blocks of size span between rows r and r + span
-            low, high = [], []
-            for i in range(WIDTH):
-                low.append(i if not i & span else WIDTH + i - span)
-                high.append(i + span if not i & span else WIDTH + i)
-            mask = ir.VectorType(INT32, WIDTH)
-            swapped = list(rows)
-            for row in range(WIDTH):
-                if not row & span:
-                    a, b = rows[row], rows[row + span]
-                    swapped[row] = builder.shuffle_vector(a, b, ir.Constant(mask, low))
-                    swapped[row + span] = builder.shuffle_vector(a, b, ir.Constant(mask, high))
-            rows = swapped
-            span *= 2
-        for row in range(WIDTH):
-            store = builder.store(rows[row], address(sig.args[3], target, target_start, target_stride, row))
-            store.align = 8
+        rows = _transposed(builder, _load_rows(context, builder, sig.args[0], source, start, stride))
+        _store_rows(context, builder, sig.args[3], target, target_start, target_stride, rows)
         return context.get_dummy_value()
     i = types.intp
     return types.void(source, i, i, target, i, i), generate
+
+
+def _where(builder, chosen, rows, others):
+    """The rows of a W x W block where chosen(row, column), else those of others."""
+    flag = ir.IntType(1)
+    masks = [ir.Constant(ir.VectorType(flag, WIDTH), [flag(chosen(r, c)) for c in range(WIDTH)]) for r in range(WIDTH)]
+    return [builder.select(*three) for three in zip(masks, rows, others, strict=True)]
+
+
+@intrinsic
+def lane_mirror(typingctx, array, start, stride):
+    """Copy what is right of the diagonal of a W x W block to what is left of it."""
+    def generate(context, builder, sig, args):
+        rows = _load_rows(context, builder, sig.args[0], *args)
+        whole = _where(builder, lambda r, c: c < r, _transposed(builder, rows), rows)
+        _store_rows(context, builder, sig.args[0], *args, whole)
+        return context.get_dummy_value()
+    return types.void(array, types.intp, types.intp), generate
+
+
+def _tile(context, builder, sig, left, left_start, left_row, left_part, right, right_part, ends, row, column):
+    """Rows of a W x W block in registers: entry (r, c) is the sum over p < 6 of left[left_start + r left_row +
+    p left_part] * right[p right_part + column + c], or zero from column + c = ends[row + r] on."""
+    def at(first, *steps):
+        for stride, count in steps:
+            first = builder.add(first, builder.mul(stride, ir.Constant(first.type, count)))
+        return first
+
+    def number(array_type, array, index):
+        data = context.make_array(array_type)(context, builder, array).data
+        return splat(builder, builder.load(builder.gep(data, [index])))
+
+    lanes, one = [], ir.Constant(row.type, 1)
+    for p in range(6):
+        lanes.append(builder.load(_pointer(context, builder, sig.args[4], right, at(column, (right_part, p)))))
+        lanes[-1].align = 8
+    here = builder.fadd(splat(builder, builder.sitofp(column, DOUBLE)),
+                        ir.Constant(VECTOR, [float(place) for place in range(WIDTH)]))
+    rows = []
+    for r in range(WIDTH):
+        entry = constant(0.0)
+        for p in range(6):
+            factor = number(sig.args[0], left, at(left_start, (left_row, r), (left_part, p)))
+            entry = builder.fadd(entry, builder.fmul(factor, lanes[p], flags=FLAGS), flags=FLAGS)
+        reached = builder.fcmp_ordered(">", number(sig.args[6], ends, at(row, (one, r))), here)
+        rows.append(builder.select(reached, entry, constant(0.0)))
+    return rows
+
+
+@intrinsic
+def lane_tile(typingctx, left, left_start, left_row, left_part, right, right_part, ends, row, column, matrix, size):
+    """A W x W block (`_tile`) of a matrix of `size` columns, and transposed on the other side of the diagonal."""
+    def generate(context, builder, sig, args):
+        *what, row, column, matrix, size = args
+        rows = _tile(context, builder, sig, *what, row, column)
+        for block, start in ((rows, (row, column)), (_transposed(builder, rows), (column, row))):
+            start = builder.add(builder.mul(start[0], size), start[1])
+            _store_rows(context, builder, sig.args[9], matrix, start, size, block)
+        return context.get_dummy_value()
+    i = types.intp
+    return types.void(left, i, i, i, right, i, ends, i, i, matrix, i), generate
+
+
+@intrinsic
+def lane_tile_on_diagonal(typingctx, left, left_start, left_row, left_part, right, right_part, ends, row, more, matrix,
+                          size):
+    """A W x W block (`_tile`) on the diagonal, made symmetric by what is right of it, plus more[row + r] at (r, r).
+
+    Returns the diagonal.
+    """
+    def generate(context, builder, sig, args):
+        *what, row, more, matrix, size = args
+        rows = _tile(context, builder, sig, *what, row, row)
+        more = builder.load(_pointer(context, builder, sig.args[8], more, row))
+        more.align = 8
+        sums = [builder.fadd(entry, more) for entry in rows]
+        rows = _where(builder, lambda r, c: c < r, _transposed(builder, rows), rows)
+        rows = _where(builder, lambda r, c: c == r, sums, rows)
+        start = builder.add(builder.mul(row, size), row)
+        _store_rows(context, builder, sig.args[9], matrix, start, size, rows)
+        diagonal = rows[0]
+        for r, entry in enumerate(rows):
+            chosen = ir.Constant(ir.VectorType(ir.IntType(1), WIDTH), [ir.IntType(1)(c == r) for c in range(WIDTH)])
+            diagonal = builder.select(chosen, entry, diagonal)
+        return diagonal
+    i = types.intp
+    return lane(left, i, i, i, right, i, ends, i, more, matrix, i), generate
 
 
 @intrinsic
@@ -294,6 +395,17 @@ def lane_largest(typingctx, x):
         known = builder.module.globals.get(name)
         reduce = known or ir.Function(builder.module, ir.FunctionType(DOUBLE, [VECTOR]), name)
         return builder.call(reduce, [args[0]])
+    return types.float64(lane), generate
+
+
+@intrinsic
+def lane_total(typingctx, x):
+    """The sum of the W numbers."""
+    def generate(context, builder, sig, args):
+        name = f"llvm.vector.reduce.fadd.v{WIDTH}f64"
+        known = builder.module.globals.get(name)
+        reduce = known or ir.Function(builder.module, ir.FunctionType(DOUBLE, [DOUBLE, VECTOR]), name)
+        return builder.call(reduce, [ir.Constant(DOUBLE, 0.0), args[0]], fastmath=FLAGS)
     return types.float64(lane), generate
 
 

@@ -23,6 +23,8 @@ from bunraku.spatial.lanes import (
     lane_load,
     lane_maximum,
     lane_minimum,
+    lane_mirror,
+    lane_places,
     lane_put,
     lane_set,
     lane_sincos,
@@ -31,6 +33,9 @@ from bunraku.spatial.lanes import (
     lane_store,
     lane_stream,
     lane_take,
+    lane_tile,
+    lane_tile_on_diagonal,
+    lane_total,
     lane_transpose,
     lane_where_positive,
 )
@@ -172,6 +177,18 @@ def _largest(x):
     return lambda x: x
 
 
+def total(x):
+    """The sum of the numbers in a scalar, as a float."""
+    return np.sum(x)
+
+
+@overload(total, **ALWAYS)
+def _total(x):
+    if isinstance(x, Lane):
+        return lambda x: lane_total(x)
+    return lambda x: x
+
+
 def where_positive(x, a, b):
     """a where x > 0, else b."""
     return np.where(x > 0, a, b) if isinstance(x, np.ndarray) else (a if x > 0 else b)
@@ -266,6 +283,87 @@ def _transpose_floats(array, start, stride, target_start):
     return lambda array, start, stride, target_start: lane_transpose(array, start, stride, array, target_start, stride)
 
 
+def mirror_floats(array, start, stride):
+    """Copy what is right of the diagonal of the W x W block from `start` on to what is left of it."""
+    for r in range(WIDTH):
+        for c in range(r):
+            array[start + r * stride + c] = array[start + c * stride + r]
+
+
+@overload(mirror_floats, **ALWAYS)
+def _mirror_floats(array, start, stride):
+    return lambda array, start, stride: lane_mirror(array, start, stride)
+
+
+def tile(left, w, first, right, apart, ends, row, column, matrix, size):
+    """The W x W block from (row, column) on of a symmetric matrix, and the block opposite to it.
+
+    Entry (r, c) is 6 scalars of `left` from first + 6 r on (place w, if they are lanes) against column c of `right`
+    (6, apart); zero from c = ends[r] on. `matrix` has rows of `size` floats; all but `left` are flat.
+    """
+    block = _block(left, w, first, right, apart, ends, row, column)
+    square = matrix[:size * size].reshape(size, size)
+    square[row:row + WIDTH, column:column + WIDTH] = block
+    square[column:column + WIDTH, row:row + WIDTH] = block.T
+
+
+def tile_on_diagonal(left, w, first, right, apart, ends, row, more, matrix, size):
+    """The block from (row, row) on, symmetric by its entries right of the diagonal, to which `more` is added.
+
+    Returns a lane: the diagonal."""
+    block = np.triu(_block(left, w, first, right, apart, ends, row, row))
+    block += np.triu(block, 1).T + np.diag(more[row:row + WIDTH])
+    matrix[:size * size].reshape(size, size)[row:row + WIDTH, row:row + WIDTH] = block
+    return np.diag(block)
+
+
+def _block(left, w, first, right, apart, ends, row, column):
+    across = column + np.arange(WIDTH)
+    factors = np.array([[pick(left, first + 6 * r + p, w) for p in range(6)] for r in range(row, row + WIDTH)])
+    lanes = np.array([right[p * apart + across] for p in range(6)])
+    return np.where(ends[row:row + WIDTH, None] > across, factors @ lanes, 0.0)
+
+
+@overload(tile, **ALWAYS)
+def _tile(left, w, first, right, apart, ends, row, column, matrix, size):
+    if left.ndim == 1:
+        return lambda left, w, first, right, apart, ends, row, column, matrix, size: lane_tile(
+            left, first + 6 * row, 6, 1, right, apart, ends, row, column, matrix, size)
+    return lambda left, w, first, right, apart, ends, row, column, matrix, size: lane_tile(
+        left, (first + 6 * row) * WIDTH + w, 6 * WIDTH, WIDTH, right, apart, ends, row, column, matrix, size)
+
+
+@overload(tile_on_diagonal, **ALWAYS)
+def _tile_on_diagonal(left, w, first, right, apart, ends, row, more, matrix, size):
+    if left.ndim == 1:
+        return lambda left, w, first, right, apart, ends, row, more, matrix, size: lane_tile_on_diagonal(
+            left, first + 6 * row, 6, 1, right, apart, ends, row, more, matrix, size)
+    return lambda left, w, first, right, apart, ends, row, more, matrix, size: lane_tile_on_diagonal(
+        left, (first + 6 * row) * WIDTH + w, 6 * WIDTH, WIDTH, right, apart, ends, row, more, matrix, size)
+
+
+def places():
+    """The lane 0, 1, ..., W - 1."""
+    return np.arange(float(WIDTH))
+
+
+@overload(places, **ALWAYS)
+def _places():
+    return lambda: lane_places()
+
+
+def pick(array, i, w):
+    """Scalar i of an array of floats, or the float in place w of scalar i of an array of lanes."""
+    return array[i] if array.ndim == 1 else array[i, w]
+
+
+@overload(pick, **ALWAYS)
+def _pick(array, i, w):
+    if array.ndim == 1:
+        return lambda array, i, w: float_load(array, i)
+    return lambda array, i, w: float_load(array, i * WIDTH + w)
+
+
 def take_lane(array, i):
     """W floats of an array, from element i on, as a lane."""
     return array[i:i + WIDTH].copy()
@@ -284,13 +382,6 @@ def put_lane(array, i, value):
 @overload(put_lane, **ALWAYS)
 def _put_lane(array, i, value):
     return lambda array, i, value: lane_put(array, i, value)
-
-
-@inline
-def zero_floats(states, first, column):
-    """states[first + w, column + r] = 0 for r, w = 0 .. W - 1."""
-    for w in range(WIDTH):
-        put_lane(states, (first + w) * states.shape[1] + column, 0.0)
 
 
 def _stream(target, target_start, source, source_start):
