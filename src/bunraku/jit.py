@@ -149,6 +149,13 @@ class Entry:
         self.load()
         return self.function if JIT_OFF else Address(self.call, self.signatures[0])
 
+    @functools.cached_property
+    def trusted(self):
+        """The compiled function without a look at the types of its arguments, which takes longer than a short run: for
+        callers that make all of them themselves, exactly as the first signature says."""
+        self.load()
+        return self.function if JIT_OFF else self.call.get_compile_result(self.signatures[0]).entry_point
+
     def _compile(self, dispatcher):
         with warnings.catch_warnings():  # functions as arguments: how solvers get their right-hand side
             warnings.simplefilter("ignore", NumbaExperimentalFeatureWarning)

@@ -110,7 +110,7 @@ class _Mean:
 def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
     """Each state by itself, as `first` would be run. Returns the seconds it took."""
     entry, method = first._entry()
-    constants = motion(first._plan(), first._hold)
+    run, constants = entry.trusted, motion(first._plan(), first._hold)
     group.actuation = first._actuation
     address = first._actuation.address if first._actuation else 0
     rows, mean = max(1, min(512, BODY_STEPS_PER_CALL // group.plan.bodies)), _Mean(bar, len(group.y))
@@ -120,7 +120,7 @@ def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
         status = m.RECORD_FULL
         while status == m.RECORD_FULL and not turns.stopped:
             before, memory.tally[m.RECORDED] = memory.clock[m.TIME], 0
-            status = entry.call(*method, *constants, address, group.params_of(k), memory, notes)
+            status = run(*method, *constants, address, group.params_of(k), memory, notes)
             if group.plan.loops is not None:
                 error = gaps(group.mechanism, group.plan, memory.rows[0, :group.nq])[0].max(initial=0.0)
                 group.loop_error[k] = max(group.loop_error[k], error)
@@ -129,11 +129,14 @@ def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
 
     def work(turns):
         notes = blank_notes(rows, group.y.shape[1])
+        blank, memory = (memory_for(first.solver, first._memory.rows[0], *first._settings) for _ in range(2))
+        blank.clock[:] = first._memory.clock
         for k in turns:
             if group.status[k] != 0:
                 continue
-            memory = memory_for(first.solver, group.y[k], *first._settings)
-            memory.clock[:] = first._memory.clock
+            for array, beginning in zip(memory, blank, strict=True):
+                array[:] = beginning
+            memory.rows[0] = group.y[k]
             for record, until in enumerate(group.times):
                 memory.clock[m.UNTIL] = until
                 status = advance(k, memory, notes, turns)
