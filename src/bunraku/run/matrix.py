@@ -20,8 +20,8 @@ STREAMED = 1 << 22  # bytes: results larger than that go past the caches, which 
 
 @inline
 def in_lanes(body_i, nv):
-    """Can W entries of a row be filled in at once? Velocities are numbered like the bodies, and enough."""
-    return nv >= WIDTH and body_i[-1, HEAD_ORDERED] == 1
+    """Are W x W entries to be filled in at once? Velocities must be numbered like the bodies, and enough for it."""
+    return nv >= 2 * WIDTH and body_i[-1, HEAD_ORDERED] == 1
 
 
 @inner
