@@ -63,6 +63,23 @@ def test_joints_of_different_branches_do_not_couple():
     assert np.allclose(np.diag(M), [1, 2, 2, 2])
 
 
+@pytest.mark.parametrize("size", [1e-1, 1e-2, 1e-3, 1e-5])
+@pytest.mark.parametrize("joint", ["ball", "hinge"])
+def test_small_bodies_far_out_keep_their_digits(joint, size):
+    """What turns a ball about its own centre is its own inertia, however far from the root it is."""
+    m, rng = bk.Mechanism(), np.random.default_rng(3)
+    kinds = {"ball": bk.Spherical, "hinge": lambda: bk.Revolute((0, 0, 1))}
+    for k in range(9):
+        m.add_link(f"arm {k}", f"arm {k - 1}" if k else "ground", bk.Spherical(), position=(0.5, 0, 0),
+                   mass=1.0, com=(0.25, 0, 0), inertia=(1e-3, 2e-2, 2e-2))
+    m.add_link("tip", "arm 8", kinds[joint](), position=(0.5, 0, 0), mass=1.0, com=(0, 0, 0),
+               inertia=np.array([1.0, 2.0, 2.5]) * size**2)
+    own = np.diag([1.0, 2.0, 2.5] if joint == "ball" else [2.5]) * size**2
+    for q in m.integrate(np.tile(m.neutral(), (5, 1)), rng.normal(size=(5, m.nv))):
+        M = bk.mass_matrix(m, q)
+        assert np.abs(M[27:, 27:] - own).max() < 1e-11 * own.max()
+
+
 @pytest.mark.parametrize("n", [3, 8, 13, 15, 16, 17, 40, 100])
 @pytest.mark.parametrize("joint", ["revolute", "spherical"])
 def test_every_way_of_writing_it_gives_the_same(n, joint):

@@ -31,7 +31,6 @@ from bunraku.algorithms.tree import (
 from bunraku.jit import inline, inner
 from bunraku.plan.fields import (
     ABOVE,
-    ANCHOR,
     ARMATURE,
     BALL,
     COLUMN,
@@ -129,12 +128,12 @@ def outward(body_i, body_f, q, v, tau, wrench, ground, work):
     store3(work, SLOT_STATE + 21, ground)
     for i in range(body_i.shape[0] - 1):
         if body_i[i, PLAIN] == PLAIN_HINGE:  # the same code with the branches taken out by the compiler
-            descend(REVOLUTE, COLUMNS, 1, 0, body_i[i, MASSIVE], i, body_i, body_f, q, v, tau, work)
+            descend(REVOLUTE, COLUMNS, 1, False, body_i[i, MASSIVE], i, body_i, body_f, q, v, tau, work)
         elif body_i[i, PLAIN] == PLAIN_BALL:
-            descend(SPHERICAL, BALL, 3, 1, 1, i, body_i, body_f, q, v, tau, work)
+            descend(SPHERICAL, BALL, 3, True, 1, i, body_i, body_f, q, v, tau, work)
         else:
-            descend(body_i[i, KIND], body_i[i, ELIMINATION], body_i[i, DOF], body_i[i, ANCHOR], body_i[i, MASSIVE], i,
-                    body_i, body_f, q, v, tau, work)
+            descend(body_i[i, KIND], body_i[i, ELIMINATION], body_i[i, DOF], is_anchor(body_i, i), body_i[i, MASSIVE],
+                    i, body_i, body_f, q, v, tau, work)
         if wrench.shape[0] > 0:
             record, f, x = body_i[i, RECORD] + REC_FORCE, load3(wrench, 6 * i), load3(work, body_i[i, TO] + 9)
             accumulate3(work, record, scale(add(load3(wrench, 6 * i + 3), cross(x, f)), -1.0))
@@ -182,7 +181,7 @@ def descend(kind, elimination, dof, anchor, massive, i, body_i, body_f, q, v, ta
     alpha, a = load3(work, above + 18), load3(work, above + 21)
     T = load_joint_axes(body_i, body_f, i, work, above)
     R, x = place(kind, body_i, body_f, i, q, T, load3(work, above + 9))
-    if anchor != 0:
+    if anchor:
         store3(work, record + REC_JOINT + joint_part_size(elimination, dof), x)
         lin, a = add(lin, cross(w, x)), add(a, cross(alpha, x))
         x = zero3(q)

@@ -9,7 +9,7 @@ and cosines, a pair for each coordinate, of which only those of hinges need be f
 """
 
 from bunraku.algorithms.aba import load_joint_axes
-from bunraku.algorithms.tree import is_anchor, joint_axes, joint_column, place, row3, row6, unit9, zero3, zero6
+from bunraku.algorithms.tree import joint_axes, joint_column, place, row3, row6, unit9, zero3, zero6
 from bunraku.jit import inline, inner
 from bunraku.plan.fields import (
     ANCHOR,
@@ -21,6 +21,7 @@ from bunraku.plan.fields import (
     MASS,
     MASSIVE,
     OFFSET,
+    OPENS_IN_MATRIX,
     PARENT,
     PLAIN,
     PLAIN_HINGE,
@@ -101,10 +102,10 @@ def composites(body_i, body_f, nv, q, work, per_velocity, per_component):
     columns, forces, trig = RECORD * n, forces_of(body_i, nv), trig_of(body_i, nv)
     residue = constant(q, 0.0)
     for i in range(n):  # Pass 1: places, inertias, joint axes
-        if body_i[i, PLAIN] == PLAIN_HINGE:  # the same code with the branches taken out by the compiler
-            descend(REVOLUTE, 1, 0, body_i[i, MASSIVE], i, body_i, body_f, q, trig, work)
+        if body_i[i, PLAIN] == PLAIN_HINGE and not opens(body_i, i):  # the same code, its branches taken out
+            descend(REVOLUTE, 1, False, body_i[i, MASSIVE], i, body_i, body_f, q, trig, work)
         else:
-            residue = residue + descend(body_i[i, KIND], body_i[i, DOF], body_i[i, ANCHOR], body_i[i, MASSIVE], i,
+            residue = residue + descend(body_i[i, KIND], body_i[i, DOF], opens(body_i, i), body_i[i, MASSIVE], i,
                                         body_i, body_f, q, trig, work)
     I_beyond, h_beyond, m_beyond = zero6(q), zero3(q), constant(q, 0.0)  # of the body just done, if a child of the next
     for back in range(n):  # Pass 2: composite inertias towards the root
@@ -118,7 +119,7 @@ def composites(body_i, body_f, nv, q, work, per_velocity, per_component):
         else:
             for j in range(k, k + body_i[i, DOF]):
                 start(I, h, m, work, columns + COLUMN * j, forces + j * per_velocity, per_component)
-        if parent >= 0 and is_anchor(body_i, i):
+        if parent >= 0 and opens(body_i, i):
             r = load3(work, o + 22)
             # about the parent's origin: I + terms of h and m; h + m r
             g = add(h, scale(r, 0.5 * m))
@@ -136,6 +137,12 @@ def composites(body_i, body_f, nv, q, work, per_velocity, per_component):
                 accumulate3(work, p + 6, h)
                 store(work, p + 9, load(work, p + 9) + m)
     return residue
+
+
+@inline
+def opens(body_i, i):
+    """Does body i open a group of the mass matrix?"""
+    return body_i[i, ANCHOR] & OPENS_IN_MATRIX != 0
 
 
 @inline
@@ -186,7 +193,7 @@ def descend(kind, dof, anchor, massive, i, body_i, body_f, q, trig, work):
         x = add(x, matvec(T, row3(body_f, i, OFFSET)))
     else:
         R, x = place(kind, body_i, body_f, i, q, T, x)
-    if anchor != 0:
+    if anchor:
         store3(work, o + 22, x)
         residue = 0.0 * (x[0] + x[1] + x[2])
         x = zero3(q)
@@ -253,7 +260,7 @@ def along(body_i, dof_f, i, j, work, out, row, stride, mirrored):
         else:
             for e in range(k, k + body_i[at, DOF]):
                 feel(work, columns + COLUMN * e, moment, force, out, row + e * stride, e * mirrored + j, mirrored)
-        if is_anchor(body_i, at):
+        if opens(body_i, at):
             moment = add(moment, cross(load3(work, RECORD * at + 22), force))
         at = body_i[at, PARENT]
     diagonal = load(out, row + j * stride) + dof_f[ARMATURE, j]
@@ -288,7 +295,7 @@ def subtrees(body_i, ends):
             store(ends, k, end)
         if parent >= 0:
             store(ends, nv + parent, max(load(ends, nv + parent), end))
-            one_group = one_group and not is_anchor(body_i, i)
+            one_group = one_group and not opens(body_i, i)
     return one_group
 
 
@@ -347,7 +354,7 @@ def rows(body_i, nv, work, w, forces, ends, matrix):
         first = body_i[i, V_INDEX]
         for k in range(first, first + body_i[i, DOF]):
             row(k, int(load(ends, k)), nv, apart, pick6(work, RECORD * n + COLUMN * k, w), forces, matrix)
-        if body_i[i, PARENT] >= 0 and is_anchor(body_i, i):  # from here on about the origin of the parent's group
+        if body_i[i, PARENT] >= 0 and opens(body_i, i):  # from here on about the origin of the parent's group
             move_forces(first, int(load(ends, nv + i)), apart, pick3(work, RECORD * i + 22, w), forces)
 
 

@@ -15,6 +15,7 @@ from bunraku.plan.fields import (
     KIND,
     MASS,
     OFFSET,
+    OPENS,
     Q_INDEX,
     RATE_ANGULAR,
     RATE_LINEAR,
@@ -227,4 +228,4 @@ def needed_force(m, I_com, c, w, v, alpha, a):
 
 @inline
 def is_anchor(body_i, i):
-    return body_i[i, ANCHOR] != 0
+    return body_i[i, ANCHOR] & OPENS != 0

@@ -8,7 +8,8 @@ every line of bunraku is the whole matrix. What each line measures:
     inside compiled code    the same kernel from a compiled loop over states
     batch                   one call with (B, nq) states, divided by B: into fresh memory, into memory at hand (`out`),
                             and a batch small enough that its result stays in the cache
-    zeros                   what it costs to write zeros into that many matrices at hand: memory alone
+    zeros                   what it costs to write zeros into that many matrices at hand, through the caches and past
+                            them, as `auto` does: memory alone
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from bunraku.bench.timing import Contestant, Progress, race, speedup
 from bunraku.errors import BunrakuError
 from bunraku.jit import kept_on_disk
 from bunraku.run.matrix import floats_at_a_line, one_state, work_size
+from bunraku.spatial.lanes import WIDTH
+from bunraku.spatial.scalar import stream_rows
 
 ROBOT = "talos_reduced.urdf"
 BATCH, FEW = 4096, 64
@@ -70,7 +73,8 @@ def run(options: Options | None = None, quiet: bool = False) -> dict:
 def _robot(m, options) -> dict:
     pinocchio, q = Pinocchio(m), random_states(m, BATCH)[0]
     few, nv = q[:FEW].copy(), m.nv
-    large, small, plan, loop = np.zeros((BATCH, nv, nv)), np.zeros((FEW, nv, nv)), m.plan(), compiled_loop()
+    large, small, plan, loop = np.zeros((BATCH, nv, nv)), np.zeros((FEW, nv, nv)), m.plan(), kept_on_disk(_loop)
+    nothing, zeros = np.zeros((1, nv * nv)), kept_on_disk(_zeros)
     arguments = (plan.body_i, plan.body_f, plan.dof_f, few, np.empty(nv * nv),
                  floats_at_a_line(work_size.py_func(plan.body_i, nv)))
     agreement = check(m, pinocchio, few)
@@ -94,6 +98,7 @@ def _robot(m, options) -> dict:
         Contestant(f"bunraku, batch of {BATCH}, fresh", lambda: bk.mass_matrix(m, q, workers=1), BATCH,
                    against=against),
         Contestant(f"zeros, batch of {BATCH}, at hand", lambda: large.fill(0.0), BATCH, against=against),
+        Contestant("zeros past the caches", lambda: zeros(large.reshape(BATCH, -1), nothing), BATCH, against=against),
     ]
     rows = []
     for field in (contestants, flooding):
@@ -149,17 +154,17 @@ def _each(function, states):
     return call
 
 
-@functools.cache
-def compiled_loop():
-    """One state after the other, as a compiled program would."""
-    return kept_on_disk(_loop)
-
-
 def _loop(body_i, body_f, dof_f, q, matrix, work):
+    """One state after the other, as a compiled program would."""
     worst = 0.0
     for k in range(q.shape[0]):
         worst += one_state(body_i, body_f, dof_f, q[k], matrix, work)
     return worst
+
+
+def _zeros(matrices, nothing):
+    for k in range(matrices.shape[0]):
+        stream_rows(nothing, 1, matrices, k, (matrices.ctypes.data // 8) % WIDTH)
 
 
 # -- for people ------------------------------------------------------------------------------------------------------

@@ -108,7 +108,8 @@ def human(dof: int = 34, *, height: float = 1.75, mass: float = 70.0, limits: bo
     add("chest", "pelvis", "waist", (0.0, 0.0, body.length("lower_trunk")),
         body.chest - body.girdle(1) - body.girdle(-1) if split else body.chest)
     add("head", "chest", "neck", (0.0, 0.0, body.chest_length), body.head)
-    for side, y in (("left", 1), ("right", -1)):
+    sides = (("left", 1), ("right", -1))
+    for side, y in sides:
         shoulder = np.array([0.0, y * body.half_shoulders, body.shoulder_height])
         above = "chest"
         if split:
@@ -118,6 +119,7 @@ def human(dof: int = 34, *, height: float = 1.75, mass: float = 70.0, limits: bo
         add(f"{side}_upper_arm", above, f"{side}_shoulder", shoulder, body.limb("upper_arm"))
         add(f"{side}_forearm", f"{side}_upper_arm", f"{side}_elbow", body.end("upper_arm"), body.limb("forearm"))
         add(f"{side}_hand", f"{side}_forearm", f"{side}_wrist", body.end("forearm"), body.hand)
+    for side, y in sides:
         hip = (0.0, y * body.half_hips, 0.0)
         add(f"{side}_thigh", "pelvis", f"{side}_hip", hip, body.limb("thigh"))
         add(f"{side}_shank", f"{side}_thigh", f"{side}_knee", body.end("thigh"), body.limb("shank"))

@@ -50,8 +50,8 @@ def humanoid(*, armature: float = 0.0, damping: float = 0.0) -> Mechanism:
     m = Mechanism(name="humanoid")
     base = box(9.0, (0.18, 0.26, 0.16), (0.0, 0.0, 0.02))
     m.add_link("base", joint=Free(), joint_name="root", position=(0.0, 0.0, 0.96), **base._asdict())
-    for prefix, y, limb in (("", 1.0, TRUNK), ("left_", 1.0, LEG), ("right_", -1.0, LEG), ("left_", 1.0, ARM),
-                            ("right_", -1.0, ARM)):
+    for prefix, y, limb in (("", 1.0, TRUNK), ("left_", 1.0, ARM), ("right_", -1.0, ARM), ("left_", 1.0, LEG),
+                            ("right_", -1.0, LEG)):
         own = {name for name, *_ in limb}
         for name, parent, place, mass, size, centre in limb:
             above = prefix + parent if parent in own else parent or "base"

@@ -259,26 +259,35 @@ def assign_slots(body_i, keep):
 
 @allocating
 def open_groups(body_i, body_f):
-    """Open a new group at every root, spherical and free joint, every GROUP_DEPTH joints, and where a small body would
-    be far from the origin."""
+    """Open a new group at every root and free joint, every GROUP_DEPTH joints, and where a small body would be far from
+    the origin; also at spherical joints, whose elimination is simplest about their own origin. The mass matrix has
+    nothing to eliminate, so its groups go on beyond them."""
     n = body_i.shape[0] - 1
-    depth, reach = np.zeros(n, np.int64), np.zeros(n)
-    for i in range(n):
-        row, parent, kind = body_f[i], body_i[i, f.PARENT], body_i[i, f.KIND]
-        offset = math.sqrt(row[f.OFFSET] ** 2 + row[f.OFFSET + 1] ** 2 + row[f.OFFSET + 2] ** 2)
-        reach[i] = offset
-        body_i[i, f.ANCHOR] = 1
-        if parent >= 0 and kind != f.SPHERICAL and kind != f.FREE and depth[parent] + 1 < f.GROUP_DEPTH:
-            distance = offset + (0.0 if body_i[parent, f.ANCHOR] == 1 else reach[parent])
-            aside = row[f.COM] ** 2 + row[f.COM + 1] ** 2
-            mass = row[f.MASS]
-            # how far from its joint's axis (z) the body's mass is: what the joint has to move
-            moment = row[f.INERTIA + 5] + mass * aside
-            size = math.sqrt(max(moment, 0.0) / mass) if mass > 0.0 else 0.0
-            centre = math.sqrt(aside + row[f.COM + 2] ** 2)
-            if size == 0.0 or distance <= f.GROUP_REACH * size - centre:
+    depth, reach = np.empty(n, np.int64), np.empty(n)
+    body_i[:n, f.ANCHOR] = 0
+    for flag in (f.OPENS, f.OPENS_IN_MATRIX):
+        for i in range(n):
+            row, parent, kind = body_f[i], body_i[i, f.PARENT], body_i[i, f.KIND]
+            offset = math.sqrt(row[f.OFFSET] ** 2 + row[f.OFFSET + 1] ** 2 + row[f.OFFSET + 2] ** 2)
+            distance = offset + (reach[parent] if parent >= 0 else 0.0)
+            own = parent < 0 or kind == f.FREE or (kind == f.SPHERICAL and flag == f.OPENS)
+            if own or depth[parent] + 1 >= f.GROUP_DEPTH or not within_reach(row, kind, distance):
+                body_i[i, f.ANCHOR] += flag
+                depth[i], reach[i] = 0, 0.0
+            else:
                 depth[i], reach[i] = depth[parent] + 1, distance
-                body_i[i, f.ANCHOR] = 0
+
+
+@inner
+def within_reach(row, kind, distance):
+    """Is a body at this distance from the origin large enough for its inertia to keep its digits?"""
+    mass, x, y, z = row[f.MASS], row[f.COM] ** 2, row[f.COM + 1] ** 2, row[f.COM + 2] ** 2
+    # how far from its joint's axis (z; any for a ball) the body's mass is: what the joint has to move
+    moment = row[f.INERTIA + 5] + mass * (x + y)
+    if kind == f.SPHERICAL:
+        moment = min(moment, row[f.INERTIA] + mass * (y + z), row[f.INERTIA + 3] + mass * (x + z))
+    size = math.sqrt(max(moment, 0.0) / mass) if mass > 0.0 else 0.0
+    return size == 0.0 or distance <= f.GROUP_REACH * size - math.sqrt(x + y + z)
 
 
 @inner
@@ -288,7 +297,7 @@ def place_records(body_i):
     place = body_i[n, f.HEAD_SLOTS] * f.SLOT_SIZE
     before = False
     for i in range(n):
-        dof, elimination, anchor = body_i[i, f.DOF], body_i[i, f.ELIMINATION], body_i[i, f.ANCHOR] == 1
+        dof, elimination, anchor = body_i[i, f.DOF], body_i[i, f.ELIMINATION], body_i[i, f.ANCHOR] & f.OPENS != 0
         hinge = body_i[i, f.KIND] == f.REVOLUTE and elimination == f.COLUMNS and not anchor
         ball = elimination == f.BALL and body_i[i, f.MASSIVE] == 1
         body_i[i, f.PLAIN] = f.PLAIN_HINGE if hinge else f.PLAIN_BALL if ball else 0

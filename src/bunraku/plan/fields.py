@@ -33,7 +33,7 @@ ELIMINATION = 2  # above
 Q_INDEX = 3      # first coordinate of the joint in q
 V_INDEX = 4      # first velocity of the joint in v
 DOF = 5          # number of velocities
-ANCHOR = 6       # 1: opens a group
+ANCHOR = 6       # opens a group: OPENS everywhere but in the mass matrix, OPENS_IN_MATRIX there; or both, added
 MASSIVE = 7      # 1: has mass or inertia
 RECORD = 8       # where in the work array of forward dynamics the body's record starts
 FROM = 9         #   the slot of its parent
@@ -46,6 +46,7 @@ RUNS = 14        # 1: PLAIN_HINGE, as is its parent, which is the body before it
 COLUMN = 15      # if ROTATION only renames axes in turn: the parent's axis that becomes x (0, 1, 2); else -1
 BODY_I = 16
 PLAIN_HINGE, PLAIN_BALL = 1, 2
+OPENS, OPENS_IN_MATRIX = 1, 2
 
 # header row (body_i[bodies, ...])
 HEAD_SLOTS = 0       # number of slots
