@@ -122,10 +122,7 @@ def aba(body_i, body_f, dof_f, q, v, tau, wrench, acceleration, work):
 @inline
 def outward(body_i, body_f, q, v, tau, wrench, ground, work):
     """Pass 1, root to tips: positions, velocities, and the force each body needs at zero joint acceleration."""
-    store9(work, SLOT_STATE, unit9(q))
-    store9(work, SLOT_STATE + 9, zero9(q))
-    store3(work, SLOT_STATE + 18, zero3(q))
-    store3(work, SLOT_STATE + 21, ground)
+    store_state(work, SLOT_STATE, unit9(q), zero3(q), zero3(q), zero3(q), zero3(q), ground)
     for i in range(body_i.shape[0] - 1):
         if body_i[i, PLAIN] == PLAIN_HINGE:  # the same code with the branches taken out by the compiler
             descend(REVOLUTE, COLUMNS, 1, False, body_i[i, MASSIVE], i, body_i, body_f, q, v, tau, work)
@@ -138,6 +135,20 @@ def outward(body_i, body_f, q, v, tau, wrench, ground, work):
             record, f, x = body_i[i, RECORD] + REC_FORCE, load3(wrench, 6 * i), load3(work, body_i[i, TO] + 9)
             accumulate3(work, record, scale(add(load3(wrench, 6 * i + 3), cross(x, f)), -1.0))
             accumulate3(work, record + 3, scale(f, -1.0))
+
+
+@inline
+def follow(body_i, body_f, q, v, work):
+    """Of pass 1 positions and velocities only. The records stay as they are, but for the origins of groups."""
+    store_state(work, SLOT_STATE, unit9(q), zero3(q), zero3(q), zero3(q), zero3(q), zero3(q))
+    for i in range(body_i.shape[0] - 1):
+        R, x, w, lin, _, _, _ = carry_motion(body_i[i, KIND], body_i[i, ELIMINATION], body_i[i, DOF],
+                                             body_i[i, ANCHOR], i, body_i, body_f, q, v, work)
+        to = body_i[i, TO]
+        store9(work, to, R)
+        store3(work, to + 9, x)
+        store3(work, to + 12, w)
+        store3(work, to + 15, lin)
 
 
 @inline
@@ -177,21 +188,13 @@ def inward(first, last, body_i, dof_f, tau, work):
 def descend(kind, elimination, dof, anchor, massive, i, body_i, body_f, q, v, tau, work):
     """Pass 1 at body i: take the parent's motion from its slot, leave the body's own, and fill its record."""
     above, to, record = body_i[i, FROM], body_i[i, TO], body_i[i, RECORD]
-    w, lin = load3(work, above + 12), load3(work, above + 15)
+    R, x, w, lin, r, w_joint, v_joint = carry_motion(kind, elimination, dof, anchor, i, body_i, body_f, q, v, work)
     alpha, a = load3(work, above + 18), load3(work, above + 21)
-    T = load_joint_axes(body_i, body_f, i, work, above)
-    R, x = place(kind, body_i, body_f, i, q, T, load3(work, above + 9))
     if anchor:
-        store3(work, record + REC_JOINT + joint_part_size(elimination, dof), x)
-        lin, a = add(lin, cross(w, x)), add(a, cross(alpha, x))
-        x = zero3(q)
-    if elimination == BALL:  # an anchor: the joint is at the origin, where its turning moves nothing
-        w_joint = matvec(R, load3(v, body_i[i, V_INDEX]))
-        w = add(w, w_joint)
+        a = add(a, cross(alpha, r))
+    if elimination == BALL:
         alpha, a = add(alpha, cross(w, w_joint)), add(a, cross(lin, w_joint))
     else:
-        w_joint, v_joint = joint_motion(kind, body_i, body_f, i, v, R, x)
-        w, lin = add(w, w_joint), add(lin, v_joint)
         c_w, c_v = velocity_product(w, lin, w_joint, v_joint)
         alpha, a = add(alpha, c_w), add(a, c_v)
     if elimination == COLUMNS:
@@ -217,6 +220,27 @@ def descend(kind, elimination, dof, anchor, massive, i, body_i, body_f, q, v, ta
         store9(work, record + REC_INERTIA, zero9(q))
         store(work, record + REC_MASS, constant(q, 0.0))
         store6(work, record + REC_FORCE, zero6(q))
+
+
+@inline
+def carry_motion(kind, elimination, dof, anchor, i, body_i, body_f, q, v, work):
+    """Rotation, position and velocity of body i, from its parent's in a slot; then where in the parent's group its own
+    begins, which an anchor notes, and the joint's part of the velocity."""
+    above, record = body_i[i, FROM], body_i[i, RECORD]
+    w, lin = load3(work, above + 12), load3(work, above + 15)
+    T = load_joint_axes(body_i, body_f, i, work, above)
+    R, x = place(kind, body_i, body_f, i, q, T, load3(work, above + 9))
+    r = zero3(q)
+    if anchor:
+        store3(work, record + REC_JOINT + joint_part_size(elimination, dof), x)
+        lin, x, r = add(lin, cross(w, x)), r, x
+    if elimination == BALL:  # an anchor: the joint is at the origin, where its turning moves nothing
+        w_joint, v_joint = matvec(R, load3(v, body_i[i, V_INDEX])), zero3(q)
+        w = add(w, w_joint)
+    else:
+        w_joint, v_joint = joint_motion(kind, body_i, body_f, i, v, R, x)
+        w, lin = add(w, w_joint), add(lin, v_joint)
+    return R, x, w, lin, r, w_joint, v_joint
 
 
 @inline
@@ -258,6 +282,33 @@ def ascend(i, body_i, dof_f, tau, work):
         p_w = add(p_w, cross(r, p_v))
     hand_over(i, body_i, work, A, B, C, p_w, p_v)
     return margin
+
+
+@inline
+def ascend_force(i, body_i, work):
+    """Pass 2 at body i once more, for other forces: of all it does only u and p change.
+
+    No force acts on the bodies themselves. None may come to joints that are eliminated all at once, which keep no
+    factors.
+    """
+    above, record, elimination, dof = body_i[i, ABOVE], body_i[i, RECORD], body_i[i, ELIMINATION], body_i[i, DOF]
+    p_w, p_v = load3(work, above + SLOT_BIAS), load3(work, above + SLOT_BIAS + 3)
+    if elimination == COLUMNS:  # u = -S^T p;  p + U u / D remains
+        for d in range(dof):
+            axis = record + REC_JOINT + 6 * d
+            result = record + REC_U if d == 0 else record + REC_JOINT + 6 * dof + 3 + REC_U_SIZE * (d - 1)
+            u = 0.0 - (dot(load3(work, axis), p_w) + dot(load3(work, axis + 3), p_v))
+            store(work, result + 7, u)
+            e = u * load(work, result + 6)
+            p_w, p_v = add(p_w, scale(load3(work, result), e)), add(p_v, scale(load3(work, result + 3), e))
+    elif elimination == BALL:
+        store3(work, record + REC_BALL_K, zero3(work))
+    elif elimination == LOOSE:
+        store6(work, record + REC_LOOSE, zero6(work))
+    if is_anchor(body_i, i):
+        r = load3(work, record + REC_JOINT + joint_part_size(elimination, dof))
+        p_w = add(p_w, cross(r, p_v))
+    hand_over_force(body_i[i, SHARES], body_i[i, FROM], work, p_w, p_v)
 
 
 @inline
@@ -318,17 +369,25 @@ def not_finite(x):
 @inline
 def hand_over(i, body_i, work, A, B, C, p_w, p_v):
     """Leave an articulated inertia and force to the parent of body i: in the carry, or added to what siblings left."""
-    if body_i[i, SHARES] != 0:
-        o = body_i[i, FROM]
+    shares, o = body_i[i, SHARES], body_i[i, FROM]
+    if shares != 0:
         store6(work, o, add6(load6(work, o), A))
         store9(work, o + 6, add9(load9(work, o + 6), B))
         store6(work, o + 15, add6(load6(work, o + 15), C))
-        accumulate3(work, o + SLOT_BIAS, p_w)
-        accumulate3(work, o + SLOT_BIAS + 3, p_v)
     else:
         store6(work, SLOT_CARRY, A)
         store9(work, SLOT_CARRY + 6, B)
         store6(work, SLOT_CARRY + 15, C)
+    hand_over_force(shares, o, work, p_w, p_v)
+
+
+@inline
+def hand_over_force(shares, slot, work, p_w, p_v):
+    """The force alone."""
+    if shares != 0:
+        accumulate3(work, slot + SLOT_BIAS, p_w)
+        accumulate3(work, slot + SLOT_BIAS + 3, p_v)
+    else:
         store3(work, SLOT_CARRY + SLOT_BIAS, p_w)
         store3(work, SLOT_CARRY + SLOT_BIAS + 3, p_v)
 

@@ -26,6 +26,7 @@ from bunraku.plan.fields import (
     CONN_COLUMNS,
     CONN_COORDINATES,
     CONN_DRIVE,
+    CONN_GAP,
     CONN_PASSIVE,
     CONN_RATES,
     CONN_RECORD,
@@ -89,6 +90,8 @@ from bunraku.spatial.scalar import atan2, constant, load, maximum, nearest, sinc
 
 DYNAMICS, IMPULSE, POSITION = 0, 1, 2
 """What a connection demands: acceleration, velocity (an impact), or position (closing a gap)."""
+AGAIN = 4
+"""Added to IMPULSE or POSITION: by the factors that the work array holds."""
 
 NEWTON_STEPS = 16
 TURN = 6.283185307179586
@@ -154,12 +157,21 @@ def meet_connection(mode, c, body_i, conn_i, conn_f, drives, work, rec):
             store3(work, rec + CONN_DRIVE + 3, zero3(work))
         else:
             own_forces(law, c, body_i, conn_i, conn_f, drives, turn, arm_a, arm_b, work, rec)
-    elif mode == POSITION:
-        W, V = rotation_vector_of(matmul_left(Q, R)), matTvec(Q, sub(x, t))
+    else:
+        gap_w, gap_v = rotation_vector_of(matmul_left(Q, R)), matTvec(Q, sub(x, t))
+        demand(conn_i[c, ROWS], turn, gap_w, gap_v, work, rec, rec + CONN_GAP)
+        if mode == POSITION:
+            W, V = gap_w, gap_v
+    demand(conn_i[c, ROWS], turn, W, V, work, rec, rec + CONN_BIAS)
+
+
+@inline
+def demand(rows, turn, W, V, work, rec, to):
+    """Part of a motion in b's axes along each constrained direction."""
     W, V = matvec(turn, W), matvec(turn, V)
-    for k in range(conn_i[c, ROWS]):
+    for k in range(rows):
         o = rec + CONN_COLUMNS + 6 * k
-        store(work, rec + CONN_BIAS + k, dot(load3(work, o), W) + dot(load3(work, o + 3), V))
+        store(work, to + k, dot(load3(work, o), W) + dot(load3(work, o + 3), V))
 
 
 @inline

@@ -246,9 +246,11 @@ def _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program: Program, 
     """Lay out the work array: slots, records of bodies, connections, fronts, forces."""
     n = plan.bodies
     stepped = np.fromiter(program.stepped, int, len(program.stepped))
+    by_column = {*program.stepped, *_above(program.pressed, structure.parent)}
     rows = body_i[:n]
-    elimination = rows[stepped, f.ELIMINATION]
-    turning = stepped[(elimination == f.BALL) | (elimination == f.LOOSE)]
+    columns = np.fromiter(by_column, int, len(by_column))
+    elimination = rows[columns, f.ELIMINATION]
+    turning = columns[(elimination == f.BALL) | (elimination == f.LOOSE)]
     rows[turning, f.ELIMINATION] = f.COLUMNS
     lay_out_records(body_i)
     after = stepped[stepped + 1 < n] + 1
@@ -264,6 +266,16 @@ def _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program: Program, 
     conn_i[-1, f.HEAD_TOTAL] = base + program.size + program.ids_used + f.JUDGED
     tree = plan if plan.loops is None else plan.loops.tree
     return replace(plan, body_i=body_i, loops=Loops(names, dof_f, conn_i, conn_f, prog, structure, tree, frames))
+
+
+def _above(bodies, parent) -> set[int]:
+    """These bodies and those they hang on, through whose joints the forces of closed loops go."""
+    found: set[int] = set()
+    for body in bodies:
+        while body >= 0 and body not in found:
+            found.add(body)
+            body = parent[body]
+    return found
 
 
 # -- bodies that cannot stand alone --------------------------------------------------------------------------------

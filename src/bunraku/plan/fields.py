@@ -173,7 +173,8 @@ CONN_COORDINATES = 63  # 6, coordinates (a rotation as vector)
 CONN_RATES = 69  # 6
 CONN_AXES = 75   # 36, free directions, joint frame of b
 CONN_SCRATCH = 111  # 36 + 12 + 6, orthogonal factors of the free directions (LAW_COMPOUND)
-CONN_RECORD = 165
+CONN_GAP = 165   # 6, how far it is open along the constrained directions; not for accelerations
+CONN_RECORD = 171
 
 # -- program: what forward dynamics of a closed structure does, one operation after the other ------------------------
 # prog is int32: how many operations there are, the operations (PROGRAM_STEP numbers each: kind and arguments), lists.
@@ -202,8 +203,8 @@ GRAFT_ROW = 4
 KEPT_FREE, KEPT_PUSH, KEPT_FACTOR, KEPT_ROWS = 0, 6, 12, 48
 
 # A front: what a subchain shows to the outside through its open handles, row after row (packed lower triangle)
-ROW_BETA = 6     # 1, acceleration of the handle at rest of near body and zero handle forces; before it Y:
+ROW_SCALE = 6    # 1, what eliminations have taken from the diagonal of Theta; before it Y:
                  # 6, force transmission (moment, force at the near body's group origin)
-ROW_SCALE = 7    # 1, what eliminations have taken from the diagonal of Theta
+ROW_BETA = 7     # 1, acceleration of the handle at rest of near body and zero handle forces
 ROW_SIZE = 8     # 1, size of what beta starts from
 ROW_THETA = 9    # row + 1, acceleration per handle force

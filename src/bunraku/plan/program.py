@@ -61,6 +61,7 @@ class Program:
         self.lists: list[int] = [0]  # so that no list is at 0, which means none
         self.numbers: dict[Group, range] = {}
         self.stepped: set[int] = set()  # bodies taken through their joint with columns
+        self.pressed: set[int] = set()  # near bodies of subchains that loops are closed in
 
     # -- memory ------------------------------------------------------------------------------------------------------
 
@@ -136,6 +137,7 @@ class Program:
         kept = len(front.groups) - groups
         count = sum(map(self.count, front.groups[kept:]))
         slot = -1 if near < 0 else self.s.slot[near]
+        self.pressed.add(near)
         self.ops.append((f.OP_CLOSE, front.place, front.rows, count, slot, front.ids, sign, self.take(count)))
         if kept == 0:
             return None

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numba import types
 
-from bunraku.algorithms.ada import ada
-from bunraku.algorithms.connections import DYNAMICS, IMPULSE, POSITION
+from bunraku.algorithms.ada import ada, ada_again
+from bunraku.algorithms.connections import AGAIN, DYNAMICS, IMPULSE, POSITION
 from bunraku.algorithms.forward import accelerate_closed, scratch_total
 from bunraku.algorithms.passive import passive_torque
 from bunraku.errors import ConstraintError, ShapeError
@@ -94,7 +94,10 @@ def closed_plain(body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, a, work
 def closed_one(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v, tau, drives,
                external, a, work):
     """One state in any mode of `ada`: all that there is of a structure with connections."""
-    if mode == DYNAMICS:
+    if mode >= AGAIN:
+        margin = 1.0
+        residue = ada_again(mode - AGAIN, body_i, body_f, conn_i, conn_f, prog, q, v, tau, a, work)
+    elif mode == DYNAMICS:
         margin, residue = accelerate_closed(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f,
                                             prog, q, v, tau, drives, external, a, work)
     else:

@@ -135,6 +135,7 @@ def improve(whole, t, gamma, y, slope):
         dof_g[ARMATURE, j] = dof_f[ARMATURE, j] + G
     answer = move(DYNAMICS, body_i, body_f, dof_g, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v,
                   torques, drives, nothing, better, work)
+    rates[2] = math.nan  # factors with more on the diagonal than the mass are not for closing loops
     if answer != FINE:
         return LOOPS_CLASH if answer == CLASHED else STATE_FAILED
     for j in range(nv):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from bunraku.algorithms.connections import DYNAMICS, IMPULSE, POSITION
+from bunraku.algorithms.connections import AGAIN, DYNAMICS, IMPULSE, POSITION
 from bunraku.algorithms.forward import accelerate, scratch_sizes, scratch_total
 from bunraku.algorithms.states import advance_coordinates, coordinate_rates, normalise_quaternions
 from bunraku.algorithms.stepping import step_coordinates
@@ -38,6 +38,7 @@ from bunraku.jit import allocating, entry, inline, inner
 from bunraku.plan.fields import (
     CONN_BIAS,
     CONN_F,
+    CONN_GAP,
     CONN_I,
     CONN_RECORD,
     HEAD_CONN,
@@ -68,6 +69,10 @@ from bunraku.run.signatures import (
 
 ONE_MOVE = 1e-6  # [m, rad] what is open by less is closed by one move up to its square
 MOVES = 4
+NEAR = 1e-4      # [m, rad] distance from the coordinates that factors were made at within which they are tried
+PART = 3.0       # [1/m, 1/rad] part of a gap that factors leave, at most, per such distance
+CLOSED = 1e-13   # [m, rad; per second] what may stay open by this estimate
+ROUNDING = 1e-12 # [m, rad] what may stay open in fact; what is open by less is not closed any better by new factors
 WEAKER = 0.25    # part of what the smallest pivot was of late below which constraints count as weak
 FADING = 0.9     # how a step long ago counts less
 
@@ -118,14 +123,14 @@ def motion(plan, hold: float = 0.0) -> tuple:
 @allocating
 def make_context(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, address,
                  params):
-    """All that a right-hand side needs, scratch included: tau, drives, nothing, zeros, change, work,
-    rates."""
+    """All that a right-hand side needs, scratch included: tau, drives, nothing, zeros, change, work, and three rows of
+    coordinates: rates before and after closing loops, and where the factors that work holds were made, or NaN."""
     nv, nc = dof_f.shape[1], np.int64(conn_i[-1, HEAD_FREEDOMS])
     size = max(np.int64(body_i[-1, HEAD_WORK]), np.int64(conn_i[-1, HEAD_TOTAL])) + scratch_total(body_i, dof_f)
     torques = np.zeros(nv + nc)
     return (move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, address, params,
             torques, torques[nv:], torques[:0], np.zeros(nv), np.empty(nv), np.empty(size),
-            np.empty((2, np.int64(body_i[-1, HEAD_NQ]))))
+            np.full((3, np.int64(body_i[-1, HEAD_NQ])), np.nan))
 
 
 @inline
@@ -135,40 +140,89 @@ def forces_to_accelerations(context, q, v, a):
      drives, nothing, zeros, change, work, rates) = context
     answer = move(DYNAMICS, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v,
                   torques, drives, nothing, a, work)
+    copy(q, rates[2])
     return 0 if answer == FINE else LOOPS_CLASH if answer == CLASHED else STATE_FAILED
 
 
 @inner
 def hold_closed(context, q, v):
-    """Close what a step has left open: a move (a second one if the first was large) and an impulse, the smallest in
-    the mass metric. Returns the largest gap there was; infinity if it cannot be closed. Loops that close by themselves
-    are left alone."""
-    (move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, address, params, torques,
-     drives, nothing, zeros, change, work, rates) = context
-    gap = 0.0
-    last = conn_i.shape[0] - 1
-    if last > 0 and conn_f[0, HOLD] == 0.0:
-        for _ in range(MOVES):
-            answer = move(POSITION, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q,
-                          v, zeros, nothing, nothing, change, work)
-            if answer == FAILED:
-                return np.inf
-            now = 0.0
-            for c in range(last):
-                o = conn_i[last, HEAD_CONN] + CONN_RECORD * c + CONN_BIAS
-                for k in range(conn_i[c, ROWS]):
-                    now = max(now, abs(work[o + k]))
-            advance_coordinates(body_i, q, change, q)
-            gap = max(gap, now)
-            if now < ONE_MOVE:
-                break
-        answer = move(IMPULSE, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v,
-                      zeros, nothing, nothing, change, work)
-        if answer == FAILED:
+    """Close what a step has left open: moves (one if they are small) and an impulse, the smallest in the mass metric.
+    Returns the largest gap there was; infinity if it cannot be closed. Loops that close by themselves are left alone.
+
+    The factors at hand serve if they were made near q and succeed; if not, new ones are made, and serve for both.
+    """
+    conn_i, conn_f, change, factored = context[8], context[9], context[17], context[19][2]
+    if conn_i.shape[0] == 1 or conn_f[0, HOLD] != 0.0:
+        return 0.0
+    gap = move_together(True, context, q, v) if distance(q, factored) < NEAR else np.inf
+    if gap == np.inf or not solved(IMPULSE, True, context, q, v) or largest(CONN_GAP, context) > ROUNDING:
+        gap = max(move_together(False, context, q, v), gap if gap < np.inf else 0.0)
+        if gap == np.inf or not solved(IMPULSE, True, context, q, v):
             return np.inf
+    for _ in range(MOVES):
         for j in range(v.shape[0]):
             v[j] += change[j]
+        if largest(CONN_BIAS, context) * part_left(context, q) < CLOSED:
+            break
+        if not solved(IMPULSE, True, context, q, v):
+            return np.inf
     return gap
+
+
+@inner
+def move_together(again, context, q, v):
+    """Close the gaps by moves, with the factors at hand (`again`) or new ones for every move. Returns the largest there
+    was; infinity if there is no answer."""
+    gap = 0.0
+    for _ in range(MOVES):
+        if not again:
+            copy(q, context[19][2])
+        if not solved(POSITION, again, context, q, v):
+            return np.inf
+        now = largest(CONN_GAP, context)
+        gap = max(gap, now)
+        advance_coordinates(context[1], q, context[17], q)
+        if now < (ROUNDING if again else ONE_MOVE) or (again and now * part_left(context, q) < CLOSED):
+            break
+    return gap
+
+
+@inline
+def part_left(context, q):
+    """Part of a gap at q that the factors at hand leave open, at most."""
+    return PART * distance(q, context[19][2])
+
+
+@inline
+def solved(mode, again, context, q, v):
+    """Put into context's `change` what closes the gaps, or stops their growth, by new factors or by those at hand; what
+    there was is in the records of the connections. Whether there is an answer."""
+    (move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, address, params, torques,
+     drives, nothing, zeros, change, work, rates) = context
+    return move(mode + AGAIN if again else mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i,
+                conn_f, prog, q, v, zeros, nothing, nothing, change, work) != FAILED
+
+
+@inner
+def largest(what, context):
+    """Largest entry of a field of the connections with one number for each constrained direction."""
+    conn_i, work = context[8], context[18]
+    last, most = conn_i.shape[0] - 1, 0.0
+    for c in range(last):
+        o = conn_i[last, HEAD_CONN] + CONN_RECORD * c + what
+        for k in range(conn_i[c, ROWS]):
+            most = max(most, abs(work[o + k]))
+    return most
+
+
+@inner
+def distance(q, other):
+    """Largest difference of two sets of coordinates; infinity if there are none to compare with (NaN)."""
+    most = 0.0
+    for k in range(q.shape[0]):
+        apart = abs(q[k] - other[k])
+        most = max(most, apart if apart == apart else np.inf)
+    return most
 
 
 @inner
@@ -186,7 +240,8 @@ def mechanism_rhs(context, t, y, dy):
 
 @inner
 def settle(context, rows, count, h):
-    """Unit quaternions and closed loops, for a state rows[0] and its history; returns the gap there was.
+    """Unit quaternions and closed loops, for a state rows[0] and its history; returns the gap there was. For multistep
+    methods.
 
     The equation of a quaternion is linear in it, so scaling its whole history is exact: no order is lost and no error
     estimate disturbed. What closing the loops moves is added to the state, and what that changes in the rates of the
@@ -198,14 +253,28 @@ def settle(context, rows, count, h):
     normalise_quaternions(body_i, rows, count)
     if conn_i.shape[0] == 1:
         return 0.0
-    if count > 1:
-        coordinate_rates(body_i, y[:nq], y[nq:], rates[0])
+    coordinate_rates(body_i, y[:nq], y[nq:], rates[0])
     gap = hold_closed(context, y[:nq], y[nq:])
-    if count > 1:
-        coordinate_rates(body_i, y[:nq], y[nq:], rates[1])
-        for k in range(nq):
-            rows[1, k] += h * (rates[1, k] - rates[0, k])
+    coordinate_rates(body_i, y[:nq], y[nq:], rates[1])
+    for k in range(nq):
+        rows[1, k] += h * (rates[1, k] - rates[0, k])
     return gap
+
+
+@inner
+def settle_turns(context, rows, count, h):
+    """Unit quaternions only."""
+    normalise_quaternions(context[1], rows, count)
+    return 0.0
+
+
+@inline
+def complete_and_close(rhs, context, method, memory):
+    """The derivative at the end as the method has it, then closed loops, by the factors that it has left."""
+    status = runge_kutta.complete(rhs, context, method, memory)
+    y, nq = memory.rows[0], context[19].shape[1]
+    memory.clock[GAP] = max(memory.clock[GAP], hold_closed(context, y[:nq], y[nq:]))
+    return status
 
 
 MECHANISM = (types.FunctionType(MOTION), *PLAN, *LINKS, *SPRINGS, *LOOPS, int64, floats)
@@ -217,8 +286,9 @@ def rollout_runge_kutta(method, move, body_i, body_f, dof_f, link_i, link_f, spr
                         address, params, memory, notes):
     context = make_context(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
                            address, params)
-    return advance(runge_kutta.prepare, runge_kutta.attempt, runge_kutta.complete, runge_kutta.polynomial,
-                   runge_kutta.go_on, mechanism_rhs, settle, write_down, context, method, memory, notes, room_in(notes))
+    return advance(runge_kutta.prepare, runge_kutta.attempt, complete_and_close, runge_kutta.polynomial,
+                   runge_kutta.go_on, mechanism_rhs, settle_turns, write_down, context, method, memory, notes,
+                   room_in(notes))
 
 
 # -- passing by configurations in which a mechanism has more freedom than elsewhere ---------------------------------

@@ -1,0 +1,140 @@
+"""Closing loops by factors at hand: the same answer as by new ones, for any structure and right-hand side;
+simulations that use it keep loops closed and energy."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bunraku as bk
+from bunraku.algorithms.connections import AGAIN, DYNAMICS, IMPULSE, POSITION
+from bunraku.plan import fields as f
+from bunraku.plan.closed import reschedule
+from bunraku.run.closed import closed_one, gaps, velocity_gaps
+from bunraku.run.signatures import FAILED
+from closed import random_closed, random_planar
+from oracle import close
+from test_jit import run
+
+SEEDS = st.integers(0, 10**6)
+
+
+def solve(plan, mode, q, v, work, tau=None):
+    """(change, multipliers) by the work array's factors or by new ones; unlike those of people, left where they are."""
+    loops, a = plan.loops, np.empty(plan.nv)
+    answer = closed_one.call(mode, plan.body_i, plan.body_f, loops.dof_f, plan.link_i, plan.link_f, plan.spring_i,
+                             plan.spring_f, loops.conn_i, loops.conn_f, loops.prog, q, v,
+                             plan.zero_tau if tau is None else tau, plan.nothing, plan.nothing, a, work)
+    assert answer != FAILED
+    first = loops.conn_i[-1, f.HEAD_FORCES]
+    return a, work[first:first + loops.rows].copy()
+
+
+def check(plan, q, rng):
+    """The factors of an acceleration serve for an impulse and a move at the same configuration, one after the other."""
+    n = plan.nv
+    work, other = np.full((2, plan.loops.work_size), np.nan)
+    solve(plan, DYNAMICS, q, rng.normal(size=n), work, rng.normal(size=n))
+    for mode in (IMPULSE, POSITION, IMPULSE):
+        v = rng.normal(size=n)
+        for one, two in zip(solve(plan, mode + AGAIN, q, v, work), solve(plan, mode, q, v, other), strict=True):
+            close(one, two, 1e-9)
+
+
+@given(SEEDS)
+@settings(max_examples=60)
+def test_factors_serve_for_other_right_hand_sides(seed):
+    rng = np.random.default_rng(seed)
+    closed = random_closed(seed, passive=seed % 2 == 0, springs=seed % 3 == 0, grounded=seed % 5 > 1)
+    m = closed.m
+    q = m.integrate(closed.q, 1e-2 * rng.normal(size=m.nv))  # loops open
+    check(m.plan(), q, rng)
+    for closing in ("inside", "together"):
+        order = bk.schedule(m, workers=8, closing=closing)
+        check(reschedule(m.plan(), order.items(m), closing == "together"), q, rng)
+
+
+@given(SEEDS)
+@settings(max_examples=40)
+def test_redundant_and_massless_loops_too(seed):
+    rng = np.random.default_rng(seed)
+    if seed % 3 == 0:
+        closed = random_planar(seed, 1 + seed % 4)
+    elif seed % 3 == 1:
+        closed = random_closed(seed, redundant=True)
+    else:
+        closed = random_closed(seed, massless=True, kinds=("revolute", "helical", "fixed", "spherical", "prismatic"))
+    check(closed.m.plan(), closed.q, rng)
+
+
+def test_factors_from_elsewhere_leave_a_part_that_falls_with_the_distance():
+    m = bk.models.bricard()
+    plan, rng = m.plan(), np.random.default_rng(1)
+    q, v = bk.project(m, m.neutral(), np.ones(m.nv))
+    way = bk.impact(m, q, rng.normal(size=m.nv))  # along the motion, so that the loop stays nearly closed
+    v = v + 1e-3 * rng.normal(size=m.nv)
+    before = velocity_gaps(m, plan, q, v).max()
+    left = []
+    for distance in (1e-2, 1e-3, 1e-4):
+        work = np.empty(plan.loops.work_size)
+        solve(plan, DYNAMICS, m.integrate(q, distance * way), v, work)
+        change, _ = solve(plan, IMPULSE + AGAIN, q, v, work)
+        left.append(velocity_gaps(m, plan, q, v + change).max())
+    assert left[0] < 0.1 * before
+    np.testing.assert_array_less(left[1:], 0.2 * np.array(left[:-1]))
+
+
+LINKAGES = {"three four-bars": lambda: bk.models.n_four_bar(3), "Bricard": bk.models.bricard,
+            "slider-crank": bk.models.slider_crank, "chain of balls": lambda: bk.models.chain_held(6)}
+
+
+@pytest.mark.parametrize("solver", ["gear", "bdf", "rkf", "tsit5", "implicit", "symplectic_euler"])
+@pytest.mark.parametrize("name", LINKAGES)
+def test_loops_stay_closed_to_rounding(name, solver):
+    m = LINKAGES[name]()
+    q, v = bk.project(m, m.neutral(), np.cos(np.arange(m.nv)))
+    sim = bk.Simulation(m, q, v, solver=solver, **({"step": 1e-3} if solver == "symplectic_euler" else {}))
+    tr = sim.run(until=0.3)
+    plan = m.plan()
+    some = range(0, len(tr.t), 1 + len(tr.t) // 50)
+    left = 1e-11 if solver == "symplectic_euler" else 1e-12  # its steps leave 1e-6 open, and one move the square
+    assert max(gaps(m, plan, tr.q[k])[0].max() for k in some) < left
+    assert max(velocity_gaps(m, plan, tr.q[k], tr.v[k]).max() for k in some) < 1e-12
+
+
+@pytest.mark.parametrize("solver", ["gear", "rkf", "tsit5"])
+@pytest.mark.parametrize("rtol", [1e-3, 1e-6, 1e-9])
+def test_velocities_stay_closed_at_any_tolerance(solver, rtol):
+    m = bk.models.four_bar()
+    q, v = bk.project(m, m.neutral(), np.ones(m.nv))
+    sim = bk.Simulation(m, q, v, solver=solver, rtol=rtol, atol=1e-2 * rtol)
+    tr = sim.run(until=1.0)
+    _, kinetic, potential = tr.energy()
+    assert np.abs(kinetic + potential - kinetic[0] - potential[0]).max() < 30 * rtol * kinetic.max()
+    assert max(velocity_gaps(m, m.plan(), x, y).max() for x, y in zip(tr.q, tr.v, strict=True)) < 1e-12
+    assert sim.stats.loop_error < 1e-12
+
+
+LANES = """
+import numpy as np, bunraku as bk
+from bunraku.algorithms.ada import ada, ada_again
+from bunraku.algorithms.connections import *
+m = bk.models.n_four_bar(2)
+plan = m.plan()
+loops, rng, W, nv = plan.loops, np.random.default_rng(0), 3, plan.nv
+q = m.neutral()[:, None] + 0.1 * rng.normal(size=(nv, W))
+v, zero = rng.normal(size=(2, nv, W)) * [[[1.0]], [[0.0]]]
+def solve(q, v, zero, shape):
+    work, a = np.full((loops.work_size, *shape), np.nan), np.empty(zero.shape)
+    plans = plan.body_i, plan.body_f
+    ada(DYNAMICS, *plans, loops.dof_f, loops.conn_i, loops.conn_f, loops.prog, q, v, zero, zero[:0], work[:0], a, work)
+    ada_again(IMPULSE, *plans, loops.conn_i, loops.conn_f, loops.prog, q, v, zero, a, work)
+    return a
+together = solve(q, v, zero, (W,))
+apart = np.column_stack([solve(q[:, w].copy(), v[:, w].copy(), zero[:, w].copy(), ()) for w in range(W)])
+print(abs(together - apart).max() < 1e-12, abs(apart).max() > 0.1)
+"""
+
+
+def test_lanes_are_states_side_by_side():
+    assert run(LANES, NUMBA_DISABLE_JIT="1")[0].split() == ["True", "True"]
