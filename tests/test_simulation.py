@@ -164,6 +164,16 @@ def test_a_trajectory_has_segments_of_different_width_and_events(tmp_path):
     assert len(t) == len(kinetic) == len(potential)
 
 
+def test_a_file_keeps_the_length_that_decides_forces_in_loops(tmp_path):
+    m = bk.models.bricard()
+    m.length_scale = 0.3
+    again = bk.load_trajectory(bk.Simulation(m).run(0.1).save(tmp_path / "loops.npz")).segments[0].mechanism
+    assert again.length_scale == 0.3
+    q, v = m.neutral(), np.zeros(m.nv)
+    expected, forces = bk.joint_forces(m, q, v), bk.joint_forces(again, q, v)
+    assert all(np.array_equal(forces[name], expected[name]) for name in expected)
+
+
 def test_states_between_the_recorded_ones_are_close_to_the_motion():
     sim = bk.Simulation(bk.models.human(34), v=np.random.default_rng(3).normal(size=34), rtol=1e-6, atol=1e-8)
     coarse = sim.run(0.2)
@@ -178,8 +188,9 @@ def test_states_between_the_recorded_ones_are_close_to_the_motion():
 def test_other_files_are_refused_by_name(tmp_path, content):
     path = tmp_path / "other.npz"
     path.write_bytes(content)
-    with pytest.raises(bk.ModelError, match=r"other\.npz"):
+    with pytest.raises(bk.ModelError, match=r"other\.npz") as error:
         bk.load_trajectory(path)
+    assert "unsafe" not in str(error.value)  # NumPy's advice for what it takes for a pickle
 
 
 # -- failures ------------------------------------------------------------------------------------------------------
