@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import signal
 
 import numba
 import numpy as np
@@ -261,6 +262,21 @@ def test_a_step_below_its_minimum_is_said(method):
     solution = bk.solve_ivp(lambda t, y: [math.cos(50 * t)], (0, 2), [0.0], method=method, min_step=0.2, rtol=1e-9)
     assert solution.status == -1
     assert "too small at t = " in solution.message
+    assert "min_step = 0.2" in solution.message
+
+
+def test_ctrl_c_is_not_lost_while_python_is_called():
+    def slow(t, y):
+        calls.append(t)
+        if len(calls) == 50:
+            signal.raise_signal(signal.SIGINT)
+        return [math.cos(50 * t)]
+
+    calls: list[float] = []
+    with pytest.raises(KeyboardInterrupt):
+        bk.solve_ivp(slow, (0, 1e6), [0.0])
+    assert len(calls) < 1000
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_start_that_is_not_finite_is_refused():
