@@ -217,6 +217,27 @@ def test_an_error_of_an_action_says_where_it_came_from():
     assert sim.trajectory.t[-1] == 0.5
 
 
+@pytest.mark.parametrize("apart", [0.0, 1e-16, -1e-16])  # exactly together, or by less than rounding
+@pytest.mark.parametrize("solver", ["gear", "tsit5"])
+def test_all_that_happens_at_one_instant_happens_there(solver, apart):
+    m = falling(joint=bk.Free())
+    for k in range(3):
+        m.add_link(f"part{k}", "ball", bk.Revolute((0, 1, 0)), position=(k, 0, 0), mass=1.0, com=(0, 0, -0.2),
+                   inertia=np.eye(3))
+    sim = bk.Simulation(m, v=np.full(m.nv, 0.3), solver=solver)
+    for k in range(3):
+        sim.when(lambda t, q, v, k=k: t - 0.5 - k * apart, lambda s, k=k: s.cut(f"part{k}"), f"crack {k}")
+    sim.when(lambda t, q, v: t - 0.5, lambda s: None, "thunder")
+    tr = sim.run(until=1.0)
+    assert len(tr.events) == 7
+    assert sorted(event.text for event in tr.events if "cut" not in event.text) == [
+        "crack 0", "crack 1", "crack 2", "thunder"]
+    assert [event.t for event in tr.events] == pytest.approx([0.5] * 7, abs=1e-15)
+    assert [len(s.mechanism.plan().body_link) for s in tr.segments] == [4, 4]
+    assert [s.mechanism.nv for s in tr.segments] == [9, 24]   # what lay between lasted no time
+    assert all(np.diff(s.t).min() > 1e-9 for s in tr.segments)  # nor is any state there twice
+
+
 @numba.njit
 def _height(t, y):
     return y[0]

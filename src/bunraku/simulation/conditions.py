@@ -95,6 +95,7 @@ class Watch:
     active: bool = True                                # set it to False to stop watching
     times: list[float] = field(default_factory=list)
     holds: bool = False                                # has come true and not ceased since
+    before: float = 0.0                                # its number where the solver last started
 
     def function(self, simulation):
         """The condition as a C function for the present structure; None while it does not apply."""
@@ -152,10 +153,15 @@ class Watched:
         simulation, value = self.simulation, np.zeros(1)
         if call_actuation(int(self.guards[k]), simulation.t, simulation.q, simulation.v, simulation.params, value) != 0:
             self.complain()
-        watch = self.watches[k]
-        if watch.times and watch.times[-1] == simulation.t:  # found at this zero, which is not to be found again
-            return max(value[0], np.finfo(float).tiny)
+        watch, just_true = self.watches[k], np.finfo(float).tiny
+        found_here = watch.times and watch.times[-1] == simulation.t
+        if found_here:  # at this zero, which is not to be found again
+            watch.before = value[0]
+            return max(value[0], just_true)
         watch.holds = watch.holds and value[0] > 0
+        if watch.before < 0.0 == value[0]:  # has come to zero just where another one was found
+            return just_true
+        watch.before = value[0]
         return value[0]
 
     def already(self) -> Watch | None:

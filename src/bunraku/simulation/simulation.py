@@ -31,6 +31,7 @@ from bunraku.simulation.trajectory import Event, Segment, Trajectory
 WITH_STEP = (*FIXED_STEP, "symplectic_euler")
 SOLVERS = (*METHODS, *STRUCTURED, *WITH_STEP)
 CLOSED = 1e-10  # [m, rad] frames that fit this well need not be moved
+SAME = 4 * m.EPSILON  # of a time: as near as events are located
 BODY_STEPS_PER_CALL = 50_000  # compiled code runs this long (bodies times steps) before Python has its turn
 
 
@@ -192,7 +193,7 @@ class Simulation:
     def _change(self, mechanism, q, v, event):
         """Go on with another structure from here."""
         segment = self._present()
-        if len(segment.t) > 1:  # what lasted no time left no trace
+        if segment.t[-1] > segment.t[0]:  # what lasted no time left no trace but its event
             self._past.append(segment)
         self.mechanism = mechanism
         clock = self._memory.clock
@@ -324,6 +325,9 @@ class Simulation:
 
     def _keep(self, done, t, y, seconds):
         n, stats = int(done[m.RECORDED]), self.stats
+        times, states = self._chunks[-1]
+        if n and t[0] - times[-1] <= SAME * abs(t[0]):  # an event where the last one was: the same state once more
+            self._chunks[-1] = times[:-1], states[:-1]
         if n:
             self._chunks.append((t[:n].copy(), y[:n].copy()))
         stats.steps += int(done[m.STEPS])
