@@ -16,7 +16,8 @@ EPILOG = """\
 example: bunraku info robot.urdf --moving
 
 columns:
-  type     and axis of the joint; links on fixed joints merge with their parents and cost nothing
+  type     and axis of the joint; links on fixed joints merge with their parents
+           and cost nothing
   v        the places of the joint's degrees of freedom in v, a and tau
   limits   of its coordinates
   kg       mass of the link
@@ -25,9 +26,10 @@ columns:
 
 def add_parser(subparsers) -> None:
     """Add `info` to the command line."""
-    parser = subparsers.add_parser("info", help="show what is in a model file", description=__doc__, epilog=EPILOG,
+    parser = subparsers.add_parser("info", help="show what is in a model file",
+                                   description="What is in a model file, as a tree or as JSON.", epilog=EPILOG,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", help="a model file: .urdf, or .xml (MJCF)")
+    parser.add_argument("file", metavar="FILE", help="a model file: .urdf, or .xml (MJCF)")
     parser.add_argument("--base", choices=("free", "fixed"), default="free",
                         help="how the root hangs from the ground, if the file does not say (default: free)")
     parser.add_argument("--strict", action="store_true", help="fail if the file is not clean")
