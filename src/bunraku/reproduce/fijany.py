@@ -18,6 +18,7 @@ import numpy as np
 
 import bunraku as bk
 from bunraku.massmatrix import parallel_run
+from bunraku.reproduce.page import finish, two_plots
 
 SERIAL = ("oke", "vke", "oneb", "vneb", "ocrb", "vcrb")
 NAMES = {"oke": "OKE", "vke": "VKE", "oneb": "ON-EB", "vneb": "VN-EB", "ocrb": "OCR-B", "vcrb": "VCR-B"}
@@ -292,10 +293,7 @@ def _formula(general: dict, k: int) -> str:
 
 def picture(result: dict, path: Path, drawing) -> Path:
     """Cost over the number of joints, serial and parallel. `drawing`: Matplotlib's figure and canvas."""
-    page_type, canvas = drawing
-    page = page_type(figsize=(9.0, 4.2), dpi=160, layout="constrained")
-    canvas(page)
-    left, right = page.subplots(1, 2, sharey=True)
+    page, (left, right) = two_plots(drawing, 4.2, sharey=True)
     curves = result["curves"]
     colours = {"oke": "#39424e", "vke": "#8a94a0", "oneb": "#b58a2f", "vneb": "#d1603d", "ocrb": "#6f9f4f",
                "vcrb": "#2f7f86"}
@@ -310,12 +308,4 @@ def picture(result: dict, path: Path, drawing) -> Path:
         right.plot([N], [sum(paper)], "*", color=colours[method])
     left.set(title="one processor (SA)", xlabel="joints", ylabel="operations, one after the other")
     right.set(title="n (PPA) and n (n + 1) / 2 (PA) processors; stars: paper", xlabel="joints")
-    ticks = [n for n in (2, 4, 8, 16, 32, 64) if n <= max(curves["n"])]
-    for axes in (left, right):
-        axes.title.set_fontsize("medium")
-        axes.set_xticks(ticks, [str(n) for n in ticks])
-        axes.tick_params(axis="x", which="minor", labelbottom=False)
-        axes.grid(True, which="both", linewidth=0.3)
-        axes.legend(fontsize=8)
-    page.savefig(path)
-    return path
+    return finish(page, (left, right), [n for n in (2, 4, 8, 16, 32, 64) if n <= max(curves["n"])], path)
