@@ -169,6 +169,13 @@ def test_errors_of_conditions_name_the_condition_and_keep_the_motion():
         sim.when(lambda t, q, v: 1.0, "cut")
 
 
+def test_conditions_without_a_name_are_numbered():
+    sim = bk.Simulation(falling())
+    sim.when(lambda t, q, v: -1.0, lambda s: None, "never")
+    sim.when(lambda t, q, v: t - 0.5, lambda s: True)
+    assert sim.run(until=1.0).events == [(0.5, "condition 1")]
+
+
 def test_a_condition_without_a_number_is_an_error_not_silence():
     sim = bk.Simulation(falling())
     sim.when(lambda t, q, v: math.nan if t > 0.3 else -1.0, lambda s: True, "lost")

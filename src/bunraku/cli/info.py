@@ -136,10 +136,12 @@ def text(mechanism: Mechanism, notes: list[str], moving_only: bool = False) -> s
 def _totals(mechanism: Mechanism) -> list[str]:
     fixed = sum(isinstance(link.joint, Fixed) for link in mechanism.links)
     visuals = sum(len(link.visuals) for link in mechanism.links)
+    held = len(mechanism.connections)
+    less = f", less what {_count(held, 'connection')} take{'s' * (held == 1)}" if held else ""
     return [mechanism.name,
             f"  {_count(len(mechanism.links), 'link')} on {_count(len(mechanism.links) - fixed, 'moving joint')} "
             f"and {_count(fixed, 'fixed joint')}, {_count(visuals, 'visual')}",
-            f"  {_count(mechanism.nv, 'degree')} of freedom (nq {mechanism.nq}, nv {mechanism.nv})",
+            f"  {_count(mechanism.nv, 'degree')} of freedom (nq {mechanism.nq}, nv {mechanism.nv}){less}",
             f"  {mechanism.mass:.6g} kg, gravity ({', '.join(f'{x:g}' for x in mechanism.gravity)}) m/s^2"]
 
 

@@ -346,7 +346,9 @@ class Mechanism:
         return energy(self, q, v)
 
     def __repr__(self):
-        figures = f"{len(self.links)} links, {self.nv} degrees of freedom, {self.mass:.4g} kg"
+        held = len(self.connections)
+        less = f", less what {held} connection{' takes' if held == 1 else 's take'}" if held else ""
+        figures = f"{len(self.links)} links, {self.nv} degrees of freedom{less}, {self.mass:.4g} kg"
         lines = [f"{self.name}: {figures}"]
         children: dict[int, list[int]] = {}
         for i, link in enumerate(self.links):

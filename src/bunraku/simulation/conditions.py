@@ -24,6 +24,8 @@ from bunraku.run.callbacks import CompiledFunction, PlainFunction
 from bunraku.run.notes import COEFFICIENTS, EVENTS, MARKS, PER_STEP, SPLIT, Notes
 from bunraku.simulation.failures import cannot_compile, said
 
+LAMBDA = (lambda: None).__name__
+
 
 class ForceAbove:
     """The force through a joint or connection exceeds a limit: its magnitude, or its component along a direction."""
@@ -201,8 +203,8 @@ class Watched:
                                   "gave no number", trajectory)
 
 
-def as_watch(mechanism, condition, action, name, repeat) -> Watch:
-    """What `Simulation.when` was given, checked."""
+def as_watch(mechanism, condition, action, name, repeat, number: int) -> Watch:
+    """What `Simulation.when` was given, checked; the `number` is for conditions that have no name."""
     if not callable(action):
         raise ModelError(f"action must be a function of the simulation, not {action!r}")
     if isinstance(condition, (ForceAbove, Distance)):
@@ -211,7 +213,8 @@ def as_watch(mechanism, condition, action, name, repeat) -> Watch:
             raise NamingError(f"cannot watch for {condition.text}: there is no {missing}")
         text = condition.text
     elif callable(condition):
-        text = getattr(condition, "__name__", "condition")
+        text = getattr(condition, "__name__", LAMBDA)
+        text = f"condition {number}" if text == LAMBDA else text
     else:
         raise ModelError("condition must be a function (t, q, v) -> number, bk.force_above, bk.points_meet or "
                          f"bk.points_part, not {condition!r}")

@@ -217,7 +217,7 @@ class Simulation:
         The moment is located within the step that passes it. A condition that holds when a run or a new structure
         begins comes true there. One about a joint or link that is gone waits until it is there again.
         """
-        watch = as_watch(self.mechanism, condition, action, name, repeat)
+        watch = as_watch(self.mechanism, condition, action, name, repeat, len(self._watches))
         self._watches.append(watch)
         return watch
 
