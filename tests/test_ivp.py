@@ -290,8 +290,11 @@ def test_a_start_that_is_not_finite_is_refused():
     ({"y0": [1.0, 0.0, 0.0]}, r"shape \(2,\).*\(3,\)"), ({"method": "magic"}, "magic"), ({"rtol": [1e-3]}, "rtol"),
     ({"rtol": -1.0}, "rtol"), ({"atol": 0.0}, "atol"), ({"max_step": 0.0}, "max_step"), ({"min_step": -1}, "min_step"),
     ({"first_step": 100.0}, "first_step"), ({"t_eval": [0.0, 3.0]}, "t_eval"), ({"t_eval": [0.5, 0.2]}, "t_eval"),
-    ({"max_order": 13}, "max_order"), ({"method": "rkf", "max_order": 3}, "max_order")])
+    ({"max_order": 13}, "max_order"), ({"method": "rkf", "max_order": 3}, "max_order"), ({"fun": 3}, "fun"),
+    ({"events": 3}, "events"), ({"events": [3]}, "events"), ({"rtol": "tight"}, "rtol"),
+    ({"max_step": "1"}, "max_step"),
+    ({"min_step": 0.2, "max_step": 0.1}, "min_step"), ({"method": "geer"}, "did you mean 'gear'")])
 def test_bad_input_is_refused_in_words(change, words):
-    options = {"t_span": (0, 1), "y0": [1.0, 0.0], **change}
+    options = {"fun": oscillator, "t_span": (0, 1), "y0": [1.0, 0.0], **change}
     with pytest.raises(bk.BunrakuError, match=words):
-        bk.solve_ivp(oscillator, **options)
+        bk.solve_ivp(**options)

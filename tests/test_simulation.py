@@ -209,6 +209,12 @@ def test_bad_options_are_refused_by_name(options, error):
         bk.Simulation(pendulum(), **options)
 
 
+@pytest.mark.parametrize("run", [bk.Simulation, lambda m: bk.rollout(m, until=1.0)])
+def test_what_is_no_mechanism_is_refused(run):
+    with pytest.raises(bk.ModelError, match=r"not 'robot\.urdf'; bk\.load reads model files"):
+        run("robot.urdf")
+
+
 def test_a_solver_misspelt_is_guessed():
     with pytest.raises(bk.ModelError, match=r"'geer' is not one of gear, .*; did you mean 'gear'\?"):
         bk.Simulation(pendulum(), solver="geer")

@@ -8,7 +8,7 @@ import math
 import sys
 import warnings
 
-from bunraku.errors import BunrakuError, LoadWarning
+from bunraku.errors import LoadWarning
 from bunraku.mechanism import Compound, Fixed, Helical, Mechanism, Prismatic
 from bunraku.mechanism.joints import PASSIVE
 
@@ -43,11 +43,7 @@ def run(args) -> int:
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        try:
-            mechanism = load(args.file, base=args.base, strict=args.strict)
-        except BunrakuError as error:
-            print(f"bunraku info: {error}", file=sys.stderr)
-            return 1
+        mechanism = load(args.file, base=args.base, strict=args.strict)
     notes = [str(w.message) for w in caught if issubclass(w.category, LoadWarning)]
     if args.json:
         print(json.dumps(summary(mechanism, args.file, notes), indent=1))

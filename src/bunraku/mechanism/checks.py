@@ -42,11 +42,11 @@ def as_number(what, value, error=ModelError) -> float:
     return number
 
 
-def as_size(what, value, error=ModelError) -> float:
-    """A finite number that is not negative."""
+def as_size(what, value, error=ModelError, *, infinite: bool = False) -> float:
+    """A number that is not negative, finite unless it may be infinite."""
     number = _float(value)
-    if not (math.isfinite(number) and number >= 0):
-        raise error(f"{what} must be a finite number, not negative, but is {value!r}")
+    if not number >= 0 or (math.isinf(number) and not infinite):
+        raise error(f"{what} must be a {'' if infinite else 'finite '}number, not negative, but is {value!r}")
     return number
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,11 +12,12 @@ from bunraku.errors import ModelError, ShapeError, SimulationError, StateError
 from bunraku.integrate import memory as m
 from bunraku.integrate.events import PARTS
 from bunraku.integrate.methods import METHODS, STRUCTURED, memory_for
-from bunraku.mechanism.checks import hint
+from bunraku.mechanism.checks import as_positive, as_size, hint
 from bunraku.run import ivp
 from bunraku.run.actuation import call_actuation
 from bunraku.run.callbacks import PlainFunction, event_function, right_hand_side
 from bunraku.run.notes import COEFFICIENTS, EVENTS, MARKS, NEXT_TIME, PER_STEP, SPLIT, Notes
+from bunraku.run.states import as_array
 from bunraku.simulation.failures import step_too_small
 from bunraku.simulation.terminal import Interrupts
 
@@ -106,6 +108,8 @@ def solve_ivp(fun, t_span, y0, method: str = "gear", t_eval=None, dense_output: 
                          "stiff equation of another kind take 'bdf'")
     if method not in METHODS:
         raise ModelError(f"method {method!r} is not one of {', '.join(METHODS)}{hint(method, METHODS, close=True)}")
+    if not callable(fun):
+        raise ShapeError(f"fun must be a function (t, y) -> derivatives of y, not {fun!r}")
     table = METHODS[method]
     t0, t1 = _span(t_span)
     y = _state(y0)
@@ -159,7 +163,7 @@ def _state(y0):
 
 
 def _tolerance(name, value, n):
-    array = np.asarray(value, float)
+    array = as_array(name, value)
     if array.shape not in ((), (n,)):
         raise ShapeError(f"{name} must be a number or an array of shape ({n},), not of shape {array.shape}")
     if not (array >= 0).all() or (name == "atol" and not (array > 0).all()):
@@ -168,9 +172,10 @@ def _tolerance(name, value, n):
 
 
 def _limits(memory, t0, t1, first_step, max_step, min_step):
-    if not max_step > 0 or not min_step >= 0 or not min_step <= max_step:
-        raise ShapeError(f"max_step must be positive and min_step between 0 and it, not {max_step!r} and {min_step!r}")
-    if first_step is not None and not 0 < first_step <= max(abs(t1 - t0), min_step):
+    longest = as_positive("max_step", max_step, ShapeError, infinite=True)
+    if as_size("min_step", min_step, ShapeError) > longest:
+        raise ShapeError(f"min_step = {min_step:g} must not be longer than max_step = {max_step:g}")
+    if first_step is not None and as_positive("first_step", first_step, ShapeError) > max(abs(t1 - t0), min_step):
         raise ShapeError(f"first_step must be a positive time within t_span, not {first_step!r}")
     memory.clock[[m.TIME, m.UNTIL, m.MIN_STEP, m.MAX_STEP]] = t0, t1, min_step, max_step
     memory.clock[m.STEP] = 0.0 if first_step is None else math.copysign(first_step, t1 - t0)
@@ -194,7 +199,7 @@ class _Events:
 
     def __init__(self, events, args, t0, y):
         self.given = events is not None
-        functions = [] if events is None else [events] if callable(events) else list(events)
+        functions = _functions(events)
         self.count = len(functions)
         self.direction = np.array([int(np.sign(getattr(e, "direction", 0.0))) for e in functions], np.int64)
         self.left = np.array([_occurrences(e) for e in functions], np.int64)
@@ -203,6 +208,15 @@ class _Events:
         self.g = np.zeros((PARTS + 1, self.count))
         for k, event in enumerate(functions):
             self.g[0, k] = float(np.asarray(event(t0, y.copy(), *args)).item())
+
+
+def _functions(events) -> list:
+    if events is None or callable(events):
+        return [] if events is None else [events]
+    functions = list(events) if isinstance(events, Iterable) else [None]
+    if not all(map(callable, functions)):
+        raise ShapeError(f"events must be a function (t, y) -> number or a list of them, not {events!r}")
+    return functions
 
 
 def _occurrences(event) -> int:

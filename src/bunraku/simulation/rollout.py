@@ -14,7 +14,7 @@ from bunraku.run.actuation import Actuation
 from bunraku.run.pool import how_many
 from bunraku.run.states import aligned, as_array
 from bunraku.simulation.group import Group, in_lanes, one_by_one
-from bunraku.simulation.simulation import WITH_STEP, Simulation
+from bunraku.simulation.simulation import WITH_STEP, Simulation, as_mechanism
 from bunraku.simulation.terminal import Bar
 from bunraku.simulation.trajectory import Segment, Trajectory
 
@@ -72,7 +72,7 @@ def rollout(mechanism: Mechanism, q=None, v=None, until: float | None = None, *,
     A SimulationError names all the states that failed, after the others are done, and has everything in `.result`.
     """
     ends = _times(until, times)
-    batch, q, v, params = _states(mechanism, q, v, params, actuation)
+    batch, q, v, params = _states(as_mechanism(mechanism), q, v, params, actuation)
     if workers is None and actuation is not None and not isinstance(actuation, Actuation):
         workers = 1  # the interpreter lets in one thread at a time
     group, used = Group(mechanism, q, v, params, ends), how_many(workers, len(q))

@@ -83,7 +83,7 @@ class Simulation:
         self._settings = as_positive("rtol", rtol, ShapeError), as_positive("atol", atol, ShapeError), max_order
         steps = _as_steps(solver, step, min_step, max_step)
         self._hold = 0.0 if baumgarte is None else as_positive("baumgarte [1/s]", baumgarte, ShapeError)
-        self.mechanism = mechanism.copy()
+        self.mechanism = as_mechanism(mechanism).copy()
         self.solver, self.progress = solver, progress
         self._structured = isinstance(solver, str) and solver in STRUCTURED
         self.stats = Statistics()
@@ -148,8 +148,7 @@ class Simulation:
         left is closed by moving all links a little. `impulses` then holds {connection: (impulse, moment of impulse)}:
         six numbers on link b at the joint frame's origin, in child-side axes. If anything fails nothing has changed.
         """
-        if not max_gap >= 0:
-            raise ShapeError(f"max_gap must be a distance [m, rad], not {max_gap!r}")
+        max_gap = as_size("max_gap [m, rad]", max_gap, ShapeError, infinite=True)
         q, v = self.q, self.v
         a, b = capture(self.mechanism, q, link_a, link_b, (position_a, rotation_a), (position_b, rotation_b))
         mechanism = self.mechanism.copy()
@@ -362,6 +361,12 @@ class Simulation:
     def __repr__(self):
         name = self.solver if isinstance(self.solver, str) else f"a tableau of order {self.solver.order}"
         return f"Simulation of {self.mechanism.name} at {self.t:g} s: solver {name}, {self.stats.steps} steps"
+
+
+def as_mechanism(mechanism) -> Mechanism:
+    if not isinstance(mechanism, Mechanism):
+        raise ModelError(f"what moves must be a bk.Mechanism, not {mechanism!r}; bk.load reads model files")
+    return mechanism
 
 
 def _check_solver(solver) -> None:
