@@ -1,6 +1,6 @@
 """A figure swings on a high bar, holding with both hands; the right hand slips, and it swings on by the left.
 
-    python examples/high_bar.py [folder]
+    python examples/high_bar.py [DIR]
 
 A condition on a force is watched while the simulation runs: the moment it comes true is found, and the structure
 changes there. Figure, bar and muscles are those of `bunraku demo highbar`.

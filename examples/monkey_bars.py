@@ -1,6 +1,6 @@
 """A figure jumps at a bar, grabs it with both hands, swings, lets go with the right hand, then with the left.
 
-    python examples/monkey_bars.py [folder]
+    python examples/monkey_bars.py [DIR]
 
 The structure is state: each grip is a connection made and cut while the figure moves.
 """

@@ -1,6 +1,6 @@
 """A figure lets go of a bar, right hand first, then left, and flies: forward dynamics costs less with every hand.
 
-    python examples/release.py [folder]
+    python examples/release.py [DIR]
 
 [Yamane and Nakamura 2002, fig. 7] did this with a time of 3.4 to 5.0 ms per evaluation. Conditions are plain functions
 of time and state; the one that ends the run says so by returning True.

@@ -1,6 +1,6 @@
 """A swing breaks under its rider: the plate tips, the thighs slide off it, and the rider hangs by the hands.
 
-    python examples/swing.py [folder]
+    python examples/swing.py [DIR]
 
 The swing is a mechanism of its own, built in src/bunraku/cli/scenes/swing.py: an axle, two rods, a plate and the stay
 that keeps it level. The rider is connected to it by balls at the hands and sliding joints at the thighs; each of these

@@ -15,6 +15,7 @@ import oracle
 from structures import (
     KINDS,
     NO_PASSIVE,
+    Jointed,
     Part,
     Screw,
     Tree,
@@ -31,7 +32,7 @@ ALONG_AXIS = ("revolute", "prismatic", "helical", "cylindrical")  # hinges that 
 
 
 @dataclass
-class Tie:
+class Tie(Jointed):
     """A connection as the contract describes it."""
 
     name: str
@@ -44,14 +45,6 @@ class Tie:
     rotation_a: np.ndarray
     position_b: np.ndarray
     rotation_b: np.ndarray
-
-    @property
-    def nq(self):
-        return {"spherical": 4, "free": 7}.get(self.kind, len(self.screws))
-
-    @property
-    def nv(self):
-        return {"spherical": 3, "free": 6}.get(self.kind, len(self.screws))
 
 
 @dataclass

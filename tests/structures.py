@@ -28,8 +28,23 @@ class Screw:
     linear: float
 
 
+class Jointed:
+    """What has a joint of some kind: how many coordinates and velocities that has."""
+
+    kind: str
+    screws: list[Screw]
+
+    @property
+    def nq(self):
+        return {"spherical": 4, "free": 7}.get(self.kind, len(self.screws))
+
+    @property
+    def nv(self):
+        return {"spherical": 3, "free": 6}.get(self.kind, len(self.screws))
+
+
 @dataclass
-class Part:
+class Part(Jointed):
     """A link and its joint as the contract describes them."""
 
     name: str
@@ -43,14 +58,6 @@ class Part:
     mass: float
     com: np.ndarray
     inertia: np.ndarray
-
-    @property
-    def nq(self):
-        return {"spherical": 4, "free": 7}.get(self.kind, len(self.screws))
-
-    @property
-    def nv(self):
-        return {"spherical": 3, "free": 6}.get(self.kind, len(self.screws))
 
 
 @dataclass

@@ -110,6 +110,47 @@ def test_errors_are_one_clean_line(monkeypatch, capsys, error, code, told):
     assert capsys.readouterr().err == f"{told}\n"
 
 
+def test_an_error_says_which_event_it_came_from(monkeypatch, capsys):
+    def fail(args):
+        error = bunraku.NamingError("there is no link 'arm'")
+        error.add_note("raised by the action of 'grab' at t = 0.5 s")
+        raise error
+
+    monkeypatch.setattr("bunraku.cli.demo.run", fail)
+    assert cli.main(["demo"]) == 1
+    assert capsys.readouterr().err == "bunraku: there is no link 'arm'\n  raised by the action of 'grab' at t = 0.5 s\n"
+
+
+def test_output_that_nobody_reads_to_the_end_is_no_error(tmp_path):
+    links = "".join(f'<link name="l{k}"/><joint name="j{k}" type="fixed"><parent link="{f"l{k - 1}" if k else "b"}"/>'
+                    f'<child link="l{k}"/></joint>' for k in range(2000))
+    body = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    (tmp_path / "long.urdf").write_text(f'<robot name="long"><link name="b">{body}</link>{links}</robot>')
+    with subprocess.Popen([sys.executable, "-m", "bunraku", "info", str(tmp_path / "long.urdf")],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as command:
+        assert command.stdout.readline() == "long\n"
+        command.stdout.close()
+        assert command.stderr.read() == ""
+        assert command.wait(60) == 141
+
+
+@pytest.mark.parametrize("columns", [60, 200])
+def test_reports_fit_the_terminal(tmp_path, monkeypatch, capsys, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert cli.main(["demo", "--seconds", "0.05", "--no-picture", "--out", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.split("wrote")[0].splitlines()
+    assert max(map(len, lines)) <= min(columns, 110)
+    assert all(line.startswith(" ") for line in lines[1:])
+
+
+@pytest.mark.parametrize("verb", cli.verbs())
+def test_help_fits_a_terminal_of_80_columns(verb, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        cli.main([verb, "--help"])
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
 def test_demo_without_matplotlib_says_what_to_install(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert cli.main(["demo", "--out", str(tmp_path / "new")]) == 1

@@ -381,6 +381,13 @@ def test_accelerations_prescribed_against_each_other_are_refused():
     close(bk.forward_dynamics(m, np.zeros(1), np.zeros(1), prescribed={"rail": 2.0}), np.array([2.0]), 1e-12)
 
 
+def double_pendulum():
+    m = bk.Mechanism()
+    m.add_link("upper", joint=bk.Revolute((0, 1, 0)), mass=1.0, com=(0, 0, -1))
+    m.add_link("lower", "upper", joint=bk.Revolute((0, 1, 0)), mass=1.0, com=(0, 0, -1))
+    return m
+
+
 @pytest.mark.parametrize("call", [
     lambda m: m.connect("upper", "nobody"), lambda m: m.connect("upper", "upper"),
     lambda m: m.connect("ground", "ground"),
@@ -392,9 +399,7 @@ def test_accelerations_prescribed_against_each_other_are_refused():
     lambda m: bk.Schedule(m, order=["upper", "lower", "grip"], closing="sideways"),
 ])
 def test_nonsense_is_refused(call):
-    m = bk.Mechanism()
-    m.add_link("upper", joint=bk.Revolute((0, 1, 0)), mass=1.0, com=(0, 0, -1))
-    m.add_link("lower", "upper", joint=bk.Revolute((0, 1, 0)), mass=1.0, com=(0, 0, -1))
+    m = double_pendulum()
     m.connect("ground", "lower", bk.Spherical(), name="grip")
     with pytest.raises(bk.ModelError):
         call(m)
@@ -402,9 +407,7 @@ def test_nonsense_is_refused(call):
 
 @pytest.mark.parametrize("size", [0, 1, 3, 4, 6])
 def test_torques_of_a_wrong_length_are_refused(size):
-    m = bk.Mechanism()
-    m.add_link("upper", joint=bk.Revolute((0, 1, 0)), mass=1.0, com=(0, 0, -1))
-    m.add_link("lower", "upper", joint=bk.Revolute((0, 1, 0)), mass=1.0, com=(0, 0, -1))
+    m = double_pendulum()
     m.connect("upper", "lower", bk.Spherical(), name="grip")
     with pytest.raises(bk.ShapeError):
         bk.forward_dynamics(m, np.zeros(2), np.zeros(2), np.zeros(size))

@@ -161,12 +161,88 @@ def test_errors_of_conditions_name_the_condition_and_keep_the_motion():
     with pytest.raises(bk.SimulationError, match=r"condition 'fragile' failed at t = .*no such thing") as error:
         sim.run(until=1.0)
     assert error.value.trajectory.t[-1] > 0
-    with pytest.raises(bk.ModelError, match="nothing of that name"):
+    with pytest.raises(bk.ModelError, match="there is no joint or connection 'gripp'"):
         sim.when(bk.force_above("gripp", 3.0), lambda s: True)
     with pytest.raises(bk.ModelError, match="condition must be"):
         sim.when(3.0, lambda s: True)
     with pytest.raises(bk.ModelError, match="action must be"):
         sim.when(lambda t, q, v: 1.0, "cut")
+
+
+def test_conditions_without_a_name_are_numbered():
+    sim = bk.Simulation(falling())
+    sim.when(lambda t, q, v: -1.0, lambda s: None, "never")
+    sim.when(lambda t, q, v: t - 0.5, lambda s: True)
+    assert sim.run(until=1.0).events == [(0.5, "condition 1")]
+
+
+def test_a_condition_without_a_number_is_an_error_not_silence():
+    sim = bk.Simulation(falling())
+    sim.when(lambda t, q, v: math.nan if t > 0.3 else -1.0, lambda s: True, "lost")
+    with pytest.raises(bk.SimulationError, match=r"condition 'lost' failed at t = .*nan"):
+        sim.run(until=1.0)
+    assert sim.t > 0.0
+
+
+@pytest.mark.parametrize("begins", [0.0, 0.3])
+@pytest.mark.parametrize("how", ["raises", "nan"])
+def test_a_compiled_condition_that_fails_is_named(how, begins):
+    raises = how == "raises"
+
+    @numba.njit
+    def fragile(t, q, v):
+        if t >= begins:
+            if raises:
+                raise ValueError
+            return math.nan
+        return -1.0
+
+    sim = bk.Simulation(falling())
+    sim.when(fragile, lambda s: True)
+    with pytest.raises(bk.SimulationError, match="condition 'fragile' failed at t = "):
+        sim.run(until=1.0)
+    assert sim.trajectory.t[-1] == sim.t
+
+
+def test_a_condition_that_cannot_be_compiled_says_why():
+    @numba.njit
+    def mistaken(t, q, v):
+        return nowhere + t  # noqa: F821
+
+    sim = bk.Simulation(falling())
+    sim.when(mistaken, lambda s: True)
+    with pytest.raises(bk.ModelError, match=r"condition 'mistaken' cannot be compiled.*'nowhere' is not defined"):
+        sim.run(until=1.0)
+
+
+def test_an_error_of_an_action_says_where_it_came_from():
+    sim = bk.Simulation(falling())
+    sim.when(lambda t, q, v: t - 0.5, lambda s: s.cut("rope"), "let go")
+    with pytest.raises(bk.NamingError, match="'rope'") as error:
+        sim.run(until=1.0)
+    assert error.value.__notes__ == ["raised by the action of 'let go' at t = 0.5 s"]
+    assert sim.trajectory.t[-1] == 0.5
+
+
+@pytest.mark.parametrize("apart", [0.0, 1e-16, -1e-16])  # exactly together, or by less than rounding
+@pytest.mark.parametrize("solver", ["gear", "tsit5"])
+def test_all_that_happens_at_one_instant_happens_there(solver, apart):
+    m = falling(joint=bk.Free())
+    for k in range(3):
+        m.add_link(f"part{k}", "ball", bk.Revolute((0, 1, 0)), position=(k, 0, 0), mass=1.0, com=(0, 0, -0.2),
+                   inertia=np.eye(3))
+    sim = bk.Simulation(m, v=np.full(m.nv, 0.3), solver=solver)
+    for k in range(3):
+        sim.when(lambda t, q, v, k=k: t - 0.5 - k * apart, lambda s, k=k: s.cut(f"part{k}"), f"crack {k}")
+    sim.when(lambda t, q, v: t - 0.5, lambda s: None, "thunder")
+    tr = sim.run(until=1.0)
+    assert len(tr.events) == 7
+    assert sorted(event.text for event in tr.events if "cut" not in event.text) == [
+        "crack 0", "crack 1", "crack 2", "thunder"]
+    assert [event.t for event in tr.events] == pytest.approx([0.5] * 7, abs=1e-15)
+    assert [len(s.mechanism.plan().body_link) for s in tr.segments] == [4, 4]
+    assert [s.mechanism.nv for s in tr.segments] == [9, 24]   # what lay between lasted no time
+    assert all(np.diff(s.t).min() > 1e-9 for s in tr.segments)  # nor is any state there twice
 
 
 @numba.njit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import sys
@@ -10,6 +9,7 @@ import sys
 import pytest
 
 import bunraku as bk
+from bunraku import cli
 from bunraku.cli import info
 
 ROBOT = """<robot name="crane">
@@ -34,10 +34,7 @@ def crane(tmp_path):
 
 
 def call(*arguments) -> int:
-    parser = argparse.ArgumentParser()
-    info.add_parser(parser.add_subparsers())
-    args = parser.parse_args(["info", *arguments])
-    return args.run(args)
+    return cli.main(["info", *arguments])
 
 
 def test_text(crane, capsys):

@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import signal
 
 import numba
 import numpy as np
@@ -261,6 +262,21 @@ def test_a_step_below_its_minimum_is_said(method):
     solution = bk.solve_ivp(lambda t, y: [math.cos(50 * t)], (0, 2), [0.0], method=method, min_step=0.2, rtol=1e-9)
     assert solution.status == -1
     assert "too small at t = " in solution.message
+    assert "min_step = 0.2" in solution.message
+
+
+def test_ctrl_c_is_not_lost_while_python_is_called():
+    def slow(t, y):
+        calls.append(t)
+        if len(calls) == 50:
+            signal.raise_signal(signal.SIGINT)
+        return [math.cos(50 * t)]
+
+    calls: list[float] = []
+    with pytest.raises(KeyboardInterrupt):
+        bk.solve_ivp(slow, (0, 1e6), [0.0])
+    assert len(calls) < 1000
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_start_that_is_not_finite_is_refused():
@@ -274,8 +290,11 @@ def test_a_start_that_is_not_finite_is_refused():
     ({"y0": [1.0, 0.0, 0.0]}, r"shape \(2,\).*\(3,\)"), ({"method": "magic"}, "magic"), ({"rtol": [1e-3]}, "rtol"),
     ({"rtol": -1.0}, "rtol"), ({"atol": 0.0}, "atol"), ({"max_step": 0.0}, "max_step"), ({"min_step": -1}, "min_step"),
     ({"first_step": 100.0}, "first_step"), ({"t_eval": [0.0, 3.0]}, "t_eval"), ({"t_eval": [0.5, 0.2]}, "t_eval"),
-    ({"max_order": 13}, "max_order"), ({"method": "rkf", "max_order": 3}, "max_order")])
+    ({"max_order": 13}, "max_order"), ({"method": "rkf", "max_order": 3}, "max_order"), ({"fun": 3}, "fun"),
+    ({"events": 3}, "events"), ({"events": [3]}, "events"), ({"rtol": "tight"}, "rtol"),
+    ({"max_step": "1"}, "max_step"),
+    ({"min_step": 0.2, "max_step": 0.1}, "min_step"), ({"method": "geer"}, "did you mean 'gear'")])
 def test_bad_input_is_refused_in_words(change, words):
-    options = {"t_span": (0, 1), "y0": [1.0, 0.0], **change}
+    options = {"fun": oscillator, "t_span": (0, 1), "y0": [1.0, 0.0], **change}
     with pytest.raises(bk.BunrakuError, match=words):
-        bk.solve_ivp(oscillator, **options)
+        bk.solve_ivp(**options)

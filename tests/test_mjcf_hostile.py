@@ -214,20 +214,19 @@ def test_large_files_are_refused(tmp_path, monkeypatch):
     assert not survives(path)
 
 
-def test_errors_say_where(tmp_path):
+@pytest.mark.parametrize(("content", "told"), [
+    ('<mujoco>\n<worldbody>\n<body name="one">\n<joint type="wheel"/>\n</body></worldbody></mujoco>',
+     r"model\.xml: element 'joint', line 4: MuJoCo says: invalid keyword: 'wheel'"),
+    ('<mujoco>\n<worldbody>\n<body name="one">\n<joint/>\n</body></worldbody></mujoco>',
+     r"model\.xml: (element 'one', line 3|model): MuJoCo says: mass and inertia"),
+    ('<mujoco>\n<asset>\n<mesh name="m" file="lost.stl"/></asset></mujoco>',
+     r"model\.xml, <mesh>, line 3: MuJoCo says: .*lost.stl"),
+    ("<mujoco>\n<worldbody>\n</mujoco>", r"model\.xml, line 3: is not XML: mismatched tag"),
+    ('<mujoco>\n<!-- -- dashes -- -->\n<include file="/etc/passwd"/></mujoco>',
+     r"model\.xml, <include>, line 3: '/etc/passwd' lies outside"),
+])
+def test_errors_say_where(tmp_path, content, told):
     path = tmp_path / "model.xml"
-    path.write_text('<mujoco>\n<worldbody>\n<body name="one">\n<joint type="wheel"/>\n</body></worldbody></mujoco>')
-    with pytest.raises(LoadError, match=r"model\.xml: element 'joint', line 4: MuJoCo says: invalid keyword: 'wheel'"):
-        load_mjcf(path)
-    path.write_text('<mujoco>\n<worldbody>\n<body name="one">\n<joint/>\n</body></worldbody></mujoco>')
-    with pytest.raises(LoadError, match=r"model\.xml: (element 'one', line 3|model): MuJoCo says: mass and inertia"):
-        load_mjcf(path)
-    path.write_text('<mujoco>\n<asset>\n<mesh name="m" file="lost.stl"/></asset></mujoco>')
-    with pytest.raises(LoadError, match=r"model\.xml, <mesh>, line 3: MuJoCo says: .*lost.stl"):
-        load_mjcf(path)
-    path.write_text("<mujoco>\n<worldbody>\n</mujoco>")
-    with pytest.raises(LoadError, match=r"model\.xml, line 3: is not XML: mismatched tag"):
-        load_mjcf(path)
-    path.write_text('<mujoco>\n<!-- -- dashes -- -->\n<include file="/etc/passwd"/></mujoco>')
-    with pytest.raises(LoadError, match=r"model\.xml, <include>, line 3: '/etc/passwd' lies outside"):
+    path.write_text(content)
+    with pytest.raises(LoadError, match=told):
         load_mjcf(path)

@@ -22,6 +22,24 @@ def random_state(m, seed=0):
     return m.integrate(m.neutral(), rng.normal(size=m.nv)), rng.normal(size=m.nv), rng.normal(size=m.nv)
 
 
+def test_numbers_of_things_may_come_from_numpy():
+    assert bk.models.chain(np.int64(3)).nv == 3
+    assert bk.models.n_four_bar(np.int32(2)).nv == bk.models.n_four_bar(2).nv
+    assert bk.schedule(bk.models.chain(3), workers=np.int64(2)).depth
+
+
+@pytest.mark.parametrize(("build", "told"), [
+    (lambda: bk.models.chain(2.0), "chain: the number of links must be a whole number, at least 1, not 2.0"),
+    (lambda: bk.models.chain(2, mass="heavy"), "chain: mass must be a positive number, not 'heavy'"),
+    (lambda: bk.models.chain(2, length=np.inf), "chain: length must be a positive number, not inf"),
+    (lambda: bk.models.human(height=None), "human: height must be a positive number, not None"),
+    (lambda: bk.models.chain_held(1), "chain_held: the number of links must be a whole number, at least 2, not 1")])
+def test_numbers_that_cannot_be_are_named(build, told):
+    with pytest.raises(bk.ModelError) as error:
+        build()
+    assert str(error.value) == told
+
+
 @pytest.mark.parametrize(("dof", "nv", "bodies"), [(16, 22, 9), (34, 34, 13), (48, 48, 19)])
 def test_human_degrees_of_freedom(dof, nv, bodies):
     m = bk.models.human(dof)

@@ -190,6 +190,7 @@ def test_frames_too_far_apart_are_refused_and_nothing_changes():
     assert caught.value.trajectory is not None
     for arguments, options in ((("one", "three"), {}), (("one", "one"), {}), (("one", "two", "glue"), {}),
                                (("one", "two"), {"position_a": "here"}), (("one", "two"), {"max_gap": -1.0}),
+                               (("one", "two"), {"max_gap": "a little"}),
                                (("one", "two"), {"name": "one"})):
         with pytest.raises(bk.BunrakuError):
             sim.connect(*arguments, **options)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bunraku import cli
+from bunraku.reproduce import fijany
 
 
 def test_yn_hrp(tmp_path, capsys):
@@ -102,3 +103,6 @@ def test_fijany_in_words(capsys):
     said = capsys.readouterr().out
     for figure in ("644 + 535", "1192 + 948", "244 + 254", "208 + 188", "256 + 261", "340 + 280"):
         assert figure in said
+    assert "m 68 n^2 - 8 n  " in said  # not "8 n m"
+    assert "Kane's equation" in said
+    assert max(map(len, said.splitlines())) <= fijany.WIDTH

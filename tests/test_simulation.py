@@ -164,6 +164,16 @@ def test_a_trajectory_has_segments_of_different_width_and_events(tmp_path):
     assert len(t) == len(kinetic) == len(potential)
 
 
+def test_a_file_keeps_the_length_that_decides_forces_in_loops(tmp_path):
+    m = bk.models.bricard()
+    m.length_scale = 0.3
+    again = bk.load_trajectory(bk.Simulation(m).run(0.1).save(tmp_path / "loops.npz")).segments[0].mechanism
+    assert again.length_scale == 0.3
+    q, v = m.neutral(), np.zeros(m.nv)
+    expected, forces = bk.joint_forces(m, q, v), bk.joint_forces(again, q, v)
+    assert all(np.array_equal(forces[name], expected[name]) for name in expected)
+
+
 def test_states_between_the_recorded_ones_are_close_to_the_motion():
     sim = bk.Simulation(bk.models.human(34), v=np.random.default_rng(3).normal(size=34), rtol=1e-6, atol=1e-8)
     coarse = sim.run(0.2)
@@ -178,8 +188,9 @@ def test_states_between_the_recorded_ones_are_close_to_the_motion():
 def test_other_files_are_refused_by_name(tmp_path, content):
     path = tmp_path / "other.npz"
     path.write_bytes(content)
-    with pytest.raises(bk.ModelError, match=r"other\.npz"):
+    with pytest.raises(bk.ModelError, match=r"other\.npz") as error:
         bk.load_trajectory(path)
+    assert "unsafe" not in str(error.value)  # NumPy's advice for what it takes for a pickle
 
 
 # -- failures ------------------------------------------------------------------------------------------------------
@@ -189,13 +200,27 @@ def test_other_files_are_refused_by_name(tmp_path, content):
     ({"solver": "magic"}, bk.ModelError), ({"rtol": 0.0}, bk.ShapeError), ({"step": -1.0}, bk.ShapeError),
     ({"solver": "symplectic_euler"}, bk.ShapeError), ({"q": [1.0, 2.0]}, bk.ShapeError),
     ({"q": [np.nan]}, bk.SimulationError), ({"q": np.zeros((3, 1))}, bk.ShapeError),
-    ({"actuation": 3}, bk.ModelError), ({"params": [[1.0]]}, bk.ShapeError)])
-def test_bad_options_are_refused(options, error):
-    with pytest.raises(error):
+    ({"actuation": 3}, bk.ModelError), ({"params": [[1.0]]}, bk.ShapeError), ({"params": "all"}, bk.ShapeError),
+    ({"rtol": "1e-3"}, bk.ShapeError), ({"atol": np.nan}, bk.ShapeError), ({"min_step": -1.0}, bk.ShapeError),
+    ({"min_step": np.nan}, bk.ShapeError), ({"max_step": 0.0}, bk.ShapeError), ({"baumgarte": 0.0}, bk.ShapeError),
+    ({"min_step": 0.2, "max_step": 0.1}, bk.ShapeError)])
+def test_bad_options_are_refused_by_name(options, error):
+    with pytest.raises(error, match="has a fixed step|from one state|" + next(iter(options))):
         bk.Simulation(pendulum(), **options)
 
 
-@pytest.mark.parametrize("until", [-1.0, np.nan, np.inf])
+@pytest.mark.parametrize("run", [bk.Simulation, lambda m: bk.rollout(m, until=1.0)])
+def test_what_is_no_mechanism_is_refused(run):
+    with pytest.raises(bk.ModelError, match=r"not 'robot\.urdf'; bk\.load reads model files"):
+        run("robot.urdf")
+
+
+def test_a_solver_misspelt_is_guessed():
+    with pytest.raises(bk.ModelError, match=r"'geer' is not one of gear, .*; did you mean 'gear'\?"):
+        bk.Simulation(pendulum(), solver="geer")
+
+
+@pytest.mark.parametrize("until", [-1.0, np.nan, np.inf, "1", None])
 def test_a_time_that_cannot_be_reached_is_refused(until):
     with pytest.raises(bk.ShapeError, match="until"):
         bk.Simulation(pendulum()).run(until)
@@ -208,7 +233,7 @@ def test_a_plain_actuation_that_raises_stops_the_run_and_keeps_what_was_computed
         return [0.0]
 
     sim = bk.Simulation(pendulum(), [1.0], actuation=fails)
-    with pytest.raises(bk.SimulationError, match="no such torque") as caught:
+    with pytest.raises(bk.SimulationError, match="ZeroDivisionError: no such torque") as caught:
         sim.run(2.0)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert 0.3 < caught.value.trajectory.t[-1] <= 0.5
@@ -235,8 +260,32 @@ def test_a_torque_that_is_not_a_number_stops_the_run_naming_time_and_joint(optio
 
 
 def test_a_step_below_its_minimum_stops_the_run():
-    with pytest.raises(bk.SimulationError, match="too small"):
+    with pytest.raises(bk.SimulationError, match=r"too small at t = 0 s: .*less than min_step = 0\.05 s; lower"):
         bk.Simulation(pendulum(), [1.0], rtol=1e-10, atol=1e-12, min_step=0.05).run(2.0)
+
+
+def test_a_torque_in_a_connection_that_is_not_a_number_is_named():
+    m = bk.models.four_bar()
+    m.connect("ground", m.link_names[0], bk.Free(), name="handle", actuated=True)
+
+    def handle(t, q, v):
+        tau = np.zeros(m.nv + m.nc)
+        tau[m.drive_slice("handle")] = np.nan if t > 0.1 else 0.0
+        return tau
+
+    with pytest.raises(bk.SimulationError, match=r"of connection 'handle' is nan, from the actuation at t = 0\.10000"):
+        bk.Simulation(m, actuation=handle).run(1.0)
+
+
+def test_an_actuation_that_cannot_be_compiled_says_why():
+    @bk.actuation
+    def mistaken(t, q, v, params, tau):
+        tau[0] = nowhere  # noqa: F821
+
+    with pytest.raises(bk.ModelError, match=r"actuation 'mistaken' cannot be compiled.*'nowhere' is not defined"):
+        bk.Simulation(pendulum(), actuation=mistaken).run(1.0)
+    with pytest.raises(bk.ModelError, match=r"\(t, q, v, params, tau\)"):
+        bk.actuation(lambda t, q, v: None)
 
 
 def test_ctrl_c_leaves_the_partial_result():

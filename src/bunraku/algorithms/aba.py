@@ -143,7 +143,7 @@ def follow(body_i, body_f, q, v, work):
     store_state(work, SLOT_STATE, unit9(q), zero3(q), zero3(q), zero3(q), zero3(q), zero3(q))
     for i in range(body_i.shape[0] - 1):
         R, x, w, lin, _, _, _ = carry_motion(body_i[i, KIND], body_i[i, ELIMINATION], body_i[i, DOF],
-                                             body_i[i, ANCHOR], i, body_i, body_f, q, v, work)
+                                             is_anchor(body_i, i), i, body_i, body_f, q, v, work)
         to = body_i[i, TO]
         store9(work, to, R)
         store3(work, to + 9, x)

@@ -29,7 +29,7 @@ from bunraku.algorithms.aba import aba
 from bunraku.bench import machine
 from bunraku.bench.flops import forward_dynamics_flops
 from bunraku.bench.peers import MuJoCo, Pinocchio, required
-from bunraku.bench.timing import Contestant, Progress, race, speedup
+from bunraku.bench.timing import Contestant, Progress, each, race, speedup
 from bunraku.errors import BunrakuError, ModelError
 from bunraku.jit import kept_on_disk
 
@@ -177,17 +177,6 @@ def _row(c: Contestant, contestants, flops, peak) -> dict:
     return row
 
 
-def _each(function, *columns):
-    """A function that calls `function` with every state in turn."""
-    states = list(zip(*columns, strict=True))
-
-    def run():
-        for state in states:
-            function(*state)
-
-    return run
-
-
 def _forward(m, pinocchio, mujoco, states):
     q, v, tau = states
     few = [x[:IN_TURN].copy() for x in states]
@@ -199,13 +188,13 @@ def _forward(m, pinocchio, mujoco, states):
     a, work, nothing = np.empty((IN_TURN, m.nv)), np.empty(plan.work_size), np.empty(0)
     against = "pin.aba"
     contestants = [
-        Contestant("pin.aba", _each(functools.partial(pin.aba, model, data), *theirs), IN_TURN),
-        Contestant(WORLD, _each(functools.partial(pin.aba, model, data), *theirs, [pin.Convention.WORLD] * IN_TURN),
+        Contestant("pin.aba", each(functools.partial(pin.aba, model, data), *theirs), IN_TURN),
+        Contestant(WORLD, each(functools.partial(pin.aba, model, data), *theirs, [pin.Convention.WORLD] * IN_TURN),
                    IN_TURN, against=against),
         Contestant("pin.abaInParallel, one thread", lambda: pin.abaInParallel(1, pool, *columns, out), BATCH,
                    against=against),
         *([] if mujoco is None else [_mj_forward(mujoco, q[0], v[0], tau[0], against)]),
-        Contestant("bunraku, one call from Python", _each(functools.partial(bk.forward_dynamics, m), *few), IN_TURN,
+        Contestant("bunraku, one call from Python", each(functools.partial(bk.forward_dynamics, m), *few), IN_TURN,
                    target=TARGETS["python"], against=against),
         Contestant("bunraku, inside compiled code",
                    lambda: loop(plan.body_i, plan.body_f, plan.dof_f, *few, nothing, a, work), IN_TURN,
@@ -233,8 +222,8 @@ def _inverse(m, pinocchio, states):
     rnea = functools.partial(pinocchio.pin.rnea, pinocchio.model, pinocchio.data)
     against = "pin.rnea"
     return [
-        Contestant("pin.rnea", _each(rnea, *theirs), IN_TURN),
-        Contestant("bunraku, one call from Python", _each(functools.partial(bk.inverse_dynamics, m), *few), IN_TURN,
+        Contestant("pin.rnea", each(rnea, *theirs), IN_TURN),
+        Contestant("bunraku, one call from Python", each(functools.partial(bk.inverse_dynamics, m), *few), IN_TURN,
                    against=against),
         Contestant(f"bunraku, batch of {BATCH}, one core", lambda: bk.inverse_dynamics(m, q, v, a, workers=1), BATCH,
                    against=against),
@@ -247,8 +236,8 @@ def _matrix(m, pinocchio, states):
     crba = functools.partial(pinocchio.pin.crba, pinocchio.model, pinocchio.data)
     against = "pin.crba"
     return [
-        Contestant("pin.crba", _each(crba, pinocchio.q(few)), IN_TURN),
-        Contestant("bunraku, one call from Python", _each(functools.partial(bk.mass_matrix, m), few), IN_TURN,
+        Contestant("pin.crba", each(crba, pinocchio.q(few)), IN_TURN),
+        Contestant("bunraku, one call from Python", each(functools.partial(bk.mass_matrix, m), few), IN_TURN,
                    against=against),
         Contestant(f"bunraku, batch of {BATCH}, one core", lambda: bk.mass_matrix(m, q, workers=1), BATCH,
                    against=against),

@@ -27,7 +27,7 @@ import numpy as np
 import bunraku as bk
 from bunraku.bench import files, machine
 from bunraku.bench.peers import Pinocchio, required
-from bunraku.bench.timing import Contestant, Progress, race, speedup
+from bunraku.bench.timing import Contestant, Progress, each, race, speedup
 from bunraku.errors import BunrakuError
 from bunraku.run.closed import closed_plain
 
@@ -135,9 +135,9 @@ def _held(tree: bk.Mechanism, held: int, options: Options) -> dict:
         raise BunrakuError(f"{held} limbs held: the libraries disagree, so there is nothing to compare: {agreement}")
     theirs = (limbs.peer.q(few[0]), limbs.peer.v(few[1]), limbs.peer.v(few[2]))
     contestants = [
-        Contestant("pin.constraintDynamics", _each(limbs.call(limbs.once), *theirs), IN_TURN),
-        Contestant("... to its own accuracy", _each(limbs.call(limbs.thorough), *theirs), IN_TURN),
-        Contestant("bunraku, one call from Python", _each(functools.partial(bk.forward_dynamics, m), *few), IN_TURN,
+        Contestant("pin.constraintDynamics", each(limbs.call(limbs.once), *theirs), IN_TURN),
+        Contestant("... to its own accuracy", each(limbs.call(limbs.thorough), *theirs), IN_TURN),
+        Contestant("bunraku, one call from Python", each(functools.partial(bk.forward_dynamics, m), *few), IN_TURN,
                    target=TARGETS["python"]),
         Contestant(f"bunraku, batch of {BATCH}, one core", lambda: bk.forward_dynamics(m, q, v, tau, workers=1), BATCH,
                    target=TARGETS["batch"]),
@@ -166,16 +166,6 @@ def _agreement(m, limbs, q, v, tau) -> dict:
                            ("residual_thorough", np.abs(found.jacobian @ thorough + found.bias).max())):
             worst[key] = max(worst[key], float(value))
     return worst
-
-
-def _each(function, *columns):
-    states = list(zip(*columns, strict=True))
-
-    def run():
-        for state in states:
-            function(*state)
-
-    return run
 
 
 def _row(c: Contestant, against: Contestant | None = None) -> dict:

@@ -34,6 +34,17 @@ class Contestant:
         return float(np.median(self.times))
 
 
+def each(function: Callable, *columns) -> Callable[[], None]:
+    """A function that calls `function` with every state in turn."""
+    states = list(zip(*columns, strict=True))
+
+    def run():
+        for state in states:
+            function(*state)
+
+    return run
+
+
 def race(contestants: list[Contestant], seconds: float, tick=lambda: None) -> None:
     """Time all, one after the other in every round, for about this long altogether."""
     repeats = []

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import pkgutil
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 
 from bunraku.errors import BunrakuError
 
-FAILED, INTERRUPTED = 1, 130  # argparse itself exits with 2 on wrong usage
+FAILED, INTERRUPTED, UNHEARD = 1, 130, 141  # argparse itself exits with 2 on wrong usage
 
 
 def verbs() -> list[str]:
@@ -29,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
 
     top = argparse.ArgumentParser(
         prog="bunraku", description="Dynamics of human figures, humanoids and large articulated mechanisms.",
-        epilog="example: bunraku demo --out somersault")
+        epilog="example: bunraku demo somersault --out somersault")
     top.add_argument("--version", action="version", version=f"bunraku {__version__}")
     subparsers = top.add_subparsers(dest="verb", metavar="VERB", required=True)
     for verb in verbs():
@@ -41,13 +44,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     args = parser().parse_args(argv)
     try:
-        return int(args.run(args) or 0)
+        code = int(args.run(args) or 0)
+        sys.stdout.flush()
+        return code
     except BunrakuError as error:
-        print(f"bunraku: {error}", file=sys.stderr)
+        print("\n  ".join([f"bunraku: {error}", *getattr(error, "__notes__", ())]), file=sys.stderr)
         return FAILED
+    except BrokenPipeError:  # whoever read the output has had enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nor will there be a complaint at the exit
+        return UNHEARD
     except OSError as error:  # a folder that cannot be written, a file that is not there
         print(f"bunraku: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         print("bunraku: interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+def told(rows: Sequence[tuple[str, str]], most: int = 110) -> str:
+    """Rows of (what, how) as two columns, no wider than the terminal."""
+    wide = max(len(what) for what, _ in rows)
+    width = max(40, min(most, shutil.get_terminal_size((most, 24)).columns))
+    return "\n".join(textwrap.fill(how, width, initial_indent=f"  {what:<{wide}}  ",
+                                   subsequent_indent=" " * (wide + 4), break_long_words=False, break_on_hyphens=False)
+                     for what, how in rows)

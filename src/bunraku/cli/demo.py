@@ -7,12 +7,13 @@ import json
 from importlib import import_module
 from pathlib import Path
 
+from bunraku.cli import told
 from bunraku.errors import ModelError
 
 SCENES = {  # name: where it is, what happens
     "highbar": ("HighBar", "a figure swings on a bar; the right hand slips, the left one holds"),
-    "swing": ("Swing", "a swing breaks under its rider, who slides off the plate and hangs by the hands"),
-    "release": ("Release", "a figure lets go of a bar, right hand first, and flies; what each hand costs to compute"),
+    "swing": ("Swing", "a swing breaks under its rider, who is left hanging by the hands"),
+    "release": ("Release", "a figure lets go of a bar, one hand after the other, and flies"),
     "somersault": ("Somersault", "a gymnast in free flight tucks, turns fast, opens and lands"),
 }
 FIRST = next(iter(SCENES))
@@ -25,8 +26,8 @@ def add_parser(subparsers) -> None:
         "demo", help="simulate a scene, say what happened and draw it",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description=f"Human figures moved by muscles, in structures that change while they move:\n\n{scenes}\n\n"
-                    "Each scene reports forces, energies and how well the laws of mechanics were kept, and writes its\n"
-                    "trajectory (changes of structure included) and a picture.",
+                    "Each scene reports forces, energies and how well the laws of mechanics were\n"
+                    "kept, and writes its trajectory (changes of structure included) and a picture.",
         epilog="example: bunraku demo swing --out swing")
     parser.add_argument("name", nargs="?", default=FIRST, choices=SCENES, metavar="NAME",
                         help="which scene (default: %(default)s)")
@@ -75,6 +76,4 @@ def run(args) -> int:
 
 
 def _prose(report: dict, rows: list[tuple[str, str]]) -> str:
-    wide = max(len(name) for name, _ in rows)
-    lines = [report["title"], *(f"  {name:<{wide}}  {text}" for name, text in rows), "wrote"]
-    return "\n".join([*lines, *(f"  {path}" for path in report["files"])])
+    return "\n".join([report["title"], told(rows), "wrote", *(f"  {path}" for path in report["files"])])

@@ -8,7 +8,7 @@ import math
 import sys
 import warnings
 
-from bunraku.errors import BunrakuError, LoadWarning
+from bunraku.errors import LoadWarning
 from bunraku.mechanism import Compound, Fixed, Helical, Mechanism, Prismatic
 from bunraku.mechanism.joints import PASSIVE
 
@@ -16,7 +16,8 @@ EPILOG = """\
 example: bunraku info robot.urdf --moving
 
 columns:
-  type     and axis of the joint; links on fixed joints merge with their parents and cost nothing
+  type     and axis of the joint; links on fixed joints merge with their parents
+           and cost nothing
   v        the places of the joint's degrees of freedom in v, a and tau
   limits   of its coordinates
   kg       mass of the link
@@ -25,9 +26,10 @@ columns:
 
 def add_parser(subparsers) -> None:
     """Add `info` to the command line."""
-    parser = subparsers.add_parser("info", help="show what is in a model file", description=__doc__, epilog=EPILOG,
+    parser = subparsers.add_parser("info", help="show what is in a model file",
+                                   description="What is in a model file, as a tree or as JSON.", epilog=EPILOG,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", help="a model file: .urdf, or .xml (MJCF)")
+    parser.add_argument("file", metavar="FILE", help="a model file: .urdf, or .xml (MJCF)")
     parser.add_argument("--base", choices=("free", "fixed"), default="free",
                         help="how the root hangs from the ground, if the file does not say (default: free)")
     parser.add_argument("--strict", action="store_true", help="fail if the file is not clean")
@@ -41,11 +43,7 @@ def run(args) -> int:
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        try:
-            mechanism = load(args.file, base=args.base, strict=args.strict)
-        except BunrakuError as error:
-            print(f"bunraku info: {error}", file=sys.stderr)
-            return 1
+        mechanism = load(args.file, base=args.base, strict=args.strict)
     notes = [str(w.message) for w in caught if issubclass(w.category, LoadWarning)]
     if args.json:
         print(json.dumps(summary(mechanism, args.file, notes), indent=1))
@@ -134,10 +132,12 @@ def text(mechanism: Mechanism, notes: list[str], moving_only: bool = False) -> s
 def _totals(mechanism: Mechanism) -> list[str]:
     fixed = sum(isinstance(link.joint, Fixed) for link in mechanism.links)
     visuals = sum(len(link.visuals) for link in mechanism.links)
+    held = len(mechanism.connections)
+    less = f", less what {_count(held, 'connection')} take{'s' * (held == 1)}" if held else ""
     return [mechanism.name,
             f"  {_count(len(mechanism.links), 'link')} on {_count(len(mechanism.links) - fixed, 'moving joint')} "
             f"and {_count(fixed, 'fixed joint')}, {_count(visuals, 'visual')}",
-            f"  {_count(mechanism.nv, 'degree')} of freedom (nq {mechanism.nq}, nv {mechanism.nv})",
+            f"  {_count(mechanism.nv, 'degree')} of freedom (nq {mechanism.nq}, nv {mechanism.nv}){less}",
             f"  {mechanism.mass:.6g} kg, gravity ({', '.join(f'{x:g}' for x in mechanism.gravity)}) m/s^2"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
 
 
@@ -23,7 +24,7 @@ def add_parser(subparsers):
                         help="draw cost over degrees of freedom into this folder (needs matplotlib)")
     yn_hrp.add_argument("--quick", action="store_true", help="0.4 s of motion and fewer structures")
     yn_hrp.add_argument("--json", action="store_true", help="print all numbers as JSON")
-    yn_hrp.set_defaults(run=run_yn_hrp)
+    yn_hrp.set_defaults(run=run, measure=_yn_hrp)
     jung = names.add_parser(
         "jung-tables", help="six integrators on swinging mobiles: tables IV to VII of Jung",
         description="Jung's comparison of solvers: evaluations of the right-hand side that six integrators need for "
@@ -38,7 +39,7 @@ def add_parser(subparsers):
     jung.add_argument("--out", type=Path, default=None, metavar="DIR",
                       help="draw the tables into this folder (needs matplotlib)")
     jung.add_argument("--json", action="store_true", help="print the tables as JSON")
-    jung.set_defaults(run=run_jung_tables)
+    jung.set_defaults(run=run, measure=_jung_tables)
     fijany = names.add_parser(
         "fijany", help="what forming a mass matrix costs, serially and on processor arrays",
         description="Fijany's comparison of ways to form the mass matrix of a chain: operations at n = 6 and for any n "
@@ -49,64 +50,50 @@ def add_parser(subparsers):
                         help="draw cost over the number of joints into this folder (needs matplotlib)")
     fijany.add_argument("--quick", action="store_true", help="chains up to 16 joints")
     fijany.add_argument("--json", action="store_true", help="print all numbers as JSON")
-    fijany.set_defaults(run=run_fijany)
+    fijany.set_defaults(run=run, measure=_fijany)
     return verb
 
 
-def run_jung_tables(args) -> int:
-    """Measure and print; 0 whether or not the claims hold."""
+def run(args) -> int:
+    """Measure, draw and print; 0 whether or not what the paper claims holds."""
+    experiment = import_module(f"bunraku.reproduce.{args.name.replace('-', '_')}")
+    drawing = _drawing(args.out)
+    result = args.measure(experiment, args)
+    if drawing is not None:
+        result["files"] = [str(experiment.picture(result, args.out / f"{args.name}.png", drawing))]
+    if args.json:
+        print(json.dumps(result["tables"] if args.name == "jung-tables" else result, indent=2))
+        return 0
+    print(experiment.text(result))
+    if "machine" in result:
+        print(f"\n{result['machine']['processor']}; {result['machine']['date'][:16].replace('T', ' ')}")
+    print("".join(f"wrote {path}\n" for path in result.get("files", ())), end="")
+    return 0
+
+
+def _jung_tables(experiment, args) -> dict:
     from bunraku.bench import machine
     from bunraku.bench.timing import Progress
-    from bunraku.reproduce import jung_tables
 
-    drawing = _drawing(args.out)
-    wanted = jung_tables.rows(args.tables, args.rows)
+    wanted = experiment.rows(args.tables, args.rows)
     with _Bar(Progress(len(wanted), quiet=args.json)) as progress:
-        result = jung_tables.run(wanted, progress)
-    files = [] if drawing is None else [jung_tables.picture(result, args.out / "jung-tables.png", drawing)]
-    if args.json:
-        print(json.dumps(result["tables"], indent=2))
-    else:
-        on = machine.describe()
-        print(jung_tables.text(result))
-        print(f"\n{on['processor']}; {on['date'][:16].replace('T', ' ')}")
-        print("".join(f"wrote {path}\n" for path in files), end="")
-    return 0
+        return experiment.run(wanted, progress) | {"machine": machine.describe()}
 
 
-def run_yn_hrp(args) -> int:
+def _yn_hrp(experiment, args) -> dict:
     from bunraku.bench import machine
     from bunraku.bench.timing import Progress
-    from bunraku.reproduce import yn_hrp
 
-    drawing = _drawing(args.out)
     with _Bar(Progress(3, quiet=args.json)) as progress:
-        result = yn_hrp.run(yn_hrp.Options.quick() if args.quick else yn_hrp.Options(), progress)
-    on = result["machine"] = machine.describe()
-    if drawing is not None:
-        result["files"] = [str(yn_hrp.picture(result, args.out / "yn-hrp.png", drawing))]
-    if args.json:
-        print(json.dumps(result, indent=2))
-    else:
-        print(yn_hrp.text(result))
-        print(f"\n  {on['processor']}, one core; {on['date'][:16].replace('T', ' ')}")
-        print("".join(f"wrote {path}\n" for path in result.get("files", ())), end="")
-    return 0
+        return experiment.run(_options(experiment, args), progress) | {"machine": machine.describe()}
 
 
-def run_fijany(args) -> int:
-    from bunraku.reproduce import fijany
+def _fijany(experiment, args) -> dict:
+    return experiment.run(_options(experiment, args))
 
-    drawing = _drawing(args.out)
-    result = fijany.run(fijany.Options.quick() if args.quick else fijany.Options())
-    if drawing is not None:
-        result["files"] = [str(fijany.picture(result, args.out / "fijany.png", drawing))]
-    if args.json:
-        print(json.dumps(result, indent=2))
-    else:
-        print(fijany.text(result))
-        print("".join(f"wrote {path}\n" for path in result.get("files", ())), end="")
-    return 0
+
+def _options(experiment, args):
+    return experiment.Options.quick() if args.quick else experiment.Options()
 
 
 def _drawing(folder: Path | None):

@@ -7,6 +7,7 @@ import numpy as np
 from bunraku.algorithms.connections import IMPULSE, POSITION
 from bunraku.errors import ConstraintError, NamingError, ShapeError
 from bunraku.mechanism import Free, Mechanism, Spherical
+from bunraku.mechanism.checks import hint
 from bunraku.run import closed
 from bunraku.run.matrix import mass_matrix
 from bunraku.run.states import as_floats
@@ -107,7 +108,8 @@ def coordinates(mechanism: Mechanism, name: str, q, v=None):
         try:
             where = mechanism.q_slice(name)
         except NamingError:
-            raise NamingError(f"there is no joint, link or connection {name!r}") from None
+            known = [*mechanism.joint_names, *mechanism.connections]
+            raise NamingError(f"there is no joint, link or connection {name!r}{hint(name, known)}") from None
         return q[..., where] if v is None else (q[..., where],
                                                 as_floats("v", v, plan.nv)[..., mechanism.v_slice(name)])
     speed = plan.zero_tau if v is None else as_floats("v", v, plan.nv)

@@ -12,6 +12,7 @@ import numpy as np
 
 from bunraku.errors import ModelError, NamingError
 from bunraku.mechanism import Mechanism
+from bunraku.mechanism.checks import as_count
 
 CLOSINGS = ("inside", "together")
 
@@ -91,9 +92,7 @@ def schedule(mechanism: Mechanism, workers: int = 1, *, closing: str = "inside")
     """A schedule for so many workers: tips to root for one; for more, rounds in which every subchain is joined to at
     most one neighbour, so that the depth grows with the logarithm of the number of links.
     """
-    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        raise ModelError(f"workers must be a whole number of at least 1, not {workers!r}")
-    if workers == 1:
+    if as_count("workers", workers) == 1:
         return Schedule(mechanism, None, closing)
     return Schedule(mechanism, [*_rounds(mechanism), *mechanism.connections], closing)
 

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import difflib
+import math
+from operator import index
 
 import numpy as np
 
 from bunraku.errors import InertiaError, ModelError, NamingError
-from bunraku.mechanism.joints import Fixed, Joint
 
 
-def hint(name, known) -> str:
-    close = difflib.get_close_matches(str(name), known, n=1)
-    if close:
-        return f"; did you mean {close[0]!r}?"
+def hint(name, known, close: bool = False) -> str:
+    """What may have been meant, or else what there is; only the former if `close`."""
+    found = difflib.get_close_matches(str(name), known, n=1)
+    if found or close:
+        return f"; did you mean {found[0]!r}?" if found else ""
     return f"; there are {', '.join(map(repr, known[:8]))}{' ...' if len(known) > 8 else ''}" if known else ""
 
 
 def check_name(name, what):
     if not isinstance(name, str) or not name:
         raise NamingError(f"a {what} name must be text, not {name!r}")
-
-
-def as_joint(what, joint) -> Joint:
-    joint = Fixed() if joint is None else joint
-    if not isinstance(joint, Joint):
-        raise ModelError(f"{what}: joint must be a joint such as bk.Revolute((0, 0, 1)), not {joint!r}")
-    return joint
 
 
 def as_vector(what, value) -> np.ndarray:
@@ -39,15 +34,47 @@ def as_vector(what, value) -> np.ndarray:
     return vector
 
 
-def as_size(what, value, error=ModelError) -> float:
-    """A finite number that is not negative."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = np.nan
-    if not (np.isfinite(number) and number >= 0):
-        raise error(f"{what} must be a finite number, not negative, but is {value!r}")
+def as_number(what, value, error=ModelError) -> float:
+    """A finite number."""
+    number = _float(value)
+    if not math.isfinite(number):
+        raise error(f"{what} must be a finite number, not {value!r}")
     return number
+
+
+def as_size(what, value, error=ModelError, *, infinite: bool = False) -> float:
+    """A number that is not negative, finite unless it may be infinite."""
+    number = _float(value)
+    if not number >= 0 or (math.isinf(number) and not infinite):
+        raise error(f"{what} must be a {'' if infinite else 'finite '}number, not negative, but is {value!r}")
+    return number
+
+
+def as_positive(what, value, error=ModelError, *, infinite: bool = False) -> float:
+    """A number above zero, finite unless it may be infinite."""
+    number = _float(value)
+    if not number > 0 or (math.isinf(number) and not infinite):
+        raise error(f"{what} must be a positive number, not {value!r}")
+    return number
+
+
+def as_count(what, value, least: int = 1) -> int:
+    """A whole number of things."""
+    try:
+        number = None if isinstance(value, bool) else index(value)
+    except TypeError:
+        number = None
+    if number is None or number < least:
+        raise ModelError(f"{what} must be a whole number, at least {least}, not {value!r}")
+    return number
+
+
+def _float(value) -> float:
+    """NaN if it is no number; text is none, even if it reads like one."""
+    try:
+        return math.nan if isinstance(value, (str, bytes)) else float(value)
+    except (TypeError, ValueError):
+        return math.nan
 
 
 def as_rotation(what, value) -> np.ndarray:

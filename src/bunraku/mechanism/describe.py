@@ -20,6 +20,7 @@ def describe(mechanism: Mechanism) -> dict[str, Any]:
         "format": FORMAT,
         "name": mechanism.name,
         "gravity": mechanism.gravity.tolist(),
+        "length_scale": mechanism.length_scale,
         "links": [{
             "name": link.name, "parent": names[link.parent], "joint": _describe_joint(link.joint),
             "joint_name": link.joint_name, "actuated": link.actuated, "position": link.position.tolist(),
@@ -44,6 +45,7 @@ def rebuild(data: dict[str, Any]) -> Mechanism:
     if data.get("format") != FORMAT:
         raise ModelError(f"mechanism data of format {data.get('format')!r}; this version reads format {FORMAT}")
     mechanism = Mechanism(gravity=data["gravity"], name=data["name"])
+    mechanism.length_scale = data.get("length_scale", 1.0)  # as in files from before it was written
     for link in data["links"]:
         visuals = [Visual(**{**v, "position": np.array(v["position"]), "rotation": np.array(v["rotation"])})
                    for v in link["visuals"]]

@@ -18,6 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from bunraku.errors import ModelError
+from bunraku.mechanism.checks import as_number, as_vector
 from bunraku.plan.elements import ORIGIN, Element, element_rows, rotation_from_z
 from bunraku.plan.fields import FREE, REVOLUTE, SCREW, SPHERICAL
 
@@ -94,26 +95,11 @@ class Joint:
 
 
 def _axis(what: str, axis) -> np.ndarray:
-    try:
-        vector = np.array(axis, float)
-    except (TypeError, ValueError):
-        vector = np.empty(0)
-    if vector.shape != (3,) or not np.all(np.isfinite(vector)):
-        raise ModelError(f"{what}: the axis must be three finite numbers, not {axis!r}")
+    vector = as_vector(f"{what}: the axis", axis)
     length = np.linalg.norm(vector)
     if length < 1e-12:
         raise ModelError(f"{what}: the axis must not be zero")
     return vector if abs(length - 1.0) < 1e-15 else vector / length  # a unit vector stays as it is, to the last bit
-
-
-def _number(what: str, value) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = np.nan
-    if not np.isfinite(number):
-        raise ModelError(f"{what} must be a finite number, not {value!r}")
-    return number
 
 
 def _show(vector) -> str:
@@ -164,7 +150,7 @@ class Helical(_Screw):
 
     def __init__(self, axis, pitch, *, at=None, **passive):
         super().__init__(axis, at=at, **passive)
-        self.linear = _number("Helical: the pitch", pitch)
+        self.linear = as_number("Helical: the pitch", pitch)
 
     def _arguments(self):
         return f"{super()._arguments()}, pitch={self.linear:g}"
@@ -282,3 +268,11 @@ class Fixed(Joint):
 
     def elements(self):
         return []
+
+
+def as_joint(what: str, joint) -> Joint:
+    """A joint as people give it: none at all is a Fixed one."""
+    joint = Fixed() if joint is None else joint
+    if not isinstance(joint, Joint):
+        raise ModelError(f"{what}: joint must be a joint such as bk.Revolute((0, 0, 1)), not {joint!r}")
+    return joint

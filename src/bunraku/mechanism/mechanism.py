@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from bunraku.errors import ModelError, NamingError
-from bunraku.mechanism.checks import as_joint, as_rotation, as_size, as_vector, check_inertia, check_name, hint
+from bunraku.mechanism.checks import as_positive, as_rotation, as_size, as_vector, check_inertia, check_name, hint
 from bunraku.mechanism.connections import Carry, Connection, Family, families
-from bunraku.mechanism.joints import Free, Joint
+from bunraku.mechanism.joints import Free, Joint, as_joint
 from bunraku.plan import fields as f
 from bunraku.plan.build import Plan, build
 
@@ -237,9 +237,7 @@ class Mechanism:
 
     @length_scale.setter
     def length_scale(self, value):
-        self._length_scale = as_size("length_scale", value)
-        if self._length_scale == 0.0:
-            raise ModelError("length_scale must be positive")
+        self._length_scale = as_positive("length_scale", value)
         self._reconnected()
 
     @property
@@ -348,7 +346,9 @@ class Mechanism:
         return energy(self, q, v)
 
     def __repr__(self):
-        figures = f"{len(self.links)} links, {self.nv} degrees of freedom, {self.mass:.4g} kg"
+        held = len(self.connections)
+        less = f", less what {held} connection{' takes' if held == 1 else 's take'}" if held else ""
+        figures = f"{len(self.links)} links, {self.nv} degrees of freedom{less}, {self.mass:.4g} kg"
         lines = [f"{self.name}: {figures}"]
         children: dict[int, list[int]] = {}
         for i, link in enumerate(self.links):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from bunraku.errors import ModelError
 from bunraku.mechanism import Free, Joint, Mechanism, Revolute, Spherical
+from bunraku.mechanism.checks import as_count, as_positive
 from bunraku.models.solids import box
 
 JOINTS = ("revolute", "spherical")
@@ -23,14 +24,13 @@ def chain(n: int, joint: str = "revolute", *, base: str = "fixed", axes: Sequenc
     length, width, mass   of each link, a solid box [m, m, kg]
     damping  of each joint [N m s/rad]
     """
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise ModelError(f"a chain has a whole number of links, at least 1, not {n!r}")
+    n = as_count("chain: the number of links", n)
     if joint not in JOINTS:
         raise ModelError(f"chain: joint {joint!r} is not one of {', '.join(JOINTS)}")
     if base not in BASES:
         raise ModelError(f"chain: base {base!r} is not one of {', '.join(BASES)}")
-    if not (length > 0 and width > 0 and mass > 0):
-        raise ModelError(f"chain: length, width and mass must be positive, not {length}, {width}, {mass}")
+    length, width, mass = (as_positive(f"chain: {name}", x)
+                           for name, x in (("length", length), ("width", width), ("mass", mass)))
     joints: list[Joint]
     if joint == "spherical":
         joints = [Spherical(damping=damping)]

@@ -16,6 +16,7 @@ import numpy as np
 
 from bunraku.errors import ModelError
 from bunraku.mechanism import Fixed, Free, Joint, Mechanism, Revolute, Spherical
+from bunraku.mechanism.checks import as_positive
 from bunraku.models.solids import Solid, box, gyrated
 
 STATURE = 1.741  # [m] of de Leva's men; the lengths below are in millimetres for it
@@ -86,9 +87,7 @@ def human(dof: int = 34, *, height: float = 1.75, mass: float = 70.0, limits: bo
     """
     if dof not in BALLS:
         raise ModelError(f"human: dof must be one of {', '.join(map(str, BALLS))}, not {dof!r}")
-    if not (height > 0 and mass > 0 and np.isfinite(height) and np.isfinite(mass)):
-        raise ModelError(f"human: height and mass must be positive, not {height!r} and {mass!r}")
-    body = Body(height, mass)
+    body = Body(as_positive("human: height", height), as_positive("human: mass", mass))
     m = Mechanism(name=f"human {dof}")
 
     def joint(name: str) -> Joint:

@@ -17,6 +17,7 @@ import numpy as np
 
 from bunraku.errors import ModelError
 from bunraku.mechanism import Joint, Mechanism, Prismatic, Revolute, Spherical
+from bunraku.mechanism.checks import as_count
 from bunraku.models.solids import Solid, box, rod
 
 HINGE = (0.0, -1.0, 0.0)  # seen with x to the right and z up, anticlockwise
@@ -59,7 +60,7 @@ def n_four_bar(n: int = 2, *, length: float = 1.0, mass: float = 1.0,
     benchmark starts there with post rates of -1 rad/s and bar rates of 1. One degree of freedom, but n + 1 at the
     instant when all lie flat.
     """
-    _count("n_four_bar", "windows", n)
+    n = as_count("n_four_bar: the number of windows", n)
     _lengths("n_four_bar", (length, mass), 2)
     m = Mechanism(gravity, name=f"{n}-four-bar linkage")
     for i in range(n + 1):
@@ -126,7 +127,7 @@ def chain_held(n: int = 10, joint: str = "spherical", *, span: float | None = No
     span   distance of the two points; three quarters of the chain's length unless given [m]
     length, width, mass   of each link, a solid box [m, m, kg]
     """
-    _count("chain_held", "links", n, at_least=2)
+    n = as_count("chain_held: the number of links", n, least=2)
     _lengths("chain_held", (length, width, mass), 3)
     if joint not in ("revolute", "spherical"):
         raise ModelError(f"chain_held: joint {joint!r} is not one of revolute, spherical")
@@ -170,11 +171,6 @@ def _add(m: Mechanism, name: str, parent: str, position, turn: float, body: Soli
 def _turn(angle: float) -> np.ndarray:
     c, s = math.cos(angle), math.sin(angle)
     return np.array([[c, 0.0, -s], [0.0, 1.0, 0.0], [s, 0.0, c]])
-
-
-def _count(what, things, n, at_least=1):
-    if isinstance(n, bool) or not isinstance(n, int) or n < at_least:
-        raise ModelError(f"{what}: the number of {things} must be a whole number, at least {at_least}, not {n!r}")
 
 
 def _lengths(what, values, count) -> tuple[float, ...]:

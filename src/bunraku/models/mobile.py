@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from operator import index
 
 import numpy as np
 
 from bunraku.errors import ModelError
 from bunraku.mechanism import Mechanism, Revolute
+from bunraku.mechanism.checks import as_count, as_positive, as_size
 from bunraku.models.solids import Solid
 
 MOST = 1_000_000  # bodies
@@ -58,10 +58,10 @@ def mobile(a: float, b: float, c: float, h: float, s: int, l: int, o: int | None
     Bodies are called "link0", "link1", ..., "plateau"; those below a plateau have the number of the chain in front,
     counted from 0: "2/link0", "2/1/plateau".
     """
-    s, l = _count("s", s), _count("l", l)
-    o, p = (0, 0.0) if s == 1 else (_count("o", o), _number("p", p))
-    a, b, damping = (_number(name, x, zero=True) for name, x in (("a", a), ("b", b), ("damping", damping)))
-    c, h, rho = (_number(name, x) for name, x in (("c", c), ("h", h), ("rho", rho)))
+    s, l = (as_count(f"mobile: {name}", x) for name, x in (("s", s), ("l", l)))
+    o, p = (0, 0.0) if s == 1 else (as_count("mobile: o", o), as_positive("mobile: p", p))
+    a, b, damping = (as_size(f"mobile: {name}", x) for name, x in (("a", a), ("b", b), ("damping", damping)))
+    c, h, rho = (as_positive(f"mobile: {name}", x) for name, x in (("c", c), ("h", h), ("rho", rho)))
     chains = s if o == 1 else sum(o**k for k in range(min(s, 64)))
     if l * chains > MOST:
         raise ModelError(f"mobile: {s} stages of chains of {l} bodies, {o} to a plateau, are more than {MOST} bodies")
@@ -87,24 +87,3 @@ def mobile(a: float, b: float, c: float, h: float, s: int, l: int, o: int | None
                               np.array([[cos, -sin, 0.0], [sin, cos, 0.0], [0.0, 0.0, 1.0]])))
         ends = below
     return m
-
-
-def _count(name, value) -> int:
-    try:
-        number = 0 if isinstance(value, bool) else index(value)
-    except TypeError:
-        number = 0
-    if number < 1:
-        raise ModelError(f"mobile: {name} must be a whole number, at least 1, not {value!r}")
-    return number
-
-
-def _number(name, value, zero=False) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number) or number < 0 or (number == 0 and not zero):
-        raise ModelError(f"mobile: {name} must be a {'number, zero or more' if zero else 'positive number'}, "
-                         f"not {value!r}")
-    return number

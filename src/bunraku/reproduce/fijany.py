@@ -7,6 +7,7 @@ are the operations that make them up, term by term, and how often we do each. [F
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,11 +18,14 @@ import numpy as np
 
 import bunraku as bk
 from bunraku.massmatrix import parallel_run
+from bunraku.reproduce.page import finish, two_plots
 
 SERIAL = ("oke", "vke", "oneb", "vneb", "ocrb", "vcrb")
 NAMES = {"oke": "OKE", "vke": "VKE", "oneb": "ON-EB", "vneb": "VN-EB", "ocrb": "OCR-B", "vcrb": "VCR-B"}
 LAYOUTS = {"1": "SA", "n^2": "PA", "n": "PPA"}
 N = 6
+WIDTH = 110      # columns of the page
+GLUE = "\N{NO-BREAK SPACE}"
 
 # The paper's last table: (multiplications, additions) at n = 6, and per n^2, n, ceil(log2 n) and 1
 PAPER: dict[tuple[str, str], dict] = {
@@ -228,57 +232,68 @@ def _curves(sizes) -> dict:
 
 def text(result: dict) -> str:
     """The result as a page."""
-    lines = [f"Mass matrix of a chain of n revolute joints: multiplications and additions, n = {result['n']}", "",
-             f"  {'':<14}{'paper':>12}{'counted':>14}{'paper':>9}{'counted':>9}   "
-             f"{'counted, general n (L = ceil log2 n)'}",
-             f"  {'':<14}{'m + a':>12}{'m + a':>14}{'speed-up':>18}"]
+    n = result["n"]
+    lines = [f"Mass matrix of a chain of n revolute joints: multiplications + additions at n = {n}", "",
+             f"  {'':<14}{'paper':>12}{'counted':>14}      speed-up:{'paper':>7}{'counted':>9}"]
     for row in result["table"]:
-        speedup = (f"{row['paper_speedup']:9.2f}{row['speedup']:9.2f}" if "speedup" in row else " " * 18)
-        lines.append(f"  {LAYOUTS[row['processors']]:<5}{NAMES[row['method']]:<9}{_pair(row['paper']):>12}"
-                     f"{_pair(row['counted']):>14}{speedup}   {_formula(row['general'])}")
-        lines.append(f"  {'':<58}{'paper: ' + _formula(row['paper_general'])}")
-    for row in result["others"]:
-        lines.append(f"  {'SA':<5}{NAMES[row['method']]:<9}{'':>12}{_pair(row['counted']):>14}{'':>18}   "
-                     f"{_formula(row['general'])}")
-    lines += ["", "  SA one processor, PA n (n + 1) / 2, PPA n; speed-up over serial VCR-B.",
-              "  Naive projection on body frames: " + ", ".join(
+        speedup = f"{'':15}{row['paper_speedup']:7.2f}{row['speedup']:9.2f}" if "speedup" in row else ""
+        lines.append(f"  {_name(row)}{_pair(row['paper']):>12}{_pair(row['counted']):>14}{speedup}")
+    lines += [f"  {_name(row)}{'':>12}{_pair(row['counted']):>14}" for row in result["others"]]
+    lines += ["", "  SA one processor, PA n (n + 1) / 2, PPA n of them; speed-up over VCR-B on one.",
+              "  KE Kane's equation, N-EB Newton-Euler based, CR-B composite rigid bodies; O original, V variant.", "",
+              "For any n, L = ceil(log2 n)"]
+    for row in [*result["table"], *result["others"]]:
+        for who, key in (("counted", "general"), ("paper", "paper_general")):
+            if key in row:
+                m, a = (_formula(row[key], k) for k in range(2))
+                lines.append(f"  {_name(row) if who == 'counted' else '':<14}{who:<9}m {m:<36}a {a}")
+    lines += ["", *_wrapped("Naive projection on body frames: " + ", ".join(
                   f"{NAMES[method]} {_pair(pair)}" for method, pair in result["naive_projection"].items())
-              + "; O(n^2) rotations, so dearer from n = 8 on",
-              *(f"  {slip}" for slip in result["slips"]), "",
-              "Steps of communication at n = 6: shuffle-exchange with nearest neighbour, nearest neighbour alone"]
-    lines += [f"  {LAYOUTS[row['processors']]:<5}{NAMES[row['method']]:<9}{row['messages']['exchange']:>6}"
-              f"{row['messages']['neighbour']:>6}" for row in result["table"] if "messages" in row]
-    lines += ["", "What the totals are made of at n = 6: cost of a step, how often in the paper and here.",
-              "The paper prints totals only; its steps are those that add up to them."]
+              + "; O(n^2) rotations, so dearer from n = 8 on."),
+              *(line for slip in result["slips"] for line in _wrapped(slip)), "",
+              f"Steps of communication at n = {n}",
+              f"  {'':<14}{'shuffle-exchange and nearest neighbour':>38}{'nearest neighbour alone':>26}"]
+    lines += [f"  {_name(row)}{row['messages']['exchange']:>38}{row['messages']['neighbour']:>26}"
+              for row in result["table"] if "messages" in row]
+    lines += ["", f"What the totals are made of at n = {n}: what a step costs, how often the paper has it, and how "
+              "often we.", "The paper prints totals only; its steps are those that add up to them."]
     for title, terms in result["steps"].items():
-        lines.append(f"  {title}")
+        lines += ["", f"  {title:<16} paper ours"]
         for t in terms:
             apart = [(t["ours"] - t["paper"]) * t[part] for part in ("mul", "add")]
-            lines.append(f"    {t['mul']:>4} m{t['add']:>4} a  x{t['paper']:>3}{t['ours']:>4}   {t['what']}"
-                         + (f"  ({apart[0]:+d} m {apart[1]:+d} a)" if any(apart) else ""))
+            what = t["what"] + (f"  ({apart[0]:+d}{GLUE}m{GLUE}{apart[1]:+d}{GLUE}a)" if any(apart) else "")
+            lines += _wrapped(what, f"    {t['mul']:>4} m{t['add']:>4} a  {t['paper']:>4} {t['ours']:>4}   ")
     return "\n".join(lines)
+
+
+def _name(row) -> str:
+    return f"{LAYOUTS[row.get('processors', '1')]:<5}{NAMES[row['method']]:<9}"
+
+
+def _wrapped(what: str, before: str = "  ") -> list[str]:
+    lines = textwrap.wrap(what, WIDTH, initial_indent=before, subsequent_indent=" " * len(before),
+                          break_long_words=False, break_on_hyphens=False)
+    return [line.replace(GLUE, " ") for line in lines]
 
 
 def _pair(pair) -> str:
     return f"{pair[0]} + {pair[1]}"
 
 
-def _formula(general: dict) -> str:
-    names = {"n^3": " n^3", "n^2": " n^2", "n": " n", "log": " L", "1": ""}
-    parts = []
-    for k, unit in enumerate("ma"):
-        terms = [(Fraction(pair[k]).limit_denominator(12), names[key]) for key, pair in general.items() if pair[k]]
-        words = "".join(f"{' - ' if value < 0 else ' + '}{abs(value)}{name}" for value, name in terms)
-        parts.append(words.removeprefix(" + ") + f" {unit}")
-    return "; ".join(parts)
+def _formula(general: dict, k: int) -> str:
+    """How many multiplications (k = 0) or additions (1), by n: "9/2 n^2 + 88 n - 126"."""
+    names = {"n^3": "n^3", "n^2": "n^2", "n": "n", "log": "L", "1": ""}
+    words = ""
+    for key, pair in general.items():
+        value = Fraction(pair[k]).limit_denominator(12)
+        factor = "" if abs(value) == 1 and names[key] else str(abs(value))
+        words += f"{' - ' if value < 0 else ' + '}{f'{factor} {names[key]}'.strip()}" if value else ""
+    return words.removeprefix(" + ")
 
 
 def picture(result: dict, path: Path, drawing) -> Path:
     """Cost over the number of joints, serial and parallel. `drawing`: Matplotlib's figure and canvas."""
-    page_type, canvas = drawing
-    page = page_type(figsize=(9.0, 4.2), dpi=160, layout="constrained")
-    canvas(page)
-    left, right = page.subplots(1, 2, sharey=True)
+    page, (left, right) = two_plots(drawing, 4.2, sharey=True)
     curves = result["curves"]
     colours = {"oke": "#39424e", "vke": "#8a94a0", "oneb": "#b58a2f", "vneb": "#d1603d", "ocrb": "#6f9f4f",
                "vcrb": "#2f7f86"}
@@ -291,13 +306,6 @@ def picture(result: dict, path: Path, drawing) -> Path:
                      label=f"{LAYOUTS[processors]} {NAMES[method]}")
         paper = PAPER[method, processors]["six"]
         right.plot([N], [sum(paper)], "*", color=colours[method])
-    left.set(title="one processor", xlabel="joints", ylabel="operations, one after the other")
-    right.set(title="processor arrays (stars: paper, n = 6)", xlabel="joints")
-    ticks = [n for n in (2, 4, 8, 16, 32, 64) if n <= max(curves["n"])]
-    for axes in (left, right):
-        axes.set_xticks(ticks, [str(n) for n in ticks])
-        axes.tick_params(axis="x", which="minor", labelbottom=False)
-        axes.grid(True, which="both", linewidth=0.3)
-        axes.legend(fontsize=8)
-    page.savefig(path)
-    return path
+    left.set(title="one processor (SA)", xlabel="joints", ylabel="operations, one after the other")
+    right.set(title="n (PPA) and n (n + 1) / 2 (PA) processors; stars: paper", xlabel="joints")
+    return finish(page, (left, right), [n for n in (2, 4, 8, 16, 32, 64) if n <= max(curves["n"])], path)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 import bunraku as bk
+from bunraku.reproduce.page import finish, two_plots
 from bunraku.run.reference import unit_vector_loops
 
 PAPER: dict[str, Any] = {"assembly_s": 6.8, "unit_vector_s": 17.0, "ratio": 0.40, "claimed_ratio": 1 / 3,
@@ -273,10 +274,7 @@ def text(result: dict) -> str:
 
 def picture(result: dict, path: Path, drawing) -> Path:
     """Cost of both methods and their ratio over degrees of freedom. `drawing`: Matplotlib's figure and canvas."""
-    page_type, canvas = drawing
-    page = page_type(figsize=(9.0, 4.0), dpi=160, layout="constrained")
-    canvas(page)
-    left, right = page.subplots(1, 2)
+    page, (left, right) = two_plots(drawing, 4.0)
     rows = sorted(result["scaling"], key=lambda row: row["dof"])
     for kind, marker in (("human", "o"), ("chain", "s")):
         own = [row for row in rows if row["name"].startswith(kind)]
@@ -287,13 +285,8 @@ def picture(result: dict, path: Path, drawing) -> Path:
         right.loglog(dof, [row["ratio"] for row in own], f"{marker}-", color="#39424e", label=f"{kind}s")
     right.plot([DOF], [result["paper"]["ratio"]], "*", color="#d1603d", markersize=12, label="[YN-HRP], measured")
     right.axhline(1 / 3, color="#d1603d", linewidth=0.8, linestyle=":", label="[YN-HRP], text")
-    left.set(xlabel="degrees of freedom of the joints", ylabel="forward dynamics [µs]")
-    right.set(xlabel="degrees of freedom of the joints", ylabel="assembly / O(N³)", ylim=(0.01, 1.0))
-    ticks = [10, 20, 50, 100, 200]
-    for axes in (left, right):
-        axes.set_xticks(ticks, [str(x) for x in ticks])
-        axes.tick_params(axis="x", which="minor", labelbottom=False)
-        axes.grid(True, which="both", linewidth=0.3)
-        axes.legend(fontsize=8)
-    page.savefig(path)
-    return path
+    left.set(title="one evaluation with both feet or ends held", xlabel="degrees of freedom of the joints",
+             ylabel="forward dynamics [µs]")
+    right.set(title="assembly and disassembly beside the O(N³) method", xlabel="degrees of freedom of the joints",
+              ylabel="assembly / O(N³)", ylim=(0.01, 1.0))
+    return finish(page, (left, right), [10, 20, 50, 100, 200], path)

@@ -12,25 +12,33 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import carray
 from numba.core.dispatcher import Dispatcher
+from numba.core.errors import NumbaError
 
-from bunraku.errors import ModelError, ShapeError
+from bunraku.errors import ModelError, NamingError, ShapeError, SimulationError, StateError
 from bunraku.evaluate import connection_forces, joint_forces, kinematics
-from bunraku.mechanism.checks import as_vector
+from bunraku.integrate.events import PARTS
+from bunraku.mechanism.checks import as_number, as_vector, hint
 from bunraku.mechanism.mechanism import GROUND, Mechanism
+from bunraku.run.actuation import call_actuation
 from bunraku.run.callbacks import CompiledFunction, PlainFunction
+from bunraku.run.notes import COEFFICIENTS, EVENTS, MARKS, PER_STEP, SPLIT, Notes
+from bunraku.simulation.failures import cannot_compile, said
+
+LAMBDA = (lambda: None).__name__
 
 
 class ForceAbove:
     """The force through a joint or connection exceeds a limit: its magnitude, or its component along a direction."""
 
     def __init__(self, joint: str, limit: float, direction=None):
-        self.joint, self.limit = joint, _number("limit", limit)
+        self.joint, self.limit = joint, as_number("force_above: the limit", limit, ShapeError)
         self.direction = None if direction is None else _unit(direction)
         along = "" if self.direction is None else f" along {tuple(self.direction.round(3).tolist())}"
         self.text = f"force in {joint!r}{along} above {limit:g} N"
 
-    def applies(self, mechanism: Mechanism) -> bool:
-        return self.joint in mechanism.connections or self.joint in mechanism.joint_names
+    def missing(self, mechanism: Mechanism) -> str | None:
+        known = [*mechanism.joint_names, *mechanism.connections]
+        return None if self.joint in known else f"joint or connection {self.joint!r}{hint(self.joint, known)}"
 
     def value(self, mechanism, q, v, tau) -> float:
         ask = connection_forces if self.joint in mechanism.connections else joint_forces
@@ -44,11 +52,12 @@ class Distance:
     def __init__(self, link_a, link_b, distance, position_a, position_b, sign):
         self.links = link_a, link_b
         self.places = as_vector("position_a", position_a), as_vector("position_b", position_b)
-        self.distance, self.sign = _number("the distance", distance), sign
+        self.distance, self.sign = as_number("the distance", distance, ShapeError), sign
         self.text = f"{link_a!r} and {link_b!r} {'within' if sign < 0 else 'farther apart than'} {distance:g} m"
 
-    def applies(self, mechanism: Mechanism) -> bool:
-        return all(link == GROUND or link in mechanism.link_names for link in self.links)
+    def missing(self, mechanism: Mechanism) -> str | None:
+        known = [GROUND, *mechanism.link_names]
+        return next((f"link {link!r}{hint(link, known)}" for link in self.links if link not in known), None)
 
     def value(self, mechanism, q, v, tau) -> float:
         poses = {GROUND: (np.eye(3), np.zeros(3)), **kinematics(mechanism, q).poses}
@@ -88,6 +97,7 @@ class Watch:
     active: bool = True                                # set it to False to stop watching
     times: list[float] = field(default_factory=list)
     holds: bool = False                                # has come true and not ceased since
+    before: float = 0.0                                # its number where the solver last started
 
     def function(self, simulation):
         """The condition as a C function for the present structure; None while it does not apply."""
@@ -96,7 +106,7 @@ class Watch:
             return _compiled(condition)
         if isinstance(condition, (ForceAbove, Distance)):
             mechanism = simulation.mechanism
-            if not condition.applies(mechanism):
+            if condition.missing(mechanism):
                 return None
 
             def ask(t, q, v):
@@ -106,6 +116,8 @@ class Watch:
 
         def fill(t, q, v, out):
             out[0] = float(np.asarray(ask(t, q, v)).item())
+            if np.isnan(out[0]):  # would never come true, and never say why
+                raise StateError("it is not a number (nan)")
 
         return PlainFunction(fill)
 
@@ -116,30 +128,97 @@ def _compiled(condition):
             out[0] = condition(t, carray(q, nq), carray(v, nv))
         except Exception:
             return 1
-        return 0
-    return CompiledFunction(call)
+        return 1 if np.isnan(out[0]) else 0
+    try:
+        return CompiledFunction(call)
+    except NumbaError as error:
+        raise ModelError(cannot_compile(f"the condition {condition.__name__!r}", error)) from error
 
 
-def as_watch(mechanism, condition, action, name, repeat) -> Watch:
-    """What `Simulation.when` was given, checked."""
+class Watched:
+    """The conditions of a simulation that apply to its present structure, as compiled code wants them."""
+
+    def __init__(self, simulation, watches: list[Watch]):
+        self.simulation = simulation
+        found = [(watch, watch.function(simulation)) for watch in watches if watch.active]
+        self.watches = [watch for watch, function in found if function is not None]
+        self.functions = [function for _, function in found if function is not None]
+        count = len(self.watches)
+        self.guards = np.array([function.address for function in self.functions], np.int64)
+        self.g = np.zeros((PARTS + 1, count))
+        for k in range(count):
+            self.g[0, k] = self._ask(k)
+        self.marks = np.zeros(MARKS, np.int64)
+        self.marks[SPLIT] = simulation.mechanism.nq
+
+    def _ask(self, k) -> float:
+        simulation, value = self.simulation, np.zeros(1)
+        if call_actuation(int(self.guards[k]), simulation.t, simulation.q, simulation.v, simulation.params, value) != 0:
+            self.complain()
+        watch, just_true = self.watches[k], np.finfo(float).tiny
+        found_here = watch.times and watch.times[-1] == simulation.t
+        if found_here:  # at this zero, which is not to be found again
+            watch.before = value[0]
+            return max(value[0], just_true)
+        watch.holds = watch.holds and value[0] > 0
+        if watch.before < 0.0 == value[0]:  # has come to zero just where another one was found
+            return just_true
+        watch.before = value[0]
+        return value[0]
+
+    def already(self) -> Watch | None:
+        """A condition that holds although it was not seen to come true within a step."""
+        return next((w for w, g in zip(self.watches, self.g[0], strict=True) if g > 0 and not w.holds), None)
+
+    def paper(self, rows: int, n: int) -> Notes:
+        """Empty pages for so many steps of n numbers."""
+        count = len(self.watches)
+        room = PER_STEP * count
+        self.marks[EVENTS] = 0
+        self.event_kind = np.empty(room, np.int64)
+        return Notes(np.empty(rows), np.empty((rows, n)), np.empty((0, 0, n)), np.empty((0, 3)), np.empty(0),
+                     np.empty((0, n)), np.empty((COEFFICIENTS if count else 0, n)), np.empty(n), self.guards,
+                     self.simulation.params, self.g, np.empty(count), np.ones(count, np.int64),
+                     np.ones(count, np.int64), np.empty(room), np.empty((room, n)), self.event_kind, self.marks)
+
+    def found(self) -> Watch:
+        """The condition at which the run stopped."""
+        return self.watches[self.event_kind[self.marks[EVENTS] - 1]]
+
+    def complain(self, alone: bool = True) -> None:
+        """Raise what a condition has raised, if one did; `alone`: nothing but a condition can have failed.
+
+        A compiled one cannot say what it was.
+        """
+        trajectory, where = self.simulation.trajectory, f"failed at t = {self.simulation.t:.6g} s"
+        for watch, function in zip(self.watches, self.functions, strict=True):
+            if isinstance(function.error, (KeyboardInterrupt, SystemExit)):
+                raise function.error
+            if function.error is not None:
+                raise SimulationError(f"condition {watch.name!r} {where}: {said(function.error)}",
+                                      trajectory) from function.error
+        compiled = [repr(w.name) for w in self.watches if isinstance(w.condition, Dispatcher)]
+        if alone and compiled:
+            raise SimulationError(f"condition {' or '.join(compiled)} {where}: compiled, it raised an exception or "
+                                  "gave no number", trajectory)
+
+
+def as_watch(mechanism, condition, action, name, repeat, number: int) -> Watch:
+    """What `Simulation.when` was given, checked; the `number` is for conditions that have no name."""
     if not callable(action):
         raise ModelError(f"action must be a function of the simulation, not {action!r}")
     if isinstance(condition, (ForceAbove, Distance)):
-        if not condition.applies(mechanism):
-            raise ModelError(f"cannot watch for {condition.text}: {mechanism.name} has nothing of that name")
+        missing = condition.missing(mechanism)
+        if missing:
+            raise NamingError(f"cannot watch for {condition.text}: there is no {missing}")
         text = condition.text
     elif callable(condition):
-        text = getattr(condition, "__name__", "condition")
+        text = getattr(condition, "__name__", LAMBDA)
+        text = f"condition {number}" if text == LAMBDA else text
     else:
         raise ModelError("condition must be a function (t, q, v) -> number, bk.force_above, bk.points_meet or "
                          f"bk.points_part, not {condition!r}")
     return Watch(condition, action, text if name is None else name, bool(repeat))
-
-
-def _number(what, value) -> float:
-    if not np.isfinite(value):
-        raise ShapeError(f"{what} must be a finite number, not {value!r}")
-    return float(value)
 
 
 def _unit(direction) -> np.ndarray:

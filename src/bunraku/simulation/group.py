@@ -23,6 +23,7 @@ from bunraku.run.pool import take_turns
 from bunraku.run.rollout import motion
 from bunraku.run.states import explain, unit_quaternions
 from bunraku.simulation.closing import refuse_open_loops
+from bunraku.simulation.failures import stopped
 from bunraku.simulation.simulation import BODY_STEPS_PER_CALL, Simulation
 from bunraku.spatial.lanes import WIDTH
 
@@ -46,6 +47,7 @@ class Group:
         self.reached, self.loop_error, self.loop_drift = np.zeros((3, count))
         self.steps, self.rejected, self.evaluations = (np.zeros(count, np.int64) for _ in range(3))
         self.actuation: object = None
+        self.min_step = 0.0
         self.causes: dict[int, BaseException] = {}  # what an actuation in Python raised, by state
         self.open_loops: dict[int, str] = {}        # what is to be said of them, by state
         self.status[~np.isfinite(self.y).all(axis=1)] = CANNOT_START
@@ -76,22 +78,16 @@ class Group:
         status, q, v = self.status[k], self.y[k, :self.nq], self.y[k, self.nq:]
         if status == CANNOT_START:
             return "cannot start: " + (self.open_loops.get(k) or explain(self.mechanism, self.given[k], {"v": v}))
-        where = f"at t = {self.reached[k]:.6g} s"
-        if status == m.ACTUATION_FAILED:
-            return f"the actuation failed {where}" + (f": {self.causes[k]}" if k in self.causes else "")
-        if status == m.STEP_TOO_SMALL:
-            return (f"the step became too small {where}: something very stiff or discontinuous; loosen rtol and atol "
-                    "or soften it")
-        if status == m.LOOPS_CLASH:
-            return (f"the motion cannot go on {where}: the loops have come to a dead point, where their constraints "
-                    "ask for what cannot be")
-        inputs = {"v": v}
+        return stopped(status, f"at t = {self.reached[k]:.6g} s", self.mechanism, q, v, cause=self.causes.get(k),
+                       min_step=self.min_step, torques=self._torques(k))
+
+    def _torques(self, k: int):
+        """What a compiled actuation gives where state k stopped."""
         if isinstance(self.actuation, Actuation):
             with contextlib.suppress(Exception):
                 size = self.nv + (0 if self.plan.loops is None else self.plan.loops.freedoms)
-                torque = self.actuation.torque(self.reached[k], q, v, self.params_of(k), size)
-                inputs["tau (from the actuation)"] = torque[:self.nv]
-        return f"the motion cannot go on {where}: {explain(self.mechanism, q, inputs)}"
+                q, v = self.y[k, :self.nq], self.y[k, self.nq:]
+                yield "there", self.actuation.torque(self.reached[k], q, v, self.params_of(k), size)
 
 
 class _Mean:
@@ -111,8 +107,8 @@ def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
     """Each state by itself, as `first` would be run. Returns the seconds it took."""
     entry, method = first._entry()
     run, constants = entry.trusted, motion(first._plan(), first._hold)
-    group.actuation = first._actuation
-    address = first._actuation.address if first._actuation else 0
+    group.actuation, group.min_step = first._actuation, float(first._memory.clock[m.MIN_STEP])
+    address = first._address()
     rows, mean = max(1, min(512, BODY_STEPS_PER_CALL // group.plan.bodies)), _Mean(bar, len(group.y))
 
     def advance(k, memory, notes, turns) -> int:
@@ -163,7 +159,7 @@ def in_lanes(group: Group, first: Simulation, workers: int, bar) -> float:
     fixed_steps_lanes.load()
     plan, count = group.plan, len(group.y)
     group.actuation = first._actuation
-    address = first._actuation.address if first._actuation else 0
+    address = first._address()
     method = FIXED_STEP.get(first.solver) if isinstance(first.solver, str) else None
     scheme = (method.A, method.B, method.C) if method else (np.zeros((0, 0)), np.zeros(0), np.zeros(0))
     constants = (plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, address,

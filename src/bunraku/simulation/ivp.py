@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,12 +12,16 @@ from bunraku.errors import ModelError, ShapeError, SimulationError, StateError
 from bunraku.integrate import memory as m
 from bunraku.integrate.events import PARTS
 from bunraku.integrate.methods import METHODS, STRUCTURED, memory_for
+from bunraku.mechanism.checks import as_positive, as_size, hint
 from bunraku.run import ivp
 from bunraku.run.actuation import call_actuation
-from bunraku.run.callbacks import event_function, right_hand_side
+from bunraku.run.callbacks import PlainFunction, event_function, right_hand_side
 from bunraku.run.notes import COEFFICIENTS, EVENTS, MARKS, NEXT_TIME, PER_STEP, SPLIT, Notes
+from bunraku.run.states import as_array
+from bunraku.simulation.failures import step_too_small
+from bunraku.simulation.terminal import Interrupts
 
-ROOM = 512               # steps recorded in one call of compiled code
+ROOM, ROOM_PLAIN = 512, 64  # steps recorded in one call of compiled code; of a plain f, so that Ctrl-C waits less
 EVENT_ROOM = 64
 NUMBERS_PER_CALL = 2_000_000
 
@@ -102,7 +107,9 @@ def solve_ivp(fun, t_span, y0, method: str = "gear", t_eval=None, dense_output: 
         raise ModelError(f"method {method!r} works with the structure of a mechanism and is for bk.Simulation; for a "
                          "stiff equation of another kind take 'bdf'")
     if method not in METHODS:
-        raise ModelError(f"method {method!r} is not one of {', '.join(METHODS)}")
+        raise ModelError(f"method {method!r} is not one of {', '.join(METHODS)}{hint(method, METHODS, close=True)}")
+    if not callable(fun):
+        raise ShapeError(f"fun must be a function (t, y) -> derivatives of y, not {fun!r}")
     table = METHODS[method]
     t0, t1 = _span(t_span)
     y = _state(y0)
@@ -112,16 +119,19 @@ def solve_ivp(fun, t_span, y0, method: str = "gear", t_eval=None, dense_output: 
     watched = _Events(events, args, t0, y)
     times = _times(t_eval, t0, t1)
     f = right_hand_side(fun, args, len(y))
-    record = _Record(t0, y, times, dense_output, watched)
+    room = ROOM_PLAIN if isinstance(f, PlainFunction) else ROOM
+    record = _Record(t0, y, times, dense_output, watched, room)
     status = m.REACHED
     if len(y):
         entry = ivp.solver_of(table).load()
         status = m.RECORD_FULL
-        while status == m.RECORD_FULL:
-            memory.tally[m.RECORDED] = 0
-            notes = record.paper()
-            status = entry.call(table, f.address, memory, notes)
-            record.keep(notes, int(memory.tally[m.RECORDED]))
+        with Interrupts() as interrupts:  # one that came while C calls Python would be lost
+            while status == m.RECORD_FULL:
+                memory.tally[m.RECORDED] = 0
+                notes = record.paper()
+                status = entry.call(table, f.address, memory, notes)
+                record.keep(notes, int(memory.tally[m.RECORDED]))
+                interrupts.let_in()
     if status == m.ACTUATION_FAILED:
         _raise_from(f, watched, float(memory.clock[m.TIME]))
     if status in (m.STATE_FAILED, m.STEP_TOO_SMALL) and not memory.tally[m.STARTED]:
@@ -153,7 +163,7 @@ def _state(y0):
 
 
 def _tolerance(name, value, n):
-    array = np.asarray(value, float)
+    array = as_array(name, value)
     if array.shape not in ((), (n,)):
         raise ShapeError(f"{name} must be a number or an array of shape ({n},), not of shape {array.shape}")
     if not (array >= 0).all() or (name == "atol" and not (array > 0).all()):
@@ -162,9 +172,10 @@ def _tolerance(name, value, n):
 
 
 def _limits(memory, t0, t1, first_step, max_step, min_step):
-    if not max_step > 0 or not min_step >= 0 or not min_step <= max_step:
-        raise ShapeError(f"max_step must be positive and min_step between 0 and it, not {max_step!r} and {min_step!r}")
-    if first_step is not None and not 0 < first_step <= max(abs(t1 - t0), min_step):
+    longest = as_positive("max_step", max_step, ShapeError, infinite=True)
+    if as_size("min_step", min_step, ShapeError) > longest:
+        raise ShapeError(f"min_step = {min_step:g} must not be longer than max_step = {max_step:g}")
+    if first_step is not None and as_positive("first_step", first_step, ShapeError) > max(abs(t1 - t0), min_step):
         raise ShapeError(f"first_step must be a positive time within t_span, not {first_step!r}")
     memory.clock[[m.TIME, m.UNTIL, m.MIN_STEP, m.MAX_STEP]] = t0, t1, min_step, max_step
     memory.clock[m.STEP] = 0.0 if first_step is None else math.copysign(first_step, t1 - t0)
@@ -188,7 +199,7 @@ class _Events:
 
     def __init__(self, events, args, t0, y):
         self.given = events is not None
-        functions = [] if events is None else [events] if callable(events) else list(events)
+        functions = _functions(events)
         self.count = len(functions)
         self.direction = np.array([int(np.sign(getattr(e, "direction", 0.0))) for e in functions], np.int64)
         self.left = np.array([_occurrences(e) for e in functions], np.int64)
@@ -197,6 +208,15 @@ class _Events:
         self.g = np.zeros((PARTS + 1, self.count))
         for k, event in enumerate(functions):
             self.g[0, k] = float(np.asarray(event(t0, y.copy(), *args)).item())
+
+
+def _functions(events) -> list:
+    if events is None or callable(events):
+        return [] if events is None else [events]
+    functions = list(events) if isinstance(events, Iterable) else [None]
+    if not all(map(callable, functions)):
+        raise ShapeError(f"events must be a function (t, y) -> number or a list of them, not {events!r}")
+    return functions
 
 
 def _occurrences(event) -> int:
@@ -216,11 +236,11 @@ def _occurrences(event) -> int:
 class _Record:
     """Collects what compiled code writes down, call by call."""
 
-    def __init__(self, t0, y, times, dense, events):
+    def __init__(self, t0, y, times, dense, events, room=ROOM):
         n = self.n = len(y)
         self.t0, self.y0, self.times, self.dense, self.events = t0, y.copy(), times, dense, events
         self.every_step = times is None
-        self.room = max(1, min(ROOM, NUMBERS_PER_CALL // max(1, n * (COEFFICIENTS if dense else 1))))
+        self.room = max(1, min(room, NUMBERS_PER_CALL // max(1, n * (COEFFICIENTS if dense else 1))))
         self.t, self.y, self.steps = [np.array([t0])], [y[None].copy()], []
         self.event_t, self.event_y, self.event_kind = [np.empty(0)], [np.empty((0, n))], [np.empty(0, np.int64)]
         self.at_times = np.empty((0 if times is None else len(times), n))
@@ -283,8 +303,7 @@ def _message(status, f, memory) -> str:
     if status == m.EVENT:
         return "A termination event occurred."
     if status == m.STEP_TOO_SMALL:
-        return (f"the step became too small at t = {t:.9g} (last tried {h:.3g}): something very stiff, singular or "
-                "discontinuous; loosen rtol and atol, or try method='bdf'")
+        return step_too_small(f"at t = {t:.9g}", float(memory.clock[m.MIN_STEP]), h, "", "or try method='bdf'")
     return f"f(t, y) is not finite after t = {t:.9g}: {_bad_component(f, t, memory.rows[0].copy(), h)}"
 
 

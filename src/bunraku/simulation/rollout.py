@@ -14,7 +14,8 @@ from bunraku.run.actuation import Actuation
 from bunraku.run.pool import how_many
 from bunraku.run.states import aligned, as_array
 from bunraku.simulation.group import Group, in_lanes, one_by_one
-from bunraku.simulation.simulation import WITH_STEP, Simulation, _Bar
+from bunraku.simulation.simulation import WITH_STEP, Simulation, as_mechanism
+from bunraku.simulation.terminal import Bar
 from bunraku.simulation.trajectory import Segment, Trajectory
 
 
@@ -71,7 +72,7 @@ def rollout(mechanism: Mechanism, q=None, v=None, until: float | None = None, *,
     A SimulationError names all the states that failed, after the others are done, and has everything in `.result`.
     """
     ends = _times(until, times)
-    batch, q, v, params = _states(mechanism, q, v, params, actuation)
+    batch, q, v, params = _states(as_mechanism(mechanism), q, v, params, actuation)
     if workers is None and actuation is not None and not isinstance(actuation, Actuation):
         workers = 1  # the interpreter lets in one thread at a time
     group, used = Group(mechanism, q, v, params, ends), how_many(workers, len(q))
@@ -80,7 +81,7 @@ def rollout(mechanism: Mechanism, q=None, v=None, until: float | None = None, *,
         first = Simulation(mechanism, group.y[able[0], :group.nq], v[able[0]], solver, rtol, atol, actuation,
                            params[0], step=step, max_step=max_step, min_step=min_step, max_order=max_order,
                            baumgarte=baumgarte)
-        with _Bar(progress, 0.0, float(ends[-1])) as bar:
+        with Bar(progress, 0.0, float(ends[-1])) as bar:
             together = solver in WITH_STEP and group.plan.loops is None and len(q) > 1
             seconds = (in_lanes if together else one_by_one)(group, first, used, bar)
     return _result(group, batch, used, seconds)

@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-import signal
-import sys
-import threading
 import time
 from dataclasses import dataclass
 
 import numpy as np
+from numba.core.errors import NumbaError
 
 from bunraku.errors import ModelError, ShapeError, SimulationError
 from bunraku.evaluate import impact, project
 from bunraku.integrate import memory as m
-from bunraku.integrate.events import PARTS
 from bunraku.integrate.history import Family
 from bunraku.integrate.methods import FIXED_STEP, METHODS, STRUCTURED, check_order, memory_for, method_of
 from bunraku.integrate.runge_kutta import Tableau
 from bunraku.mechanism import Connection, Joint, Mechanism
+from bunraku.mechanism.checks import as_number, as_positive, as_size, hint
 from bunraku.run import implicit, rollout
-from bunraku.run.actuation import Actuation, PlainActuation, call_actuation
+from bunraku.run.actuation import Actuation, PlainActuation
 from bunraku.run.closed import gaps
-from bunraku.run.notes import COEFFICIENTS, EVENTS, MARKS, PER_STEP, SPLIT, Notes
-from bunraku.run.states import as_floats, explain
+from bunraku.run.states import as_array, as_floats, explain
 from bunraku.simulation.closing import capture, freedom, gap, refuse_open_loops
-from bunraku.simulation.conditions import Condition, Watch, as_watch
+from bunraku.simulation.conditions import Condition, Watch, Watched, as_watch
+from bunraku.simulation.failures import cannot_compile, stopped
+from bunraku.simulation.terminal import Bar, Interrupts
 from bunraku.simulation.trajectory import Event, Segment, Trajectory
 
 WITH_STEP = (*FIXED_STEP, "symplectic_euler")
 SOLVERS = (*METHODS, *STRUCTURED, *WITH_STEP)
 CLOSED = 1e-10  # [m, rad] frames that fit this well need not be moved
+SAME = 4 * m.EPSILON  # of a time: as near as events are located
 BODY_STEPS_PER_CALL = 50_000  # compiled code runs this long (bodies times steps) before Python has its turn
 
 
 def actuation(function) -> Actuation:
     """Decorator: compile a function (t, q, v, params, tau) that writes tau, to be called inside the loop."""
+    try:
+        inspect.signature(function).bind(0.0, None, None, None, None)
+    except TypeError as error:
+        raise ModelError(f"@bk.actuation is for functions (t, q, v, params, tau) that write tau, not {function!r}: "
+                         f"{error}") from None
     return Actuation(function)
 
 
@@ -72,25 +78,14 @@ class Simulation:
                  atol: float = 1e-8, actuation=None, params=None, *, step: float | None = None,
                  max_step: float = math.inf, min_step: float = 0.0, max_order: int | None = None,
                  baumgarte: float | None = None, progress: bool | None = None):
-        if not isinstance(solver, Tableau) and solver not in SOLVERS:
-            raise ModelError(f"solver {solver!r} is not one of {', '.join(SOLVERS)}")
-        for name, value in {"rtol": rtol, "atol": atol, "max_step": max_step}.items():
-            if not value > 0:
-                raise ShapeError(f"{name} must be positive, not {value!r}")
-        if step is not None and not (step > 0 and math.isfinite(step)):
-            raise ShapeError(f"step must be a positive time in seconds, not {step!r}")
-        if solver in WITH_STEP:
-            if step is None:
-                raise ShapeError(f"{solver} has a fixed step: give it, as in step=0.002")
-            min_step = max_step = step
-        if baumgarte is not None and not (baumgarte > 0 and math.isfinite(baumgarte)):
-            raise ShapeError(f"baumgarte must be a positive rate [1/s], not {baumgarte!r}")
-        self._hold = baumgarte or 0.0
-        self.mechanism = mechanism.copy()
+        _check_solver(solver)
+        check_order(solver, max_order)
+        self._settings = as_positive("rtol", rtol, ShapeError), as_positive("atol", atol, ShapeError), max_order
+        steps = _as_steps(solver, step, min_step, max_step)
+        self._hold = 0.0 if baumgarte is None else as_positive("baumgarte [1/s]", baumgarte, ShapeError)
+        self.mechanism = as_mechanism(mechanism).copy()
         self.solver, self.progress = solver, progress
         self._structured = isinstance(solver, str) and solver in STRUCTURED
-        check_order(solver, max_order)
-        self._settings = rtol, atol, max_order
         self.stats = Statistics()
         plan = self.mechanism.plan()
         start = self.mechanism.neutral() if q is None else as_floats("q", q, plan.nq)
@@ -104,7 +99,7 @@ class Simulation:
         if reason:
             raise SimulationError(f"cannot start: {reason}")
         self._memory = memory_for(solver, np.concatenate([start, speed]), *self._settings)
-        self._memory.clock[[m.STEP, m.MIN_STEP, m.MAX_STEP]] = step or 0.0, min_step, max_step
+        self._memory.clock[[m.STEP, m.MIN_STEP, m.MAX_STEP]] = steps
         self.params = np.zeros(0) if params is None else _as_params(params)
         self._drive = actuation
         self._actuation = _as_actuation(actuation, plan.nv)
@@ -153,8 +148,7 @@ class Simulation:
         left is closed by moving all links a little. `impulses` then holds {connection: (impulse, moment of impulse)}:
         six numbers on link b at the joint frame's origin, in child-side axes. If anything fails nothing has changed.
         """
-        if not max_gap >= 0:
-            raise ShapeError(f"max_gap must be a distance [m, rad], not {max_gap!r}")
+        max_gap = as_size("max_gap [m, rad]", max_gap, ShapeError, infinite=True)
         q, v = self.q, self.v
         a, b = capture(self.mechanism, q, link_a, link_b, (position_a, rotation_a), (position_b, rotation_b))
         mechanism = self.mechanism.copy()
@@ -198,7 +192,7 @@ class Simulation:
     def _change(self, mechanism, q, v, event):
         """Go on with another structure from here."""
         segment = self._present()
-        if len(segment.t) > 1:  # what lasted no time left no trace
+        if segment.t[-1] > segment.t[0]:  # what lasted no time left no trace but its event
             self._past.append(segment)
         self.mechanism = mechanism
         clock = self._memory.clock
@@ -222,7 +216,7 @@ class Simulation:
         The moment is located within the step that passes it. A condition that holds when a run or a new structure
         begins comes true there. One about a joint or link that is gone waits until it is there again.
         """
-        watch = as_watch(self.mechanism, condition, action, name, repeat)
+        watch = as_watch(self.mechanism, condition, action, name, repeat, len(self._watches))
         self._watches.append(watch)
         return watch
 
@@ -237,11 +231,11 @@ class Simulation:
         If something fails, or Ctrl-C is pressed, what was computed stays in `trajectory` and in t, q, v; a
         SimulationError carries it too.
         """
-        if not math.isfinite(until) or until < self.t:
+        if as_number("until", until, ShapeError) < self.t:
             raise ShapeError(f"until must be a time from {self.t:g} s on, not {until!r}")
-        with _Bar(self.progress, self.t, until) as bar, _Interrupts() as interrupts:
+        with Bar(self.progress, self.t, until) as bar, Interrupts() as interrupts:
             while True:
-                watched = _Watched(self)
+                watched = Watched(self, self._watches)
                 happened = watched.already()
                 if happened is None:
                     status = self._advance(until, watched, bar, interrupts)
@@ -251,26 +245,34 @@ class Simulation:
                         self._fail(status, watched)
                     happened = watched.found()
                     self._tidy()
-                self._events.append(Event(self.t, happened.name))
-                happened.times.append(self.t)
-                happened.holds, happened.active = True, happened.repeat
-                self._restart()
-                if happened.action(self) is True:
+                if self._act(happened):
                     break
         return self.trajectory
+
+    def _act(self, watch: Watch) -> bool:
+        """A condition has come true here: do what follows. Whether that ends the run."""
+        self._events.append(Event(self.t, watch.name))
+        watch.times.append(self.t)
+        watch.holds, watch.active = True, watch.repeat
+        self._restart()
+        try:
+            return watch.action(self) is True
+        except Exception as error:
+            error.add_note(f"raised by the action of {watch.name!r} at t = {self.t:.6g} s")
+            raise
 
     def _advance(self, until, watched, bar, interrupts) -> int:
         """Let compiled code run until it has something to say other than that its record is full."""
         plan = self._plan()
         entry, method = self._entry()
         rows = max(1, min(512, BODY_STEPS_PER_CALL // plan.bodies))
-        address = self._actuation.address if self._actuation else 0
+        address = self._address()
         constants = rollout.motion(plan, self._hold)
         memory = self._memory
         memory.clock[m.UNTIL] = until
         status = m.RECORD_FULL
         while status == m.RECORD_FULL:
-            notes = watched.paper(rows)
+            notes = watched.paper(rows, memory.rows.shape[1])
             memory.tally[m.RECORDED] = 0
             before, tick = memory.tally.copy(), time.perf_counter()
             try:
@@ -308,6 +310,13 @@ class Simulation:
         multistep = isinstance(method, Family)
         return (rollout.rollout_nordsieck if multistep else rollout.rollout_runge_kutta).load(), (method,)
 
+    def _address(self) -> int:
+        """Of the actuation as a C function; compiles it if need be."""
+        try:
+            return self._actuation.address if self._actuation else 0
+        except NumbaError as error:
+            raise ModelError(cannot_compile(f"the actuation {self._actuation.__name__!r}", error)) from error
+
     def _plan(self):
         """The mechanism as the solver wants it."""
         driven = self._actuation is not None
@@ -315,8 +324,11 @@ class Simulation:
 
     def _keep(self, done, t, y, seconds):
         n, stats = int(done[m.RECORDED]), self.stats
-        chunk = (t[:n].copy(), y[:n].copy())
-        self._chunks.append(chunk)
+        times, states = self._chunks[-1]
+        if n and t[0] - times[-1] <= SAME * abs(t[0]):  # an event where the last one was: the same state once more
+            self._chunks[-1] = times[:-1], states[:-1]
+        if n:
+            self._chunks.append((t[:n].copy(), y[:n].copy()))
         stats.steps += int(done[m.STEPS])
         stats.rejected += int(done[m.REJECTED])
         stats.evaluations += int(done[m.EVALUATIONS])
@@ -326,41 +338,60 @@ class Simulation:
         stats.loop_drift = float(self._memory.clock[m.GAP])
 
     def _fail(self, status, watched):
-        trajectory, where = self.trajectory, f"at t = {self.t:.6g} s"
+        if self.t > self._chunks[-1][0][-1]:  # a step was made, and what failed was to look at it
+            self._chunks.append((np.array([self.t]), self._memory.rows[:1].copy()))
+        trajectory, where, cause = self.trajectory, f"at t = {self.t:.6g} s", None
         if status == m.ACTUATION_FAILED:
-            watched.complain(where, trajectory)
-        if status == m.ACTUATION_FAILED:
-            cause = self._actuation.raised()
+            cause = self._actuation.raised() if self._actuation else None
+            watched.complain(alone=cause is None and not isinstance(self._actuation, Actuation))
             self._events.append(Event(self.t, "the actuation failed"))
             if isinstance(cause, (KeyboardInterrupt, SystemExit)):
                 raise cause
-            raise SimulationError(f"the actuation failed {where}" + (f": {cause}" if cause else ""),
-                                  trajectory) from cause
-        if status == m.STEP_TOO_SMALL:
-            raise SimulationError(f"the step became too small {where} (last tried {self._memory.clock[m.STEP]:.3g} s): "
-                                  "something very stiff or discontinuous; loosen rtol and atol or soften it",
-                                  trajectory)
-        if status == m.LOOPS_CLASH:
-            raise SimulationError(f"the motion cannot go on {where}: the loops have come to a dead point, where their "
-                                  "constraints ask for what cannot be (see bk.dynamics(...).report); start it off "
-                                  "the dead point, or give it smaller steps", trajectory)
-        inputs = {"v": self.v}
-        if self._actuation:  # at the moment of failure, or just after it
+        clock = self._memory.clock
+        raise SimulationError(stopped(status, where, self.mechanism, self.q, self.v, cause=cause,
+                                      min_step=clock[m.MIN_STEP], tried=clock[m.STEP], torques=self._torques_about()),
+                              trajectory) from cause
+
+    def _torques_about(self):
+        """The actuation at the moment of a failure, and just after it."""
+        if self._actuation:
             for t in (self.t, self.t + 1e-6, self.t + 1e-3):
-                torque = self.torque(t, self.q, self.v)
-                inputs[f"tau (from the actuation at t = {t:.6g} s)"] = torque
-        reason = explain(self.mechanism, self.q, inputs)
-        raise SimulationError(f"the motion cannot go on {where}: {reason}", trajectory)
+                yield f"at t = {t:.6g} s", self.torque(t, self.q, self.v)
 
     def __repr__(self):
         name = self.solver if isinstance(self.solver, str) else f"a tableau of order {self.solver.order}"
         return f"Simulation of {self.mechanism.name} at {self.t:g} s: solver {name}, {self.stats.steps} steps"
 
 
+def as_mechanism(mechanism) -> Mechanism:
+    if not isinstance(mechanism, Mechanism):
+        raise ModelError(f"what moves must be a bk.Mechanism, not {mechanism!r}; bk.load reads model files")
+    return mechanism
+
+
+def _check_solver(solver) -> None:
+    if not isinstance(solver, Tableau) and solver not in SOLVERS:
+        raise ModelError(f"solver {solver!r} is not one of {', '.join(SOLVERS)}{hint(solver, SOLVERS, close=True)}")
+
+
+def _as_steps(solver, step, min_step, max_step) -> tuple[float, float, float]:
+    """(first step, or 0 for the solver to choose; shortest; longest) [s]."""
+    longest = as_positive("max_step [s]", max_step, ShapeError, infinite=True)
+    shortest = as_size("min_step [s]", min_step, ShapeError)
+    if shortest > longest:
+        raise ShapeError(f"min_step = {min_step:g} s must not be longer than max_step = {max_step:g} s")
+    first = 0.0 if step is None else as_positive("step [s]", step, ShapeError)
+    if solver not in WITH_STEP:
+        return first, shortest, longest
+    if step is None:
+        raise ShapeError(f"{solver} has a fixed step: give it, as in step=0.002")
+    return first, first, first
+
+
 def _as_params(params) -> np.ndarray:
     if isinstance(params, np.ndarray) and params.dtype == float and params.ndim == 1 and params.flags.c_contiguous:
         return params  # shared, so that changes are seen while running
-    array = np.array(params, float)
+    array = as_array("params", params)
     if array.ndim != 1:
         raise ShapeError(f"params must be a 1-D array of numbers, not of shape {array.shape}")
     return array
@@ -372,111 +403,3 @@ def _as_actuation(function, nv):
     if not callable(function):
         raise ModelError(f"actuation must be a function (t, q, v) -> tau or made by @bk.actuation, not {function!r}")
     return PlainActuation(function, nv)
-
-
-class _Watched:
-    """The conditions of a simulation that apply to its present structure, as compiled code wants them."""
-
-    def __init__(self, simulation: Simulation):
-        self.simulation = simulation
-        found = [(watch, watch.function(simulation)) for watch in simulation._watches if watch.active]
-        self.watches = [watch for watch, function in found if function is not None]
-        self.functions = [function for _, function in found if function is not None]
-        count = len(self.watches)
-        self.guards = np.array([function.address for function in self.functions], np.int64)
-        self.g = np.zeros((PARTS + 1, count))
-        for k in range(count):
-            self.g[0, k] = self._ask(k)
-        self.marks = np.zeros(MARKS, np.int64)
-        self.marks[SPLIT] = simulation.mechanism.nq
-
-    def _ask(self, k) -> float:
-        simulation, value = self.simulation, np.zeros(1)
-        if call_actuation(int(self.guards[k]), simulation.t, simulation.q, simulation.v, simulation.params, value) != 0:
-            self.complain(f"at t = {simulation.t:.6g} s", simulation.trajectory)
-        watch = self.watches[k]
-        if watch.times and watch.times[-1] == simulation.t:  # found at this zero, which is not to be found again
-            return max(value[0], np.finfo(float).tiny)
-        watch.holds = watch.holds and value[0] > 0
-        return value[0]
-
-    def already(self) -> Watch | None:
-        """A condition that holds although it was not seen to come true within a step."""
-        return next((w for w, g in zip(self.watches, self.g[0], strict=True) if g > 0 and not w.holds), None)
-
-    def paper(self, rows) -> Notes:
-        """Empty pages for so many steps."""
-        n, count = self.simulation._memory.rows.shape[1], len(self.watches)
-        room = PER_STEP * count
-        self.marks[EVENTS] = 0
-        self.event_kind = np.empty(room, np.int64)
-        return Notes(np.empty(rows), np.empty((rows, n)), np.empty((0, 0, n)), np.empty((0, 3)), np.empty(0),
-                     np.empty((0, n)), np.empty((COEFFICIENTS if count else 0, n)), np.empty(n), self.guards,
-                     self.simulation.params, self.g, np.empty(count), np.ones(count, np.int64),
-                     np.ones(count, np.int64), np.empty(room), np.empty((room, n)), self.event_kind, self.marks)
-
-    def found(self) -> Watch:
-        """The condition at which the run stopped."""
-        return self.watches[self.event_kind[self.marks[EVENTS] - 1]]
-
-    def complain(self, where, trajectory):
-        """Raise what a condition has raised, if one did."""
-        for watch, function in zip(self.watches, self.functions, strict=True):
-            if isinstance(function.error, (KeyboardInterrupt, SystemExit)):
-                raise function.error
-            if function.error is not None:
-                raise SimulationError(f"condition {watch.name!r} failed {where}: {function.error}",
-                                      trajectory) from function.error
-
-
-class _Interrupts:
-    """Ctrl-C waits until what was computed has been kept; pressed twice, it does not."""
-
-    def __enter__(self):
-        self.asked = False
-        self.ours = (threading.current_thread() is threading.main_thread()
-                     and signal.getsignal(signal.SIGINT) is signal.default_int_handler)
-        if self.ours:
-            signal.signal(signal.SIGINT, self._ask)
-        return self
-
-    def _ask(self, *_):
-        self.asked = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    def let_in(self):
-        if self.asked:
-            self.asked = False
-            raise KeyboardInterrupt
-
-    def __exit__(self, *_):
-        if self.ours:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-        self.let_in()
-
-
-class _Bar:
-    """A progress bar over simulated time; nothing if the output is not a terminal or tqdm is not installed."""
-
-    def __init__(self, wanted, start, until):
-        self.bar = None
-        if wanted is False or (wanted is None and not sys.stderr.isatty()) or until <= start:
-            return
-        try:
-            from tqdm import tqdm
-        except ImportError:
-            return
-        self.bar = tqdm(total=round(until - start, 9), unit="s", desc="simulating", leave=False, delay=0.5,
-                        bar_format="{desc} {bar} {n:.2f}/{total:.2f} s [{elapsed}<{remaining}]")
-        self.start = start
-
-    def show(self, t):
-        if self.bar is not None:
-            self.bar.update(t - self.start - self.bar.n)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.bar is not None:
-            self.bar.close()

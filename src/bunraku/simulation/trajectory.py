@@ -116,7 +116,8 @@ class Trajectory:
         except (OSError, KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
             if isinstance(error, ModelError):
                 raise
-            raise ModelError(f"{path} is not a trajectory that bunraku wrote: {error}") from error
+            what = "" if "pickle" in str(error) else f": {error}"  # NumPy's advice to load it unsafely would be wrong
+            raise ModelError(f"{path} is not a trajectory that bunraku wrote{what}") from error
         return cls(segments, [Event(*event) for event in header["events"]])
 
     def __repr__(self):

@@ -22,10 +22,9 @@ def work(trajectory: bk.Trajectory, params: np.ndarray) -> tuple[float, float]:
     """Of the muscles and limits over the whole motion [J]: in all, and what they gave without what they took."""
     total = given = 0.0
     for segment in trajectory.segments:
-        new = np.concatenate([[True], np.diff(segment.t) > 0.0])  # two events at one time are two states
-        if new.sum() < 2:
+        if len(segment.t) < 2:
             continue
-        power = CubicSpline(segment.t[new], np.sum(torques(params, segment) * segment.v, axis=1)[new])
+        power = CubicSpline(segment.t, np.sum(torques(params, segment) * segment.v, axis=1))
         fine = np.linspace(segment.t[0], segment.t[-1], 2001)
         total += float(power.integrate(fine[0], fine[-1]))
         given += float(trapezoid(np.maximum(power(fine), 0.0), fine))

@@ -48,12 +48,12 @@ class Scene:
 
     def rows(self, r: dict) -> list[tuple[str, str]]:
         """The report in words: (what, how)."""
-        carried = ", ".join(f"{_plain(name)} up to {force:.0f} N ({force / r['weight']:.1f} of the weight)"
+        carried = ", ".join(f"{_plain(name)} up to {force:.0f} N ({force / r['weight']:.1f} times the weight)"
                             for name, force in r["forces_max"].items())
         freedom = ", then ".join(map(str, r["freedom"]))
         return [
-            ("structure", f"{r['links']} links, {r['mass']:.1f} kg; degrees of freedom with those of the connections: "
-                          f"{freedom}"),
+            ("structure", f"{r['links']} links, {r['mass']:.1f} kg; degrees of freedom of its joints and connections "
+                          f"together {freedom}"),
             *((f"at {at:.3f} s", what) for at, what in happened(r)),
             ("forces", carried),
             *about_energy(r),
@@ -64,7 +64,7 @@ class Scene:
     def subtitle(self, r: dict) -> str:
         """One line under the picture's title."""
         most = max(r["forces_max"][name] for name in self.grips if name.endswith("grip"))
-        return f"{self.caption}  ·  a hand carries up to {most:.0f} N, {most / r['weight']:.1f} of the weight"
+        return f"{self.caption}  ·  a hand carries up to {most:.0f} N, {most / r['weight']:.1f} times the weight"
 
     def picture(self, trajectory: bk.Trajectory, report: dict, path: Path) -> Path:
         panels = {}
@@ -77,11 +77,12 @@ class Scene:
 
 def about_energy(r: dict) -> list[tuple[str, str]]:
     """Rows about solver and energy that every scene has."""
+    changes = len(r["freedom"]) - 1
+    lost = f", {_joules(r['energy_lost_at_changes'])} lost at changes of structure" if changes else ""
     return [
         ("solver", f"{r['solver']}, {r['steps']} steps ({r['rejected']} repeated), {r['evaluations']} evaluations"),
         ("computed in", f"{1e3 * r['wall_time']:.1f} ms: {r['real_time_factor']:.1f} times real time"),
-        ("energy", f"{r['energy_start']:.1f} J at the start, {r['energy_end']:.1f} J at the end, "
-                   f"{r['energy_lost_at_changes']:.1e} J lost at changes of structure"),
+        ("energy", f"{r['energy_start']:.1f} J at the start, {r['energy_end']:.1f} J at the end{lost}"),
         ("muscles", f"{r['work']:+.1f} J in all, {r['work_given']:.1f} J given, {r['work_taken']:.1f} J taken; "
                     f"balance off by {r['energy_error']:.1e} of the largest kinetic energy"),
     ]
@@ -97,6 +98,10 @@ def happened(r: dict) -> list[tuple[float, str]]:
         else:
             told.append((event["t"], what))
     return told
+
+
+def _joules(energy: float) -> str:
+    return f"{energy:.1e} J" if energy else "none"
 
 
 def _plain(name: str) -> str:

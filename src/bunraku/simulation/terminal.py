@@ -1,0 +1,60 @@
+"""What a long run owes to whoever waits for it at a terminal: a bar that shows how far it is, and Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+
+
+class Interrupts:
+    """Ctrl-C waits until what was computed has been kept; pressed twice, it does not."""
+
+    def __enter__(self):
+        self.asked = False
+        self.ours = (threading.current_thread() is threading.main_thread()
+                     and signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+        if self.ours:
+            signal.signal(signal.SIGINT, self._ask)
+        return self
+
+    def _ask(self, *_):
+        self.asked = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def let_in(self):
+        if self.asked:
+            self.asked = False
+            raise KeyboardInterrupt
+
+    def __exit__(self, *_):
+        if self.ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.let_in()
+
+
+class Bar:
+    """A progress bar over simulated time; nothing if the output is not a terminal or tqdm is not installed."""
+
+    def __init__(self, wanted, start, until):
+        self.bar = None
+        if wanted is False or (wanted is None and not sys.stderr.isatty()) or until <= start:
+            return
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            return
+        self.bar = tqdm(total=round(until - start, 9), unit="s", desc="simulating", leave=False, delay=0.5,
+                        bar_format="{desc} {bar} {n:.2f}/{total:.2f} s [{elapsed}<{remaining}]")
+        self.start = start
+
+    def show(self, t):
+        if self.bar is not None:
+            self.bar.update(t - self.start - self.bar.n)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.bar is not None:
+            self.bar.close()
