@@ -25,6 +25,7 @@ import threading
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import llvmlite.binding as llvm
 import numba
@@ -153,8 +154,8 @@ class Entry:
     def trusted(self):
         """The compiled function without a look at the types of its arguments, which takes longer than a short run: for
         callers that make all of them themselves, exactly as the first signature says."""
-        self.load()
-        return self.function if JIT_OFF else self.call.get_compile_result(self.signatures[0]).entry_point
+        dispatcher: Any = self.load().call
+        return dispatcher if JIT_OFF else dispatcher.get_compile_result(self.signatures[0]).entry_point
 
     def _compile(self, dispatcher):
         with warnings.catch_warnings():  # functions as arguments: how solvers get their right-hand side

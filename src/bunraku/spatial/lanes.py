@@ -237,16 +237,19 @@ def _where(builder, chosen, rows, others):
 def lane_mirror(typingctx, array, start, stride):
     """Copy what is right of the diagonal of a W x W block to what is left of it."""
     def generate(context, builder, sig, args):
-        rows = _load_rows(context, builder, sig.args[0], *args)
-        whole = _where(builder, lambda r, c: c < r, _transposed(builder, rows), rows)
-        _store_rows(context, builder, sig.args[0], *args, whole)
+        array, start, stride = args
+        rows = _load_rows(context, builder, sig.args[0], array, start, stride)
+        rows = _where(builder, lambda r, c: c < r, _transposed(builder, rows), rows)
+        _store_rows(context, builder, sig.args[0], array, start, stride, rows)
         return context.get_dummy_value()
     return types.void(array, types.intp, types.intp), generate
 
 
-def _tile(context, builder, sig, left, left_start, left_row, left_part, right, right_part, ends, row, column):
+def _tile(context, builder, sig, factors, row, column):
     """Rows of a W x W block in registers: entry (r, c) is the sum over p < 6 of left[left_start + r left_row +
     p left_part] * right[p right_part + column + c], or zero from column + c = ends[row + r] on."""
+    left, left_start, left_row, left_part, right, right_part, ends = factors
+
     def at(first, *steps):
         for stride, count in steps:
             first = builder.add(first, builder.mul(stride, ir.Constant(first.type, count)))
@@ -277,8 +280,8 @@ def _tile(context, builder, sig, left, left_start, left_row, left_part, right, r
 def lane_tile(typingctx, left, left_start, left_row, left_part, right, right_part, ends, row, column, matrix, size):
     """A W x W block (`_tile`) of a matrix of `size` columns, and transposed on the other side of the diagonal."""
     def generate(context, builder, sig, args):
-        *what, row, column, matrix, size = args
-        rows = _tile(context, builder, sig, *what, row, column)
+        *factors, row, column, matrix, size = args
+        rows = _tile(context, builder, sig, factors, row, column)
         for block, start in ((rows, (row, column)), (_transposed(builder, rows), (column, row))):
             start = builder.add(builder.mul(start[0], size), start[1])
             _store_rows(context, builder, sig.args[9], matrix, start, size, block)
@@ -295,8 +298,8 @@ def lane_tile_on_diagonal(typingctx, left, left_start, left_row, left_part, righ
     Returns the diagonal.
     """
     def generate(context, builder, sig, args):
-        *what, row, more, matrix, size = args
-        rows = _tile(context, builder, sig, *what, row, row)
+        *factors, row, more, matrix, size = args
+        rows = _tile(context, builder, sig, factors, row, row)
         more = builder.load(_pointer(context, builder, sig.args[8], more, row))
         more.align = 8
         sums = [builder.fadd(entry, more) for entry in rows]
