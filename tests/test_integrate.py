@@ -341,6 +341,16 @@ def test_baumgarte_closes_an_open_loop_at_its_rate():
         bk.Simulation(m, q, baumgarte=-1.0)
 
 
+@pytest.mark.parametrize("damping", [2.5, 10.0])
+def test_where_the_iteration_limits_steps_few_fail(damping):
+    m = bk.models.mobile(0.2, 0.3, 0.2, 1.0, 1, 4, None, None, 2.0, damping=damping)
+    q = m.neutral()
+    q[0] = 0.8
+    sim = bk.Simulation(m, q, solver="gear", rtol=1e-3, atol=1e-3)
+    sim.run(until=2.0)
+    assert sim.stats.rejected < 0.1 * sim.stats.steps
+
+
 def test_a_tableau_of_ones_own_with_the_error_per_unit_of_time():
     """Shorter steps, since they are shorter than a second, and so a smaller error at the end."""
     m, q = bk.models.chain(2), np.array([0.8, 0.0])

@@ -3,6 +3,10 @@
 References: Gear, Comm. ACM 14 (1971), 176-179 (DIFSUB); Hindmarsh, in Scientific Computing (1983) (LSODE), whose
 tests of convergence and error are used. One or two evaluations a step.
 
+The iteration converges at a rate proportional to h l_0. What second iterations show of that is remembered, so that
+steps and orders are chosen with which it will converge (as Petzold, SIAM J. Sci. Stat. Comput. 4 (1983), does in
+LSODA), and a step that failed to is shortened by as much as it takes.
+
 Order q: l(x) = sum l_j x^j has l'(x) = (x + 1)(x + 2)...(x + q - 1) / (q - 1)! and l(-1) = 0.
 """
 
@@ -25,10 +29,12 @@ from bunraku.integrate.history import (
     Family,
     norm,
 )
-from bunraku.integrate.memory import EVALUATIONS, ORDER, RATE
+from bunraku.integrate.memory import EVALUATIONS, ORDER, RATE, STEEPNESS
 from bunraku.jit import inner
 
 ORDERS = 12
+DIVERGING = 2.0                   # rate that is not worth another iteration
+FORGET, FADE = 0.5, 0.98          # of STEEPNESS: how much counts at the next observation, at a step without any
 
 
 def product(q: int) -> list[Fraction]:
@@ -87,10 +93,15 @@ def functional(rhs, context, method, memory, t, h):
             y[i] = z[0, i] + l0 * new
         moved = math.sqrt(total / n)
         if iteration > 0:
-            clock[RATE] = max(0.2 * clock[RATE], moved / before)
-            if moved > 2.0 * before:
+            rate = moved / before
+            clock[RATE] = max(0.2 * clock[RATE], rate)
+            known = (FORGET if iteration == 1 else 1.0) * clock[STEEPNESS]
+            clock[STEEPNESS] = max(known, min(rate, DIVERGING) / abs(h * l0))
+            if rate > DIVERGING:
                 break
         if moved * min(1.0, 1.5 * clock[RATE]) <= 0.5 / (q + 2) * passing:
+            if iteration == 0:
+                clock[STEEPNESS] *= FADE
             return CONVERGED, norm(change, weights)
         before = moved
     return DIVERGED, 0.0
