@@ -12,7 +12,7 @@ import math
 
 from bunraku.integrate.bdf import newton
 from bunraku.integrate.control import fitted_step, smallest_step
-from bunraku.integrate.gear import functional
+from bunraku.integrate.gear import functional, independent
 from bunraku.integrate.history import (
     CHANGE,
     CONVERGED,
@@ -202,7 +202,7 @@ def correct(rhs, context, method, memory, t, h):
     """Newton's or functional iteration: (outcome, size of the change)."""
     if method.newton:
         return newton(rhs, context, method, memory, t, h)
-    return functional(rhs, context, method, memory, t, h)
+    return functional(rhs, independent, context, method, memory, t, h)
 
 
 @inline

@@ -15,6 +15,8 @@ from bunraku.algorithms.states import advance_coordinates, coordinate_rates, nor
 from bunraku.algorithms.stepping import step_coordinates
 from bunraku.integrate import nordsieck, runge_kutta
 from bunraku.integrate.advance import advance
+from bunraku.integrate.bdf import newton
+from bunraku.integrate.gear import functional
 from bunraku.integrate.history import FAMILY
 from bunraku.integrate.memory import (
     ACTUATION_FAILED,
@@ -70,6 +72,7 @@ ONE_MOVE = 1e-6  # [m, rad] what is open by less is closed by one move up to its
 MOVES = 4
 WEAKER = 0.25    # part of what the smallest pivot was of late below which constraints count as weak
 FADING = 0.9     # how a step long ago counts less
+LATE, NOW = range(2)  # of `passing`, see `wary`
 
 
 @inline
@@ -236,7 +239,10 @@ def wary_rhs(whole, t, y, dy):
     status = mechanism_rhs(context, t, y, dy)
     conn_i, work = context[8], context[18]
     last = conn_i.shape[0] - 1
-    if status == 0 and last > 0 and work[conn_i[last, HEAD_JUDGED] + JUDGED_WEAKEST] < WEAKER * passing[0]:
+    passing[NOW] = 1.0
+    if status == 0 and last > 0 and passing[LATE] > 0.0:
+        passing[NOW] = work[conn_i[last, HEAD_JUDGED] + JUDGED_WEAKEST] / passing[LATE]
+    if passing[NOW] < WEAKER:
         nq = context[19].shape[1]
         copy(y, closed)
         hold_closed(context, closed[:nq], closed[nq:])
@@ -252,14 +258,38 @@ def wary_settle(whole, rows, count, h):
     conn_i, work = context[8], context[18]
     last = conn_i.shape[0] - 1
     if last > 0:
-        passing[0] = max(work[conn_i[last, HEAD_JUDGED] + JUDGED_WEAKEST], FADING * passing[0])
+        passing[LATE] = max(work[conn_i[last, HEAD_JUDGED] + JUDGED_WEAKEST], FADING * passing[LATE])
     return gap
 
 
 @allocating
 def wary(context, n):
-    """The context with what `wary_rhs` needs: how strong constraints were of late, room for a state."""
-    return context, np.zeros(1), np.empty(n)
+    """The context with `passing` (how strong the weakest constraint was of late, what part of that it is now) and room
+    for a state."""
+    return context, np.zeros(2), np.empty(n)
+
+
+@inner
+def follow(whole, y, rates):
+    """Rates of coordinates with the velocities that the evaluation has led to; see `integrate/gear.py`. Where a
+    constraint is weak they stay those of the nearest state that closes all loops."""
+    context, passing, closed = whole
+    if passing[NOW] >= WEAKER:
+        nq = context[19].shape[1]
+        coordinate_rates(context[1], y[:nq], y[nq:], rates[:nq])
+
+
+@inline
+def correct(rhs, whole, method, memory, t, h):
+    """As `nordsieck.correct`, for a mechanism."""
+    if method.newton:
+        return newton(rhs, whole, method, memory, t, h)
+    return functional(rhs, follow, whole, method, memory, t, h)
+
+
+@inline
+def attempt(rhs, whole, method, memory):
+    return nordsieck.step(correct, rhs, whole, method, memory)
 
 
 @entry("simulation with multistep methods", [int64(FAMILY, *MECHANISM, *RUN)])
@@ -267,7 +297,7 @@ def rollout_nordsieck(method, move, body_i, body_f, dof_f, link_i, link_f, sprin
                       address, params, memory, notes):
     context = make_context(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
                            address, params)
-    return advance(nordsieck.prepare, nordsieck.attempt, nordsieck.complete, nordsieck.polynomial, nordsieck.go_on,
+    return advance(nordsieck.prepare, attempt, nordsieck.complete, nordsieck.polynomial, nordsieck.go_on,
                    wary_rhs, wary_settle, write_down, wary(context, memory.rows.shape[1]), method, memory, notes,
                    room_in(notes))
 
