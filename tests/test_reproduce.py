@@ -1,12 +1,13 @@
 """Experiments of the papers run again, shortened: both methods agree, and the figures are there."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 
 from bunraku import cli
-from bunraku.reproduce import fijany
+from bunraku.reproduce import fijany, jung_tables
 
 
 def test_yn_hrp(tmp_path, capsys):
@@ -43,6 +44,14 @@ def test_jung_tables_one_row(tmp_path, capsys):
     assert ours["gear"] == min(ours.values())                     # as in the paper
     assert ours["gear"] < 1.1 * max(row["paper"]["gear"], row["references"]["cvode"] or 0.0)
     assert (tmp_path / "jung-tables.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(("table", "number"), [("IV", 10), ("V", 3)])
+def test_gear_needs_fewer_than_bdf_in_the_closest_rows(table, number):
+    (row,) = jung_tables.rows([table], [number])
+    swing = jung_tables.Swing(row)
+    gear, bdf = (jung_tables.best(partial(swing.ours, name)) for name in ("gear", "bdf"))
+    assert gear < 0.9 * bdf
 
 
 def test_jung_tables_in_words_damped(capsys):

@@ -3,6 +3,15 @@
 References: Gear, Comm. ACM 14 (1971), 176-179 (DIFSUB); Hindmarsh, in Scientific Computing (1983) (LSODE), whose
 tests of convergence and error are used. One or two evaluations a step.
 
+The iteration converges at a rate proportional to h l_0. What second iterations show of that is remembered, so that
+steps and orders are chosen with which it will converge (as Petzold, SIAM J. Sci. Stat. Comput. 4 (1983), does in
+LSODA), and a step that failed to is shortened by as much as it takes.
+
+Rates that follow from the rest of the state without an evaluation (of a mechanism's coordinates, q' = N v) are taken
+with what the evaluation has just made of the rest: Gauss-Seidel instead of Jacobi. The equation of a step is the
+same. For a swing of frequency w the iteration converges like (h l_0 w)^2 instead of h l_0 w, and with one evaluation
+a step order 2 is stable up to h w = 1.1 instead of 0.6, order 4 up to 0.7 instead of 0.2.
+
 Order q: l(x) = sum l_j x^j has l'(x) = (x + 1)(x + 2)...(x + q - 1) / (q - 1)! and l(-1) = 0.
 """
 
@@ -25,10 +34,12 @@ from bunraku.integrate.history import (
     Family,
     norm,
 )
-from bunraku.integrate.memory import EVALUATIONS, ORDER, RATE
-from bunraku.jit import inner
+from bunraku.integrate.memory import EVALUATIONS, ORDER, RATE, STEEPNESS
+from bunraku.jit import inline, inner
 
 ORDERS = 12
+DIVERGING = 2.0                   # rate that is not worth another iteration
+FORGET, FADE = 0.5, 0.98          # of STEEPNESS: how much counts at the next observation, at a step without any
 
 
 def product(q: int) -> list[Fraction]:
@@ -63,9 +74,17 @@ def family() -> Family:
 METHOD = family()
 
 
+@inline
+def independent(context, y, rates):
+    """All rates must be evaluated."""
+
+
 @inner
-def functional(rhs, context, method, memory, t, h):
-    """y <- z_0 + l_0 (h f(y) - z_1), until it stays: (outcome, size of the change)."""
+def functional(rhs, follow, context, method, memory, t, h):
+    """y <- z_0 + l_0 (h f(y) - z_1), until it stays: (outcome, size of the change).
+
+    `follow(context, y, rates)` may replace rates that follow from y without an evaluation.
+    """
     tally, clock, z = memory.tally, memory.clock, memory.rows
     n, q = z.shape[1], tally[ORDER]
     l0, passing = method.L[q, 0], method.T[q, 1]
@@ -78,6 +97,9 @@ def functional(rhs, context, method, memory, t, h):
         tally[EVALUATIONS] += 1
         if status != 0:
             return status, 0.0
+        for i in range(n):
+            y[i] = z[0, i] + l0 * (h * rates[i] - z[1, i])
+        follow(context, y, rates)
         total = 0.0
         for i in range(n):
             new = h * rates[i] - z[1, i]
@@ -87,10 +109,15 @@ def functional(rhs, context, method, memory, t, h):
             y[i] = z[0, i] + l0 * new
         moved = math.sqrt(total / n)
         if iteration > 0:
-            clock[RATE] = max(0.2 * clock[RATE], moved / before)
-            if moved > 2.0 * before:
+            rate = moved / before
+            clock[RATE] = max(0.2 * clock[RATE], rate)
+            known = (FORGET if iteration == 1 else 1.0) * clock[STEEPNESS]
+            clock[STEEPNESS] = max(known, min(rate, DIVERGING) / abs(h * l0))
+            if rate > DIVERGING:
                 break
         if moved * min(1.0, 1.5 * clock[RATE]) <= 0.5 / (q + 2) * passing:
+            if iteration == 0:
+                clock[STEEPNESS] *= FADE
             return CONVERGED, norm(change, weights)
         before = moved
     return DIVERGED, 0.0

@@ -20,7 +20,8 @@ PENDING = 7                  # by what to scale the history before the next step
 GROWTH = 8                   # limit of the next change of step
 RATE = 9                     # at which the corrector converges
 GAMMA = 10                   # h l0 that the iteration matrix was made for
-CLOCK = 11
+STEEPNESS = 11               # RATE of functional iteration per h l0, of late; 0: not seen
+CLOCK = 12
 
 # Places in `tally` (int64)
 STEPS, REJECTED, EVALUATIONS, RECORDED, JACOBIANS, FACTORISATIONS = range(6)

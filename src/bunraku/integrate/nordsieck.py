@@ -12,7 +12,7 @@ import math
 
 from bunraku.integrate.bdf import newton
 from bunraku.integrate.control import fitted_step, smallest_step
-from bunraku.integrate.gear import functional
+from bunraku.integrate.gear import functional, independent
 from bunraku.integrate.history import (
     CHANGE,
     CONVERGED,
@@ -44,6 +44,7 @@ from bunraku.integrate.memory import (
     PENDING,
     RATE,
     REJECTED,
+    STEEPNESS,
     STEP,
     STEP_TOO_SMALL,
     STEPS,
@@ -58,6 +59,7 @@ from bunraku.jit import inline, inner
 WORTHWHILE = 1.1                  # a smaller gain is not worth a change of step
 MARGIN_DOWN, MARGIN_SAME, MARGIN_UP = 1.3, 1.2, 1.4
 TINY = 1e-6
+CONTRACTING = 0.5                 # rate of functional iteration up to which steps may grow
 CALM, CONVINCING = 60, 1.3        # fewer than CALM / q steps after a failure, a higher order must gain so much
 
 
@@ -77,7 +79,7 @@ def prepare(rhs, context, method, memory):
         z[1, i] = clock[STEP] * z[RATES, i]
     tally[ORDER], tally[NEXT_ORDER], tally[WAIT], tally[FAILURES] = 1, 1, 2, 0
     tally[MATRIX_STEP], tally[JACOBIAN_STEP], tally[TROUBLE], tally[LAST_REJECTED] = -1, -1, 0, -100
-    clock[PENDING], clock[GROWTH], clock[RATE] = 1.0, 1e4, 0.7
+    clock[PENDING], clock[GROWTH], clock[RATE], clock[STEEPNESS] = 1.0, 1e4, 0.7, 0.0
     return 0
 
 
@@ -138,6 +140,14 @@ def calm(method, tally):
     return method.newton or q < 2 or q * (tally[STEPS] - tally[LAST_REJECTED]) >= CALM
 
 
+@inline
+def converging(method, memory, order):
+    """By what the step may grow with this order if functional iteration is to converge well."""
+    clock = memory.clock
+    rate = clock[STEEPNESS] * abs(clock[STEP]) * method.L[order, 0]
+    return CONTRACTING / rate if rate > 0.0 else math.inf
+
+
 @inner
 def consider(method, memory, error, failed):
     """Which order allows the largest step: NEXT_ORDER, PENDING."""
@@ -153,6 +163,11 @@ def consider(method, memory, error, failed):
     if q > 1:
         below = norm(z[q], z[WEIGHTS]) / method.T[q, 0]
         down = 1.0 / (MARGIN_DOWN * below ** (1.0 / q) + MARGIN_DOWN * TINY)
+    same = min(same, max(converging(method, memory, q), 1.0))
+    if up > 0.0:
+        up = min(up, max(converging(method, memory, q + 1), 1.0))
+    if down > 0.0:
+        down = min(down, max(converging(method, memory, q - 1), 1.0))
     if not calm(method, tally) and up < CONVINCING * same:
         up = 0.0
     order, ratio = q, same
@@ -187,7 +202,7 @@ def correct(rhs, context, method, memory, t, h):
     """Newton's or functional iteration: (outcome, size of the change)."""
     if method.newton:
         return newton(rhs, context, method, memory, t, h)
-    return functional(rhs, context, method, memory, t, h)
+    return functional(rhs, independent, context, method, memory, t, h)
 
 
 @inline
@@ -233,7 +248,8 @@ def step(correct, rhs, context, method, memory):
     if abs(h) <= smallest_step(clock) * 1.00001:
         return STEP_TOO_SMALL if outcome == CONVERGED or outcome == DIVERGED else outcome
     if outcome != CONVERGED:
-        change_step(memory, 0.25, 1.0)
+        reach = converging(method, memory, q)
+        change_step(memory, min(max(reach, 0.25), 0.5) if reach < math.inf else 0.25, 1.0)
         return AGAIN
     tally[FAILURES] += 1
     if tally[FAILURES] >= 3:

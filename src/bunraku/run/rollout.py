@@ -15,13 +15,16 @@ from bunraku.algorithms.states import advance_coordinates, coordinate_rates, nor
 from bunraku.algorithms.stepping import step_coordinates
 from bunraku.integrate import nordsieck, runge_kutta
 from bunraku.integrate.advance import advance
-from bunraku.integrate.history import FAMILY
+from bunraku.integrate.bdf import newton
+from bunraku.integrate.gear import functional
+from bunraku.integrate.history import CHANGE, CONVERGED, FAMILY
 from bunraku.integrate.memory import (
     ACTUATION_FAILED,
     EVALUATIONS,
     GAP,
     LOOPS_CLASH,
     MEMORY,
+    ORDER,
     REACHED,
     RECORD_FULL,
     RECORDED,
@@ -31,6 +34,7 @@ from bunraku.integrate.memory import (
     TAKEN,
     TIME,
     UNTIL,
+    WAIT,
     copy,
 )
 from bunraku.integrate.runge_kutta import TABLEAU
@@ -74,7 +78,11 @@ PART = 3.0       # [1/m, 1/rad] part of a gap that factors leave, at most, per s
 CLOSED = 1e-13   # [m, rad; per second] what may stay open by this estimate
 ROUNDING = 1e-12 # [m, rad] what may stay open in fact; what is open by less is not closed any better by new factors
 WEAKER = 0.25    # part of what the smallest pivot was of late below which constraints count as weak
-FADING = 0.9     # how a step long ago counts less
+FADING = 0.99    # how a step long ago counts less
+BLIND = 1e-7     # the same for where accelerations are lost in rounding (it grows with 1 / pivot) and steps coast
+LONGEST = 3      # steps in a row that may coast
+COAST = -2       # what the right-hand side answers there
+LATE, NOW, COASTED, ASKED = range(4)  # of `passing`, see `wary`
 
 
 @inline
@@ -297,7 +305,7 @@ def rollout_runge_kutta(method, move, body_i, body_f, dof_f, link_i, link_f, spr
 @inner
 def wary_rhs(whole, t, y, dy):
     """As `mechanism_rhs`; where a constraint is much weaker than it was of late, of the nearest state that closes all
-    loops.
+    loops. COAST where it is so weak that a step should do without.
 
     Near a configuration with more freedom (a four-bar that lies flat: g = x y, x along the motion, y off it) y'' is
     -2 x' y' / x: an error y' of a predicted state, harmless elsewhere, would be met with ever smaller steps.
@@ -306,7 +314,12 @@ def wary_rhs(whole, t, y, dy):
     status = mechanism_rhs(context, t, y, dy)
     conn_i, work = context[8], context[18]
     last = conn_i.shape[0] - 1
-    if status == 0 and last > 0 and work[conn_i[last, HEAD_JUDGED] + JUDGED_WEAKEST] < WEAKER * passing[0]:
+    passing[NOW] = 1.0
+    if status == 0 and last > 0 and passing[LATE] > 0.0:
+        passing[NOW] = work[conn_i[last, HEAD_JUDGED] + JUDGED_WEAKEST] / passing[LATE]
+    if passing[NOW] < BLIND and passing[ASKED] > 0.0 and passing[COASTED] < LONGEST:
+        return COAST
+    if passing[NOW] < WEAKER:
         nq = context[19].shape[1]
         copy(y, closed)
         hold_closed(context, closed[:nq], closed[nq:])
@@ -316,20 +329,62 @@ def wary_rhs(whole, t, y, dy):
 
 @inner
 def wary_settle(whole, rows, count, h):
-    """As `settle`; notes how strong the constraints are where steps end."""
+    """As `settle`; notes how strong the constraints are where steps end. A step that coasts is closed by the next one
+    that does not: so near, what closes the loops is lost in rounding too."""
     context, passing, closed = whole
+    if passing[COASTED] > 0.0:
+        normalise_quaternions(context[1], rows, count)
+        return 0.0
     gap = settle(context, rows, count, h)
     conn_i, work = context[8], context[18]
     last = conn_i.shape[0] - 1
     if last > 0:
-        passing[0] = max(work[conn_i[last, HEAD_JUDGED] + JUDGED_WEAKEST], FADING * passing[0])
+        passing[LATE] = max(work[conn_i[last, HEAD_JUDGED] + JUDGED_WEAKEST], FADING * passing[LATE])
     return gap
 
 
 @allocating
 def wary(context, n):
-    """The context with what `wary_rhs` needs: how strong constraints were of late, room for a state."""
-    return context, np.zeros(1), np.empty(n)
+    """The context with `passing` (how strong the weakest constraint was of late, what part of that it is now, how many
+    steps in a row have coasted, whether it is a step that asks) and room for a state."""
+    return context, np.zeros(4), np.empty(n)
+
+
+@inner
+def follow(whole, y, rates):
+    """Rates of coordinates with the velocities that the evaluation has led to; see `integrate/gear.py`. Where a
+    constraint is weak they stay those of the nearest state that closes all loops."""
+    context, passing, closed = whole
+    if passing[NOW] >= WEAKER:
+        nq = context[19].shape[1]
+        coordinate_rates(context[1], y[:nq], y[nq:], rates[:nq])
+
+
+@inline
+def correct(rhs, whole, method, memory, t, h):
+    """As `nordsieck.correct`, for a mechanism. A step that ends where accelerations are lost in rounding coasts: it
+    stays as predicted, and the steps after it, whose errors are seen again, end elsewhere."""
+    context, passing, closed = whole
+    passing[ASKED] = 1.0
+    if method.newton:
+        outcome, size = newton(rhs, whole, method, memory, t, h)
+    else:
+        outcome, size = functional(rhs, follow, whole, method, memory, t, h)
+    passing[ASKED] = 0.0
+    if outcome != COAST:
+        passing[COASTED] = 0.0
+        return outcome, size
+    passing[COASTED] += 1.0
+    change = memory.rows[CHANGE]
+    for i in range(change.shape[0]):
+        change[i] = 0.0
+    memory.tally[WAIT] = memory.tally[ORDER] + 2  # no error, no reason for another step
+    return CONVERGED, 0.0
+
+
+@inline
+def attempt(rhs, whole, method, memory):
+    return nordsieck.step(correct, rhs, whole, method, memory)
 
 
 @entry("simulation with multistep methods", [int64(FAMILY, *MECHANISM, *RUN)])
@@ -337,7 +392,7 @@ def rollout_nordsieck(method, move, body_i, body_f, dof_f, link_i, link_f, sprin
                       address, params, memory, notes):
     context = make_context(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
                            address, params)
-    return advance(nordsieck.prepare, nordsieck.attempt, nordsieck.complete, nordsieck.polynomial, nordsieck.go_on,
+    return advance(nordsieck.prepare, attempt, nordsieck.complete, nordsieck.polynomial, nordsieck.go_on,
                    wary_rhs, wary_settle, write_down, wary(context, memory.rows.shape[1]), method, memory, notes,
                    room_in(notes))
 
