@@ -20,7 +20,7 @@ operation touches its own fronts only. No inverse inertia is needed, so massless
 
 I, Y and Theta depend on the configuration alone, p and beta on the right-hand side. So what an assembly leaves in the
 work array serves for further right-hand sides, for which the program is gone through by `substitute` instead of
-`assemble`: p and beta alone, about a tenth of the work.
+`assemble`: p and beta alone.
 
 Redundant constraints: the pivot of a direction that nothing can move vanishes; its force is set to zero (any value is
 right), its demand must vanish too (`clash`). A direction whose joints are all massless is held up by loop forces alone:

@@ -25,11 +25,12 @@ from typing import Any
 import numpy as np
 
 import bunraku as bk
+from bunraku.algorithms.connections import AGAIN, IMPULSE
 from bunraku.bench import files, machine
 from bunraku.bench.peers import Pinocchio, required
 from bunraku.bench.timing import Contestant, Progress, each, race, speedup
 from bunraku.errors import BunrakuError
-from bunraku.run.closed import closed_plain
+from bunraku.run.closed import closed_one, closed_plain
 
 ROBOT = "talos_reduced.urdf"  # of example-robot-data: 38 velocities on a free base
 LIMBS = ("left_sole_link", "right_sole_link", "arm_left_7_link", "arm_right_7_link")
@@ -269,7 +270,7 @@ def four_bars(n: int):
 
 def _scaling(build, sizes, options: Options, progress) -> dict:
     """Time of one state in compiled code, its memory at hand, over size; interleaved; and the exponent of time."""
-    cases, times, rows = {}, {}, []
+    cases, times, impulses, rows = {}, {}, {}, []
     for n in sizes:
         progress(f"{build.__name__.replace('_', ' ')}: {n}")
         m, *state = build(n)
@@ -279,6 +280,7 @@ def _scaling(build, sizes, options: Options, progress) -> dict:
                                          loops.conn_f, loops.prog, *state, np.empty(m.nv), np.empty(loops.work_size)))
         bk.forward_dynamics(m, *state)  # complains if there is no answer
         times[n] = [_time(cases[n][1], 1)]
+        impulses[n] = _impulses(m, *state[:2])
         progress.done()
     for _ in range(options.rounds):
         for n, (_m, solve) in cases.items():
@@ -289,8 +291,25 @@ def _scaling(build, sizes, options: Options, progress) -> dict:
         m = cases[n][0]
         loops, links = m.plan().loops, len(m.links)
         rows.append({"size": n, "links": links, "constraints": loops.rows, "ms": 1e3 * t,
-                     "us_per_link": 1e6 * t / links, "bytes_per_link": 8.0 * loops.work_size / links})
+                     "us_per_link": 1e6 * t / links, "bytes_per_link": 8.0 * loops.work_size / links,
+                     "again": impulses[n]})
     return {"rows": rows, "exponent": float(np.polyfit(np.log(sizes), np.log(best), 1)[0])}
+
+
+def _impulses(m, q, v) -> float:
+    """Time of an impulse that closes velocities by the factors at hand, as a part of that with new ones."""
+    plan, best = m.plan(), [np.inf, np.inf]
+    loops, (change, push) = plan.loops, np.empty((2, m.nv))
+    constants = (plan.body_i, plan.body_f, loops.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f,
+                 loops.conn_i, loops.conn_f, loops.prog, q, v, plan.zero_tau, plan.nothing, plan.nothing)
+    work = np.empty(loops.work_size)
+    solve = closed_one.load().trusted
+    for _ in range(15):
+        for k, (mode, out) in enumerate(((IMPULSE, change), (IMPULSE + AGAIN, push))):
+            best[k] = min(best[k], _time(functools.partial(solve, mode, *constants, out, work), 1))
+        if not np.allclose(change, push, rtol=1e-6, atol=1e-9 * (1.0 + np.abs(change).max())):
+            raise BunrakuError(f"{m.name}: an impulse by the factors at hand differs from one by new factors")
+    return best[1] / best[0]
 
 
 def _time(solve, repeats) -> float:

@@ -27,10 +27,12 @@ def text(result: dict, colour: bool = False) -> str:
     for title, key in (("chain of hinges with two long loops", "two_loops"), ("n four-bars", "four_bars")):
         scaling = result["scaling"][key]
         lines += ["", paint("1", title) + f"  exponent {scaling['exponent']:.3f}; one state in compiled code", "",
-                  paint("4", f"  {'links':>10}{'constraints':>13}{'ms':>12}{'us per link':>14}{'bytes per link':>17}")]
+                  paint("4", f"  {'links':>10}{'constraints':>13}{'ms':>12}{'us per link':>14}{'bytes per link':>17}"
+                        f"{'impulse again':>16}")]
         lines += [f"  {r['links']:>10}{r['constraints']:>13}{r['ms']:12.4f}{r['us_per_link']:14.3f}"
-                  f"{r['bytes_per_link']:17.0f}" for r in scaling["rows"]]
-    lines += ["", *_targets(result["targets"], paint)]
+                  f"{r['bytes_per_link']:17.0f}{r['again']:15.0%}" for r in scaling["rows"]]
+    lines += ["", "  impulse again: time of an impulse by the factors at hand, as a part of one by new factors",
+              "", *_targets(result["targets"], paint)]
     return "\n".join(line.rstrip() for line in lines)
 
 
