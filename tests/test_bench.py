@@ -205,7 +205,7 @@ def test_structure_benchmark_in_words():
             {"label": "bunraku, one call from Python", "best_us": 6.0, "median_us": 7.0, "against": "pin",
              "speedup": 3.0, "speedup_median": 2.9, "target": 2.0, "met": True}]
     scaling = {"exponent": 1.0, "rows": [{"size": 10, "links": 10, "constraints": 6, "ms": 0.1, "us_per_link": 10.0,
-                                          "bytes_per_link": 450.0}]}
+                                          "bytes_per_link": 450.0, "again": 0.45}]}
     page = structure_report.text({
         "bunraku": "0", "machine": {"date": "2026-11-15T20:58+00:00", "processor": "P", "cores": 2, "lanes": 8,
                                     "python": "3", "versions": {"numba": "0"}},
@@ -217,4 +217,5 @@ def test_structure_benchmark_in_words():
         "targets": [{"what": "connect", "measured": 90.0, "target": 500.0, "unit": "us", "met": True}]})
     assert "2 limbs held to the ground: 12 constraints" in page
     assert "3.00  PASS" in page
+    assert page.count("45%") == 2
     assert "1 of 1 targets met" in page
