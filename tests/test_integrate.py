@@ -383,17 +383,18 @@ def test_a_tableau_of_ones_own_with_the_error_per_unit_of_time():
     assert "a tableau of order 5" in repr(runs[0])
 
 
-def test_gear_passes_by_configurations_with_more_freedom():
+@pytest.mark.parametrize(("rtol", "drift", "steps"), [(1e-6, 1e-3, 1500), (1e-9, 1e-6, 2500)])
+def test_gear_passes_by_configurations_with_more_freedom(rtol, drift, steps):
     """Four-bars go round through the flat position, where they could fold the other way, some forty times."""
     m = bk.models.n_four_bar(2)
     q, v = bk.project(m, m.neutral(), np.array([-1.0, -1.0, -1.0, 1.0, 1.0]))
-    sim = bk.Simulation(m, q, v, rtol=1e-6, atol=1e-8)
+    sim = bk.Simulation(m, q, v, rtol=rtol, atol=1e-2 * rtol)
     trajectory = sim.run(20.0)
     assert abs(trajectory.q[-1, 0]) > 12 * np.pi
     _, kinetic, potential = trajectory.energy()
-    assert np.ptp(kinetic + potential) < 1e-3 * kinetic.max()
+    assert np.ptp(kinetic + potential) < drift * kinetic.max()
     assert sim.stats.loop_error < 1e-9
-    assert sim.stats.steps < 1500
+    assert sim.stats.steps < steps
 
 
 def test_gear_passes_by_them_at_a_tight_tolerance_wherever_steps_end():
