@@ -1,0 +1,86 @@
+"""`bunraku check`: attack the library with random cases."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+
+def add_parser(subparsers):
+    """Add the verb `check` to the command line."""
+    from bunraku.check import ATTACKS
+
+    verb = subparsers.add_parser(
+        "check", help="attack the library with random cases",
+        description="Attack the library with random cases, each checked against laws of mechanics or independent "
+                    "solutions. Every failure is printed with the seed that repeats it.",
+        epilog="examples: bunraku check redundant --seeds 10000; bunraku check all --minutes 5; "
+               "bunraku check marathon --first 17 --seeds 1")
+    verb.add_argument("name", choices=[*ATTACKS, "all"], nargs="+", metavar="NAME", help=", ".join([*ATTACKS, "all"]))
+    verb.add_argument("--seeds", type=int, default=None, metavar="N", help="number of cases")
+    verb.add_argument("--first", type=int, default=0, metavar="SEED", help="first seed (default 0)")
+    verb.add_argument("--minutes", type=float, default=None, metavar="M",
+                      help="go on for this long, for each NAME, instead of a number of cases")
+    verb.add_argument("--short", action="store_true", help="a few cases of each, in about a minute")
+    verb.add_argument("--workers", type=int, default=None, metavar="W", help="processes (default: one per core)")
+    verb.add_argument("--json", action="store_true", help="print all numbers as JSON")
+    verb.add_argument("--table", action="store_true", help="print a Markdown table")
+    verb.set_defaults(run=run)
+    return verb
+
+
+def run(args) -> int:
+    """Attack, print; 1 if anything failed."""
+    from importlib import import_module
+
+    from bunraku.bench.machine import describe
+    from bunraku.check import ATTACKS, runner
+
+    names = list(ATTACKS) if "all" in args.name else list(dict.fromkeys(args.name))
+    on, results = describe(), []
+    machine = f"{on['processor']}, {on['cores']} cores, {on['system']}, Python {on['python']}, " \
+              f"Numba {on['versions']['numba']}; {on['date'][:16].replace('T', ' ')}"
+    if not args.json:
+        print(machine, flush=True)
+    for name in names:
+        module = import_module(f"bunraku.check.{name}")
+        seeds = args.seeds or (module.SHORT if args.short else module.SEEDS)
+        with _Bar(name, None if args.minutes else seeds) as bar:
+            results.append(runner.attack(name, seeds, first=args.first, minutes=args.minutes, workers=args.workers,
+                                         progress=bar.show))
+        if not (args.json or args.table):
+            print(runner.text(results[-1]), flush=True)
+        if results[-1].get("interrupted"):
+            break
+    if args.json:
+        print(json.dumps({"machine": on, "attacks": results}, indent=2))
+    elif args.table:
+        print("\n| attack | tried | failed | largest error | command |\n|---|---|---|---|---|")
+        print("\n".join(map(runner.row, results)))
+    return int(any(result["failures"] for result in results))
+
+
+class _Bar:
+    """Progress over cases; nothing if standard error is not a terminal or tqdm is not installed."""
+
+    def __init__(self, name, total):
+        self.bar = None
+        if sys.stderr.isatty():
+            try:
+                from tqdm import tqdm
+            except ImportError:
+                return
+            self.bar = tqdm(total=total, desc=name, unit=" cases", leave=False)
+
+    def show(self, cases, failures):
+        if self.bar is not None:
+            self.bar.update(cases - self.bar.n)
+            if failures:
+                self.bar.set_postfix(failed=failures)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.bar is not None:
+            self.bar.close()
