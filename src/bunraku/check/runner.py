@@ -24,6 +24,11 @@ SPAWN = multiprocessing.get_context("spawn")
 START_LIMIT = 600.0  # [s] for a child's first case, which may have to compile
 
 
+def module_of(name: str):
+    """The module of an attack: one of ours by its name, any other by its path with dots."""
+    return importlib.import_module(name if "." in name else f"bunraku.check.{name}")
+
+
 class Child:
     """A process that works on one seed at a time."""
 
@@ -60,7 +65,7 @@ class Child:
 def _serve(name, pipe):
     """What a child does: seeds in, results out, until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    case = importlib.import_module(f"bunraku.check.{name}").case
+    case = module_of(name).case
     with contextlib.suppress(EOFError, OSError):
         while True:
             seed = pipe.recv()
@@ -79,7 +84,7 @@ def attack(name: str, seeds: int, *, first: int = 0, minutes: float | None = Non
     Returns {"attack", "title", "unit", "cases", "count", "worst", "failures": [(seed, what)], "seconds"}. `progress` is
     called with (cases done, failures) after each.
     """
-    module = importlib.import_module(f"bunraku.check.{name}")
+    module = module_of(name)
     result = {"attack": name, "title": module.TITLE, "unit": module.UNIT, "cases": 0, "count": 0, "worst": {},
               "failures": [], "seconds": 0.0, "first": first}
     began = time.monotonic()
@@ -147,7 +152,9 @@ def _count(result, seed, answer) -> None:
     result["count"] += answer.tried
     for what, value in answer.worst.items():
         worst = result["worst"].get(what, 0.0)
-        result["worst"][what] = float(value) if not value <= worst else worst
+        if worst == worst and not value <= worst:  # NaN stays
+            worst = float(value)
+        result["worst"][what] = worst
 
 
 def text(result: dict) -> str:

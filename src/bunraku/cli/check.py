@@ -31,8 +31,6 @@ def add_parser(subparsers):
 
 def run(args) -> int:
     """Attack, print; 1 if anything failed."""
-    from importlib import import_module
-
     from bunraku.bench.machine import describe
     from bunraku.check import ATTACKS, runner
 
@@ -43,7 +41,7 @@ def run(args) -> int:
     if not args.json:
         print(machine, flush=True)
     for name in names:
-        module = import_module(f"bunraku.check.{name}")
+        module = runner.module_of(name)
         seeds = args.seeds or (module.SHORT if args.short else module.SEEDS)
         with _Bar(name, None if args.minutes else seeds) as bar:
             results.append(runner.attack(name, seeds, first=args.first, minutes=args.minutes, workers=args.workers,
