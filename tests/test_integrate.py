@@ -424,3 +424,81 @@ def test_linkages_keep_energy_and_loops_at_a_tight_tolerance(make):
     assert kinetic.max() > 1.0
     assert np.ptp(kinetic + potential) < 1e-6 * kinetic.max()
     assert sim.stats.loop_error < 1e-9
+
+
+@pytest.mark.parametrize(("solver", "rtol"), [("tsit5", 1e-6), ("tsit5", 1e-9), ("rkf", 1e-6), ("rkf", 1e-9),
+                                              ("rkg", 1e-7), ("rki", 1e-7)])
+def test_runge_kutta_methods_pass_by_configurations_with_more_freedom(solver, rtol):
+    """A slider-crank whose crank is as long as its rod: at right angles the slider could stay and both turn on."""
+    for length, angle, speed in ((0.5, np.pi / 3, 1.0), (0.4, 0.9, 2.0), (0.7, 0.5, 4.0)):
+        m = bk.models.slider_crank(length, length, angle)
+        q, v = bk.project(m, m.neutral(), np.full(3, speed))
+        sim = bk.Simulation(m, q, v, solver=solver, rtol=rtol, atol=1e-2 * rtol)
+        trajectory = sim.run(6.0)
+        _, kinetic, potential = trajectory.energy()
+        assert np.ptp(kinetic + potential) < 300 * rtol * kinetic.max()
+        assert np.ptp(trajectory.q[:, 0]) > np.pi  # it passed by, more than once
+        assert sim.stats.loop_error < 1e-11
+
+
+def test_the_classical_method_keeps_its_order_with_redundant_loops():
+    """Stages lie off the loops, where the Bricard linkage could not move at all: they are closed."""
+    m = bk.models.bricard()
+    q, v = bk.project(m, m.neutral(), np.ones(5))
+    exact = bk.Simulation(m, q, v, rtol=1e-11, atol=1e-13)
+    exact.run(1.0)
+    errors = []
+    for step in (0.05, 0.025, 0.0125):
+        sim = bk.Simulation(m, q, v, solver="rk4", step=step)
+        errors.append(np.abs(sim.run(1.0).q[-1] - exact.q).max())
+        assert sim.stats.loop_error < 1e-12
+    orders = np.log2(np.array(errors[:-1]) / errors[1:])
+    assert (np.abs(orders - 4.0) < 0.6).all()
+
+
+def test_redundant_loops_do_not_shorten_runge_kutta_steps():
+    m = bk.models.bricard()
+    q, v = bk.project(m, m.neutral(), np.ones(5))
+    sim = bk.Simulation(m, q, v, solver="tsit5")
+    _, kinetic, potential = sim.run(5.0).energy()
+    assert np.ptp(kinetic + potential) < 1e-4 * kinetic.max()
+    assert sim.stats.steps < 200  # 1652, and as many in vain, when stages were open
+
+
+# -- loops that do not close ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("make", "solver", "step", "speed"), [
+    (bk.models.slider_crank, "symplectic_euler", 0.5, 1.0),
+    (bk.models.slider_crank, "symplectic_euler", 0.1, 3.0),
+    (lambda: bk.models.n_four_bar(3), "rk4", 0.5, 20.0),
+    (bk.models.four_bar, "rk4", 0.5, 20.0),
+    (bk.models.bricard, "rk4", 0.4, 10.0)])
+def test_a_step_that_leaves_loops_open_ends_the_run_with_all_that_was_closed(make, solver, step, speed):
+    m = make()
+    q, v = bk.project(m, m.neutral(), np.array([(-1.0) ** (k // 2) for k in range(m.nv)]))
+    v *= speed / np.abs(v).max()
+    sim = bk.Simulation(m, q, v, solver=solver, step=step)
+    with pytest.raises(bk.SimulationError, match=r"closed .* connection '.*' open by .*small") as caught:
+        sim.run(30.0)
+    trajectory = caught.value.trajectory
+    assert trajectory.t[-1] == sim.t < 30.0
+    assert len(trajectory.t) == sim.stats.steps + 1
+    for at, moving in zip(trajectory.q, trajectory.v, strict=True):
+        assert np.abs(bk.constraints(m, at).gap).max() < 1e-9
+        assert np.abs(bk.constraints(m, at, moving).rates).max() < 1e-9 * max(1.0, np.abs(moving).max())
+
+
+@pytest.mark.parametrize("solver", ["gear", "bdf", "implicit", "tsit5", "rk4", "symplectic_euler"])
+def test_a_loop_that_is_driven_apart_ends_with_its_last_closed_state(solver):
+    """Torques that grow with the speed, without bound: never a failure to look at what is not a number."""
+    m = bk.models.four_bar()
+    q, v = bk.project(m, m.neutral(), np.ones(3))
+    sim = bk.Simulation(m, q, v, solver, actuation=lambda t, q, v: 1e3 * np.arctan(v) * v**2,
+                        step=0.002 if solver in ("rk4", "symplectic_euler") else None)
+    with pytest.raises(bk.SimulationError, match=r"cannot|too small") as caught:
+        sim.run(1.0)
+    trajectory = caught.value.trajectory
+    assert trajectory.t[-1] == sim.t < 1.0
+    assert np.isfinite(trajectory.v).all()
+    assert np.abs(bk.constraints(m, sim.q).gap).max() < 1e-9

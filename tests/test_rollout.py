@@ -264,6 +264,30 @@ def test_open_loops_are_named():
     assert np.isfinite(caught.value.result.q[0]).all()
 
 
+@bk.actuation
+def drive_on(t, q, v, params, tau):
+    """Torques that grow with the speed."""
+    for j in range(len(v)):
+        tau[j] = params[0] * v[j] * abs(v[j])
+
+
+@pytest.mark.parametrize("settings", [EULER, RK4, {}, {"solver": "tsit5"}, {"solver": "implicit"}])
+def test_a_state_that_diverges_with_loops_loses_nobody(settings):
+    m = bk.models.four_bar()
+    q, v = bk.project(m, m.neutral(), np.ones(3))
+    good = bk.rollout(m, q, v, times=[0.05, 0.1], actuation=drive_on, params=[0.0], **settings)
+    with pytest.raises(bk.SimulationError, match=r"1 of 3 states .*\n  state 1: ") as caught:
+        bk.rollout(m, np.array([q, q, q]), v, times=[0.05, 0.1], actuation=drive_on, params=[[0.0], [1e3], [0.0]],
+                   **settings)
+    error, result = caught.value, caught.value.result
+    assert error.states == result.failed == (1,)
+    assert result.reached[1] < 0.05
+    assert np.isnan(result.q[1]).all()
+    for k in (0, 2):
+        assert (result.q[k] == good.q).all()
+        assert (result.v[k] == good.v).all()
+
+
 def test_one_failing_state_is_told_plainly():
     m = bk.models.chain(2)
     with pytest.raises(bk.SimulationError, match=r"^cannot start: v\[0\]"):

@@ -4,7 +4,8 @@ A method is five compiled functions over `Memory`; `runge_kutta.py` and `nordsie
 
     prepare(rhs, context, method, memory) -> status      from the state rows[0] at the time TIME
     attempt(rhs, context, method, memory) -> ACCEPTED, AGAIN, or why not
-    complete(rhs, context, method, memory) -> status     what is still to be evaluated at the new state
+    complete(rhs, context, method, memory) -> status     what is still to be evaluated at the new state; one that puts
+                                                         TIME and state back takes the step back (AGAIN, or why)
     polynomial(method, memory, out) -> (origin, scale, degree)      the last step, as the method itself sees it
     go_on(method, memory)                                before the next step
 
@@ -44,6 +45,7 @@ def advance(prepare, attempt, complete, polynomial, go_on, rhs, settle, note, co
     while clock[TIME] != clock[UNTIL]:
         if tally[RECORDED] >= room:
             return RECORD_FULL
+        began = clock[TIME]
         status = attempt(rhs, context, method, memory)
         if status == AGAIN:
             continue
@@ -51,6 +53,10 @@ def advance(prepare, attempt, complete, polynomial, go_on, rhs, settle, note, co
             return status
         clock[GAP] = max(clock[GAP], settle(context, memory.rows, tally[ORDER] + 1, clock[TAKEN]))
         unfinished = complete(rhs, context, method, memory)
+        if clock[TIME] == began:  # taken back
+            if unfinished == AGAIN:
+                continue
+            return unfinished
         status = note(polynomial, context, method, memory, notes)
         if status != 0 or unfinished != 0:
             return status if status != 0 else unfinished

@@ -21,7 +21,8 @@ GROWTH = 8                   # limit of the next change of step
 RATE = 9                     # at which the corrector converges
 GAMMA = 10                   # h l0 that the iteration matrix was made for
 STEEPNESS = 11               # RATE of functional iteration per h l0, of late; 0: not seen
-CLOCK = 12
+OPEN_BY = 12                 # gap of the connection OPEN_AT that ended a run with LOOPS_OPEN [m, rad]
+CLOCK = 13
 
 # Places in `tally` (int64)
 STEPS, REJECTED, EVALUATIONS, RECORDED, JACOBIANS, FACTORISATIONS = range(6)
@@ -33,10 +34,11 @@ FAILURES = 11                # error tests failed in a row
 MATRIX_STEP, JACOBIAN_STEP = 12, 13  # number of the step at which each was made; -1: never
 TROUBLE = 14                 # why the iteration matrix is to be made anew: see `bdf.py`
 LAST_REJECTED = 15           # number of the step that was last tried in vain
-TALLY = 16
+OPEN_AT = 16                 # number of a connection, see OPEN_BY
+TALLY = 17
 
 # How a run ends, and (ACCEPTED, REJECTED_STEP) how an attempt does
-REACHED, RECORD_FULL, STATE_FAILED, ACTUATION_FAILED, STEP_TOO_SMALL, LOOPS_CLASH, EVENT = range(7)
+REACHED, RECORD_FULL, STATE_FAILED, ACTUATION_FAILED, STEP_TOO_SMALL, LOOPS_CLASH, EVENT, LOOPS_OPEN = range(8)
 ACCEPTED, AGAIN = 0, -1
 
 EPSILON = 2.0**-52

@@ -28,11 +28,23 @@ from bunraku.algorithms.states import advance_coordinates, coordinate_rates, tan
 from bunraku.integrate import implicit, nordsieck
 from bunraku.integrate.advance import advance
 from bunraku.integrate.history import FAMILY
-from bunraku.integrate.memory import LOOPS_CLASH, STATE_FAILED, STEPS
+from bunraku.integrate.memory import LOOPS_CLASH, STATE_FAILED, STEPS, TIME, copy
 from bunraku.jit import allocating, entry, inline, inner
 from bunraku.plan.fields import ARMATURE, HEAD_NQ
 from bunraku.run.notes import room_in, write_down
-from bunraku.run.rollout import MECHANISM, RUN, drive, make_context, mechanism_rhs, settle
+from bunraku.run.rollout import (
+    BEGAN,
+    MECHANISM,
+    OPEN,
+    RUN,
+    begin_again,
+    drive,
+    make_context,
+    mechanism_rhs,
+    settle,
+    start_closed,
+    wary,
+)
 from bunraku.run.signatures import CLASHED, FINE, int64
 
 GAINS_AGE = 20        # steps after which the actuation is probed again
@@ -57,7 +69,7 @@ def probe(whole, t, y, pattern):
     Pattern 0 moves all joints forward, pattern p those back whose number has bit p - 1 set: no two joints go the same
     way in all patterns.
     """
-    context, (gains, slopes, dof_g, scratch, moved, age) = whole
+    context, (gains, slopes, dof_g, scratch, moved, age), passing, states = whole
     body_i, address, params, torques = context[1], context[11], context[12], context[13]
     nv = dof_g.shape[1]
     nq = y.shape[0] - nv
@@ -88,7 +100,7 @@ def find_gains(whole, t, y):
     A gain on which the patterns do not agree depends on other joints as much as on its own, and is left out, as is
     one that drives instead: a diagonal that is too large stops the iteration where it should go on.
     """
-    context, (gains, slopes, dof_g, scratch, moved, age) = whole
+    context, (gains, slopes, dof_g, scratch, moved, age), passing, states = whole
     nv = gains.shape[1]
     nq = y.shape[0] - nv
     status = drive(context[11], t, y[:nq], y[nq:], context[12], context[13])
@@ -116,7 +128,7 @@ def agreed(low, high):
 @inner
 def improve(whole, t, gamma, y, slope):
     """One iteration: `slope`, the derivatives of y, becomes better. See above and `integrate/implicit.py`."""
-    context, (gains, slopes, dof_g, scratch, moved, age) = whole
+    context, (gains, slopes, dof_g, scratch, moved, age), passing, states = whole
     (move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, address, params, torques,
      drives, nothing, zeros, change, work, rates) = context
     nv = dof_f.shape[1]
@@ -151,7 +163,7 @@ def improve(whole, t, gamma, y, slope):
 @inner
 def correct(rhs, whole, method, memory, t, h):
     """`implicit.solve`, with the gains of the actuation found again from time to time and after trouble."""
-    context, extra = whole
+    context, extra, passing, states = whole
     steps, age = memory.tally[STEPS], extra[5]
     if context[11] != 0 and (age[0] < 0 or steps >= age[0] + GAINS_AGE):
         status = find_gains(whole, t, memory.rows[0])
@@ -164,9 +176,24 @@ def correct(rhs, whole, method, memory, t, h):
     return outcome, size
 
 
+@inner
+def prepare(rhs, whole, method, memory):
+    status = start_closed(whole[0], whole[3][1], memory)
+    return status if status != 0 else nordsieck.prepare(rhs, whole, method, memory)
+
+
 @inline
 def attempt(rhs, whole, method, memory):
+    context, extra, passing, states = whole
+    passing[BEGAN] = memory.clock[TIME]
+    copy(memory.rows[0], states[2])
     return nordsieck.step(correct, rhs, whole, method, memory)
+
+
+@inline
+def complete(rhs, whole, method, memory):
+    context, extra, passing, states = whole
+    return 0 if passing[OPEN] == 0.0 else begin_again(rhs, whole, context, passing, states, memory)
 
 
 @inner
@@ -176,7 +203,8 @@ def whole_rhs(whole, t, y, dy):
 
 @inner
 def whole_settle(whole, rows, count, h):
-    return settle(whole[0], rows, count, h)
+    context, extra, passing, states = whole
+    return settle(context, passing, states[1], rows, count, h)
 
 
 @entry("simulation of stiff mechanisms", [int64(FAMILY, *MECHANISM, *RUN)])
@@ -184,6 +212,7 @@ def rollout_implicit(method, move, body_i, body_f, dof_f, link_i, link_f, spring
                      address, params, memory, notes):
     context = make_context(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
                            address, params)
-    return advance(nordsieck.prepare, attempt, nordsieck.complete, nordsieck.polynomial, nordsieck.go_on, whole_rhs,
-                   whole_settle, write_down, (context, make_diagonal(body_i, dof_f)), method, memory, notes,
+    context, passing, states = wary(context, memory.rows.shape[1])
+    return advance(prepare, attempt, complete, nordsieck.polynomial, nordsieck.go_on, whole_rhs, whole_settle,
+                   write_down, (context, make_diagonal(body_i, dof_f), passing, states), method, memory, notes,
                    room_in(notes))

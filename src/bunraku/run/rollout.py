@@ -16,18 +16,29 @@ from bunraku.algorithms.stepping import step_coordinates
 from bunraku.integrate import nordsieck, runge_kutta
 from bunraku.integrate.advance import advance
 from bunraku.integrate.bdf import newton
+from bunraku.integrate.control import smallest_step, weight
 from bunraku.integrate.gear import functional
-from bunraku.integrate.history import CHANGE, CONVERGED, FAMILY
+from bunraku.integrate.history import CHANGE, CONVERGED, FAMILY, WEIGHTS
 from bunraku.integrate.memory import (
     ACTUATION_FAILED,
     EVALUATIONS,
+    FAILURES,
     GAP,
+    GROWTH,
+    LAST_REJECTED,
     LOOPS_CLASH,
+    LOOPS_OPEN,
+    MAX_STEP,
     MEMORY,
+    MIN_STEP,
+    OPEN_AT,
+    OPEN_BY,
     ORDER,
+    PENDING,
     REACHED,
     RECORD_FULL,
     RECORDED,
+    REJECTED,
     STATE_FAILED,
     STEP,
     STEPS,
@@ -36,6 +47,9 @@ from bunraku.integrate.memory import (
     UNTIL,
     WAIT,
     copy,
+)
+from bunraku.integrate.memory import (
+    AGAIN as TRY_AGAIN,
 )
 from bunraku.integrate.runge_kutta import TABLEAU
 from bunraku.jit import allocating, entry, inline, inner
@@ -72,17 +86,21 @@ from bunraku.run.signatures import (
 )
 
 ONE_MOVE = 1e-6  # [m, rad] what is open by less is closed by one move up to its square
-MOVES = 4
+MOVES, FAR_MOVES = 4, 12  # with factors at hand; with new ones for every move
 NEAR = 1e-4      # [m, rad] distance from the coordinates that factors were made at within which they are tried
 PART = 3.0       # [1/m, 1/rad] part of a gap that factors leave, at most, per such distance
 CLOSED = 1e-13   # [m, rad; per second] what may stay open by this estimate
 ROUNDING = 1e-12 # [m, rad] what may stay open in fact; what is open by less is not closed any better by new factors
+STILL_OPEN = 1e-9  # [m, rad] what may stay open at most: a step that leaves more has failed
+ALLOWED = 10.0   # tolerances by which closing the loops may change a state
+FAR = 0.5        # the same for fixed steps, as part of the step and of the velocities
 WEAKER = 0.25    # part of what the smallest pivot was of late below which constraints count as weak
 FADING = 0.99    # how a step long ago counts less
 BLIND = 1e-7     # the same for where accelerations are lost in rounding (it grows with 1 / pivot) and steps coast
 LONGEST = 3      # steps in a row that may coast
 COAST = -2       # what the right-hand side answers there
-LATE, NOW, COASTED, ASKED = range(4)  # of `passing`, see `wary`
+LATE, NOW, COASTED, ASKED, OPEN, HELD, BEGAN, PASSING = range(8)  # of `passing`, see `wary`
+HELD_STEPS = 16  # Runge-Kutta steps with closed stages after one that needed them
 
 
 @inline
@@ -155,7 +173,7 @@ def forces_to_accelerations(context, q, v, a):
 @inner
 def hold_closed(context, q, v):
     """Close what a step has left open: moves (one if they are small) and an impulse, the smallest in the mass metric.
-    Returns the largest gap there was; infinity if it cannot be closed. Loops that close by themselves are left alone.
+    Returns the largest gap there was; infinity if they do not close. Loops that close by themselves are left alone.
 
     The factors at hand serve if they were made near q and succeed; if not, new ones are made, and serve for both.
     """
@@ -165,7 +183,7 @@ def hold_closed(context, q, v):
     gap = move_together(True, context, q, v) if distance(q, factored) < NEAR else np.inf
     if gap == np.inf or not solved(IMPULSE, True, context, q, v) or largest(CONN_GAP, context) > ROUNDING:
         gap = max(move_together(False, context, q, v), gap if gap < np.inf else 0.0)
-        if gap == np.inf or not solved(IMPULSE, True, context, q, v):
+        if gap == np.inf or not solved(IMPULSE, True, context, q, v) or largest(CONN_GAP, context) > STILL_OPEN:
             return np.inf
     for _ in range(MOVES):
         for j in range(v.shape[0]):
@@ -180,9 +198,9 @@ def hold_closed(context, q, v):
 @inner
 def move_together(again, context, q, v):
     """Close the gaps by moves, with the factors at hand (`again`) or new ones for every move. Returns the largest there
-    was; infinity if there is no answer."""
-    gap = 0.0
-    for _ in range(MOVES):
+    was; infinity if there is no answer, or if new factors have not closed them."""
+    gap = now = 0.0
+    for _ in range(MOVES if again else FAR_MOVES):
         if not again:
             copy(q, context[19][2])
         if not solved(POSITION, again, context, q, v):
@@ -192,7 +210,7 @@ def move_together(again, context, q, v):
         advance_coordinates(context[1], q, context[17], q)
         if now < (ROUNDING if again else ONE_MOVE) or (again and now * part_left(context, q) < CLOSED):
             break
-    return gap
+    return gap if again or now < ONE_MOVE else np.inf
 
 
 @inline
@@ -247,9 +265,9 @@ def mechanism_rhs(context, t, y, dy):
 
 
 @inner
-def settle(context, rows, count, h):
+def settle(context, passing, unclosed, rows, count, h):
     """Unit quaternions and closed loops, for a state rows[0] and its history; returns the gap there was. For multistep
-    methods.
+    methods. passing[OPEN] becomes 1 if the loops do not close within the tolerance of the step; see `step_back`.
 
     The equation of a quaternion is linear in it, so scaling its whole history is exact: no order is lost and no error
     estimate disturbed. What closing the loops moves is added to the state, and what that changes in the rates of the
@@ -259,10 +277,19 @@ def settle(context, rows, count, h):
     nq = rates.shape[1]
     y = rows[0]
     normalise_quaternions(body_i, rows, count)
+    passing[OPEN] = 0.0
     if conn_i.shape[0] == 1:
         return 0.0
+    copy(y, unclosed)
     coordinate_rates(body_i, y[:nq], y[nq:], rates[0])
     gap = hold_closed(context, y[:nq], y[nq:])
+    total = 0.0
+    for i in range(y.shape[0]):
+        x = (y[i] - unclosed[i]) * rows[WEIGHTS, i]
+        total += x * x
+    if gap == np.inf or not total <= ALLOWED * ALLOWED * y.shape[0]:
+        passing[OPEN] = 1.0
+        return 0.0
     coordinate_rates(body_i, y[:nq], y[nq:], rates[1])
     for k in range(nq):
         rows[1, k] += h * (rates[1, k] - rates[0, k])
@@ -270,19 +297,182 @@ def settle(context, rows, count, h):
 
 
 @inner
-def settle_turns(context, rows, count, h):
+def whole_turns(whole, rows, count, h):
     """Unit quaternions only."""
-    normalise_quaternions(context[1], rows, count)
+    normalise_quaternions(whole[0][1], rows, count)
     return 0.0
 
 
-@inline
-def complete_and_close(rhs, context, method, memory):
-    """The derivative at the end as the method has it, then closed loops, by the factors that it has left."""
-    status = runge_kutta.complete(rhs, context, method, memory)
+# -- steps whose loops do not close --------------------------------------------------------------------------------
+
+
+@allocating
+def wary(context, n):
+    """The context with `passing` and room for three states: a closed one, the end of a step before its loops were
+    closed, its start.
+
+    passing: how strong the weakest constraint was of late, what part of that it is now, how many steps in a row have
+    coasted, whether something is asked of this step or by it, whether its loops are open, how many more steps have
+    closed stages, when it began.
+    """
+    return context, np.zeros(PASSING), np.empty((3, n))
+
+
+@inner
+def note_open(context, y, memory):
+    """Which connection is open at y, and by how much: for the error."""
+    conn_i, work, nq = context[8], context[18], context[19].shape[1]
+    solved(POSITION, False, context, y[:nq], y[nq:])
+    context[19][2, 0] = np.nan  # no factors for later
+    last, memory.clock[OPEN_BY] = conn_i.shape[0] - 1, -1.0
+    for c in range(last):
+        o = conn_i[last, HEAD_CONN] + CONN_RECORD * c + CONN_GAP
+        for k in range(conn_i[c, ROWS]):
+            if not abs(work[o + k]) <= memory.clock[OPEN_BY]:
+                memory.clock[OPEN_BY], memory.tally[OPEN_AT] = abs(work[o + k]), c
+    if not memory.clock[OPEN_BY] < np.inf:
+        memory.clock[OPEN_BY] = np.inf
+
+
+@inner
+def start_closed(context, unclosed, memory):
+    """Close what a start has left open within what counts as closed, so that no step has to account for it."""
     y, nq = memory.rows[0], context[19].shape[1]
-    memory.clock[GAP] = max(memory.clock[GAP], hold_closed(context, y[:nq], y[nq:]))
+    copy(y, unclosed)
+    if hold_closed(context, y[:nq], y[nq:]) < np.inf:
+        return 0
+    copy(unclosed, y)
+    note_open(context, unclosed, memory)
+    return LOOPS_OPEN
+
+
+@inner
+def step_back(context, passing, unclosed, start, memory):
+    """Back to where the last step began, since its loops do not close. Whether that was the shortest step there is."""
+    clock, tally, y = memory.clock, memory.tally, memory.rows[0]
+    copy(start, y)
+    clock[TIME] = passing[BEGAN]
+    tally[STEPS] -= 1
+    tally[REJECTED] += 1
+    passing[OPEN] = 0.0
+    if abs(clock[TAKEN]) > 1.00001 * smallest_step(clock):
+        return False
+    note_open(context, unclosed, memory)
+    return True
+
+
+@inner
+def too_far(nq, start, unclosed, y, memory):
+    """Whether closing the loops has changed a state by more than a step may be wrong: more than the tolerance; with
+    fixed steps, more than part of the step or of the velocities."""
+    n, clock, tolerance = y.shape[0], memory.clock, memory.tolerance
+    if clock[MIN_STEP] < clock[MAX_STEP]:
+        total = 0.0
+        for i in range(n):
+            x = (y[i] - unclosed[i]) / weight(start[i], y[i], tolerance[0, i], tolerance[1, i])
+            total += x * x
+        return not total <= ALLOWED * ALLOWED * n
+    step = change = 0.0
+    for k in range(nq):
+        step, change = max(step, abs(unclosed[k] - start[k])), max(change, abs(y[k] - unclosed[k]))
+    if not change <= FAR * step + ONE_MOVE:
+        return True
+    speed = change = 0.0
+    for i in range(nq, n):
+        speed, change = max(speed, abs(unclosed[i])), max(change, abs(y[i] - unclosed[i]))
+    return not change <= FAR * speed + ONE_MOVE
+
+
+# -- Runge-Kutta methods -------------------------------------------------------------------------------------------
+
+
+@inner
+def closed_rhs(context, states, t, y, dy):
+    """As `mechanism_rhs`, of the nearest state that closes all loops. LOOPS_OPEN if there is none near."""
+    closed, nq = states[0], context[19].shape[1]
+    copy(y, closed)
+    if hold_closed(context, closed[:nq], closed[nq:]) == np.inf:
+        copy(y, states[1])
+        return LOOPS_OPEN
+    return mechanism_rhs(context, t, closed, dy)
+
+
+@inner
+def staged_rhs(whole, t, y, dy):
+    """As `mechanism_rhs`; in steps that need it, of the nearest state that closes all loops.
+
+    Stages lie off the loops by the square of the step. There redundant constraints clash, and close to a configuration
+    with more freedom accelerations grow without bound (see `wary_rhs`). f(nearest closed state) is as good a
+    right-hand side as f: it equals f where loops are closed, and is smooth beside them, so that no order is lost as
+    long as all stages of a step take the same.
+    """
+    context, passing, states = whole
+    conn_i, conn_f, work = context[8], context[9], context[18]
+    if passing[HELD] > 0.0:
+        return closed_rhs(context, states, t, y, dy)
+    status, last = mechanism_rhs(context, t, y, dy), conn_i.shape[0] - 1
+    if last > 0 and conn_f[0, HOLD] == 0.0 and (status == LOOPS_CLASH or (
+            status == 0 and work[conn_i[last, HEAD_JUDGED] + JUDGED_WEAKEST] < WEAKER * passing[LATE])):
+        passing[ASKED] = 1.0
+        return LOOPS_CLASH
     return status
+
+
+@inner
+def prepare_stages(rhs, whole, method, memory):
+    context, passing, states = whole
+    status = start_closed(context, states[1], memory)
+    return status if status != 0 else runge_kutta.prepare(rhs, whole, method, memory)
+
+
+@inline
+def attempt_stages(rhs, whole, method, memory):
+    """One step; the same again with closed stages if one of them asked for it."""
+    context, passing, states = whole
+    clock = memory.clock
+    passing[ASKED], passing[BEGAN], step = 0.0, clock[TIME], clock[STEP]
+    status = runge_kutta.attempt(rhs, whole, method, memory)
+    if passing[ASKED] > 0.0:
+        passing[HELD], clock[STEP] = HELD_STEPS, step
+        return TRY_AGAIN
+    if status == LOOPS_OPEN:
+        clock[TAKEN] = step
+        note_open(context, states[1], memory)
+    return status
+
+
+@inline
+def complete_and_close(rhs, whole, method, memory):
+    """The derivative at the end as the method has it, then closed loops, by the factors that it has left. A step whose
+    loops do not close is taken back."""
+    context = whole[0]
+    status = runge_kutta.complete(rhs, whole, method, memory)
+    if context[8].shape[0] == 1 or context[9][0, HOLD] != 0.0:
+        return status
+    return close_step(whole, memory.rows[method.B.shape[0] + 2], status, memory)
+
+
+@inner
+def close_step(whole, start, status, memory):
+    context, passing, states = whole
+    clock, y, nq = memory.clock, memory.rows[0], context[19].shape[1]
+    conn_i, work, unclosed, last = context[8], context[18], states[1], context[8].shape[0] - 1
+    copy(y, unclosed)
+    if status == 0 or status == ACTUATION_FAILED:
+        gap = hold_closed(context, y[:nq], y[nq:])
+        if gap < np.inf and not too_far(nq, start, unclosed, y, memory):
+            clock[GAP] = max(clock[GAP], gap)
+            weakest = work[conn_i[last, HEAD_JUDGED] + JUDGED_WEAKEST]
+            passing[HELD] = HELD_STEPS if weakest < WEAKER * passing[LATE] else passing[HELD] - 1.0
+            passing[LATE] = max(weakest, FADING * passing[LATE])
+            return status
+    h = clock[TAKEN]
+    shortest = step_back(context, passing, unclosed, start, memory)
+    if passing[ASKED] > 0.0:
+        passing[HELD], clock[STEP] = HELD_STEPS, h
+        return TRY_AGAIN
+    clock[STEP] = 0.5 * h
+    return TRY_AGAIN if not shortest else status if status != 0 else LOOPS_OPEN
 
 
 MECHANISM = (types.FunctionType(MOTION), *PLAN, *LINKS, *SPRINGS, *LOOPS, int64, floats)
@@ -294,8 +484,8 @@ def rollout_runge_kutta(method, move, body_i, body_f, dof_f, link_i, link_f, spr
                         address, params, memory, notes):
     context = make_context(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
                            address, params)
-    return advance(runge_kutta.prepare, runge_kutta.attempt, complete_and_close, runge_kutta.polynomial,
-                   runge_kutta.go_on, mechanism_rhs, settle_turns, write_down, context, method, memory, notes,
+    return advance(prepare_stages, attempt_stages, complete_and_close, runge_kutta.polynomial, runge_kutta.go_on,
+                   staged_rhs, whole_turns, write_down, wary(context, memory.rows.shape[1]), method, memory, notes,
                    room_in(notes))
 
 
@@ -310,7 +500,7 @@ def wary_rhs(whole, t, y, dy):
     Near a configuration with more freedom (a four-bar that lies flat: g = x y, x along the motion, y off it) y'' is
     -2 x' y' / x: an error y' of a predicted state, harmless elsewhere, would be met with ever smaller steps.
     """
-    context, passing, closed = whole
+    context, passing, states = whole
     status = mechanism_rhs(context, t, y, dy)
     conn_i, work = context[8], context[18]
     last = conn_i.shape[0] - 1
@@ -320,10 +510,7 @@ def wary_rhs(whole, t, y, dy):
     if passing[NOW] < BLIND and passing[ASKED] > 0.0 and passing[COASTED] < LONGEST:
         return COAST
     if passing[NOW] < WEAKER:
-        nq = context[19].shape[1]
-        copy(y, closed)
-        hold_closed(context, closed[:nq], closed[nq:])
-        status = mechanism_rhs(context, t, closed, dy)
+        status = closed_rhs(context, states, t, y, dy)
     return status
 
 
@@ -331,11 +518,11 @@ def wary_rhs(whole, t, y, dy):
 def wary_settle(whole, rows, count, h):
     """As `settle`; notes how strong the constraints are where steps end. A step that coasts is closed by the next one
     that does not: so near, what closes the loops is lost in rounding too."""
-    context, passing, closed = whole
+    context, passing, states = whole
     if passing[COASTED] > 0.0:
         normalise_quaternions(context[1], rows, count)
         return 0.0
-    gap = settle(context, rows, count, h)
+    gap = settle(context, passing, states[1], rows, count, h)
     conn_i, work = context[8], context[18]
     last = conn_i.shape[0] - 1
     if last > 0:
@@ -343,18 +530,11 @@ def wary_settle(whole, rows, count, h):
     return gap
 
 
-@allocating
-def wary(context, n):
-    """The context with `passing` (how strong the weakest constraint was of late, what part of that it is now, how many
-    steps in a row have coasted, whether it is a step that asks) and room for a state."""
-    return context, np.zeros(4), np.empty(n)
-
-
 @inner
 def follow(whole, y, rates):
     """Rates of coordinates with the velocities that the evaluation has led to; see `integrate/gear.py`. Where a
     constraint is weak they stay those of the nearest state that closes all loops."""
-    context, passing, closed = whole
+    context, passing, states = whole
     if passing[NOW] >= WEAKER:
         nq = context[19].shape[1]
         coordinate_rates(context[1], y[:nq], y[nq:], rates[:nq])
@@ -364,7 +544,7 @@ def follow(whole, y, rates):
 def correct(rhs, whole, method, memory, t, h):
     """As `nordsieck.correct`, for a mechanism. A step that ends where accelerations are lost in rounding coasts: it
     stays as predicted, and the steps after it, whose errors are seen again, end elsewhere."""
-    context, passing, closed = whole
+    context, passing, states = whole
     passing[ASKED] = 1.0
     if method.newton:
         outcome, size = newton(rhs, whole, method, memory, t, h)
@@ -382,9 +562,41 @@ def correct(rhs, whole, method, memory, t, h):
     return CONVERGED, 0.0
 
 
+@inner
+def prepare(rhs, whole, method, memory):
+    status = start_closed(whole[0], whole[2][1], memory)
+    return status if status != 0 else nordsieck.prepare(rhs, whole, method, memory)
+
+
 @inline
 def attempt(rhs, whole, method, memory):
-    return nordsieck.step(correct, rhs, whole, method, memory)
+    context, passing, states = whole
+    passing[BEGAN] = memory.clock[TIME]
+    copy(memory.rows[0], states[2])
+    status = nordsieck.step(correct, rhs, whole, method, memory)
+    if status == LOOPS_OPEN:
+        memory.clock[TAKEN] = memory.clock[STEP]
+        note_open(context, states[1], memory)
+    return status
+
+
+@inline
+def complete(rhs, whole, method, memory):
+    """A step whose loops do not close is taken back."""
+    context, passing, states = whole
+    return 0 if passing[OPEN] == 0.0 else begin_again(rhs, whole, context, passing, states, memory)
+
+
+@inner
+def begin_again(rhs, whole, context, passing, states, memory):
+    """Begin anew where a step began that was taken back, with a shorter one."""
+    clock, tally = memory.clock, memory.tally
+    passing[COASTED] = 0.0
+    if step_back(context, passing, states[1], states[2], memory):
+        return LOOPS_OPEN
+    clock[PENDING], clock[GROWTH], tally[FAILURES], tally[LAST_REJECTED] = 1.0, 2.0, 0, tally[STEPS]
+    status = nordsieck.begin_again(rhs, whole, memory)
+    return TRY_AGAIN if status == 0 else status
 
 
 @entry("simulation with multistep methods", [int64(FAMILY, *MECHANISM, *RUN)])
@@ -392,7 +604,7 @@ def rollout_nordsieck(method, move, body_i, body_f, dof_f, link_i, link_f, sprin
                       address, params, memory, notes):
     context = make_context(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
                            address, params)
-    return advance(nordsieck.prepare, attempt, nordsieck.complete, nordsieck.polynomial, nordsieck.go_on,
+    return advance(prepare, attempt, complete, nordsieck.polynomial, nordsieck.go_on,
                    wary_rhs, wary_settle, write_down, wary(context, memory.rows.shape[1]), method, memory, notes,
                    room_in(notes))
 
@@ -416,7 +628,8 @@ def rollout_symplectic_euler(move, body_i, body_f, dof_f, link_i, link_f, spring
     nq = y.shape[0] - nv
     context = make_context(move, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog,
                            address, params)
-    a = np.empty(nv)
+    a, unclosed = np.empty(nv), np.empty(nq + nv)
+    loops = conn_i.shape[0] > 1 and conn_f[0, HOLD] == 0.0
     q, v = y[:nq], y[nq:]
     while clock[TIME] < clock[UNTIL]:
         if tally[RECORDED] == notes.t.shape[0]:
@@ -434,7 +647,15 @@ def rollout_symplectic_euler(move, body_i, body_f, dof_f, link_i, link_f, spring
         for j in range(nv):
             v[j] += h * a[j]
         step_coordinates(body_i, q, v, h)
-        clock[GAP] = max(clock[GAP], hold_closed(context, q, v))
+        if loops:
+            copy(y, unclosed)
+            gap = hold_closed(context, q, v)
+            if gap == np.inf or too_far(nq, memory.rows[1], unclosed, y, memory):
+                copy(memory.rows[1], y)
+                clock[TAKEN] = h
+                note_open(context, unclosed, memory)
+                return LOOPS_OPEN
+            clock[GAP] = max(clock[GAP], gap)
         clock[TIME], clock[TAKEN] = clock[UNTIL] if last else clock[TIME] + h, h
         tally[STEPS] += 1
         status = write_down(straight_line, context, 0, memory, notes)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import NamedTuple
 
 import numpy as np
 
+from bunraku.errors import BunrakuError
 from bunraku.evaluate import poses
+from bunraku.integrate.memory import LOOPS_OPEN, OPEN_AT, OPEN_BY, REACHED, RECORD_FULL
 from bunraku.mechanism import Connection, Mechanism
 from bunraku.mechanism.checks import as_rotation, as_vector
 from bunraku.mechanism.mechanism import GROUND
 from bunraku.plan.closed import close
 from bunraku.run.closed import gaps, rank, velocity_gaps
 
+APART = 1e-3  # [m, rad] loops held together by forces that are open by more have come apart
 OPEN = 1e-6  # [m, rad, m/s, rad/s] what counts as open at the start of a simulation
 
 
@@ -70,6 +74,24 @@ def refuse_open_loops(mechanism: Mechanism, q, v) -> str | None:
             name = plan.loops.names[int(worst.argmax())]
             return f"connection {name!r} is {what} {worst.max():.3g} ({unit}); start from bk.project(mechanism, q, v)"
     return None
+
+
+def look_at_loops(mechanism: Mechanism, plan, memory, hold: float, status: int) -> tuple[float, int]:
+    """(how far the loops are from closed where a run has got to [m, rad], how the run ended).
+
+    Loops are closed by the solver. Those that forces hold together (`hold`) end the run if they come apart.
+    """
+    if plan.loops is None:
+        return 0.0, status
+    widest, worst = 0, np.inf
+    q = memory.rows[0, :plan.nq].copy()
+    if np.isfinite(q).all():
+        with contextlib.suppress(BunrakuError):
+            all_gaps = gaps(mechanism, plan, q)[0]
+            widest, worst = int(all_gaps.argmax()), float(all_gaps.max())
+    if hold > 0.0 and status in (REACHED, RECORD_FULL) and not worst <= APART:
+        status, memory.clock[OPEN_BY], memory.tally[OPEN_AT] = LOOPS_OPEN, worst, widest
+    return worst, status
 
 
 def freedom(mechanism: Mechanism, q) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,13 +13,17 @@ from bunraku.run.states import explain
 
 
 def stopped(status: int, where: str, mechanism, q, v, *, cause: BaseException | None = None, min_step: float = 0.0,
-            tried: float | None = None, torques: Iterable[tuple[str, np.ndarray]] = ()) -> str:
+            tried: float | None = None, torques: Iterable[tuple[str, np.ndarray]] = (),
+            left_open: LeftOpen | None = None) -> str:
     """What to say of a mechanism's motion that ended with `status` at `where`.
 
     cause     what the actuation raised
     tried     the last step [s]
     torques   those of the actuation about there, each with the time in words
+    left_open the connection that could not be closed
     """
+    if status == m.LOOPS_OPEN and left_open is not None:
+        return still_open(where, mechanism, left_open)
     if status == m.ACTUATION_FAILED:
         return f"the actuation failed {where}" + (f": {said(cause)}" if cause else "")
     if status == m.STEP_TOO_SMALL:
@@ -28,6 +33,37 @@ def stopped(status: int, where: str, mechanism, q, v, *, cause: BaseException | 
                 "for what cannot be (see bk.dynamics(...).report); start it off the dead point, or give it smaller "
                 "steps")
     return f"the motion cannot go on {where}: {_not_finite(mechanism, q, v, torques)}"
+
+
+class LeftOpen(NamedTuple):
+    """The connection that a step left open so far that its loop could not be closed."""
+
+    connection: int  # its number
+    gap: float       # [m, rad]
+    step: float      # [s]
+    fixed: bool      # the step was given, not chosen
+    hold: float      # rate of `baumgarte`, or 0 [1/s]
+
+    @classmethod
+    def of(cls, memory: m.Memory, hold: float) -> LeftOpen:
+        clock = memory.clock
+        return cls(int(memory.tally[m.OPEN_AT]), float(clock[m.OPEN_BY]), abs(float(clock[m.TAKEN])),
+                   bool(clock[m.MIN_STEP] == clock[m.MAX_STEP]), hold)
+
+
+def still_open(where: str, mechanism, left: LeftOpen) -> str:
+    """What to say of a run that would go on with open loops."""
+    name = list(mechanism.connections)[left.connection]
+    gap = f"{left.gap:.3g} (m, rad)" if np.isfinite(left.gap) else "more than numbers can hold"
+    if left.hold > 0.0:
+        return (f"the loops come apart {where}: baumgarte={left.hold:g} leaves connection {name!r} open by {gap}; take "
+                "smaller steps, another rate, or leave baumgarte out: then loops are closed after every step")
+    what = (f"the loops cannot be closed {where}: a step of {left.step:.3g} s leaves connection {name!r} open by "
+            f"{gap}, and closing it would change the motion more than the step itself may be wrong; ")
+    if left.fixed:
+        return what + "take smaller steps, or a solver that chooses them (gear)"
+    return what + ("the linkage is at a singular pose, where it could go on in several ways; start it elsewhere, "
+                   "change rtol and atol, or try another solver (gear)")
 
 
 def step_too_small(where: str, min_step: float, tried: float | None, unit: str, else_do: str) -> str:

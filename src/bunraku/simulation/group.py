@@ -17,13 +17,12 @@ from bunraku.integrate.methods import FIXED_STEP, memory_for
 from bunraku.mechanism import Mechanism
 from bunraku.run.actuation import Actuation
 from bunraku.run.batch_rollout import RECORD, TIME, fixed_steps_lanes
-from bunraku.run.closed import gaps
 from bunraku.run.notes import blank_notes
 from bunraku.run.pool import take_turns
 from bunraku.run.rollout import motion
 from bunraku.run.states import explain, unit_quaternions
-from bunraku.simulation.closing import refuse_open_loops
-from bunraku.simulation.failures import stopped
+from bunraku.simulation.closing import look_at_loops, refuse_open_loops
+from bunraku.simulation.failures import LeftOpen, stopped
 from bunraku.simulation.simulation import BODY_STEPS_PER_CALL, Simulation
 from bunraku.spatial.lanes import WIDTH
 
@@ -50,6 +49,7 @@ class Group:
         self.min_step = 0.0
         self.causes: dict[int, BaseException] = {}  # what an actuation in Python raised, by state
         self.open_loops: dict[int, str] = {}        # what is to be said of them, by state
+        self.left_open: dict[int, LeftOpen] = {}    # by state, of those that failed on the way
         self.status[~np.isfinite(self.y).all(axis=1)] = CANNOT_START
         if plan.loops is not None:
             for k in np.flatnonzero(self.status == 0).tolist():
@@ -79,7 +79,7 @@ class Group:
         if status == CANNOT_START:
             return "cannot start: " + (self.open_loops.get(k) or explain(self.mechanism, self.given[k], {"v": v}))
         return stopped(status, f"at t = {self.reached[k]:.6g} s", self.mechanism, q, v, cause=self.causes.get(k),
-                       min_step=self.min_step, torques=self._torques(k))
+                       min_step=self.min_step, torques=self._torques(k), left_open=self.left_open.get(k))
 
     def _torques(self, k: int):
         """What a compiled actuation gives where state k stopped."""
@@ -117,9 +117,8 @@ def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
         while status == m.RECORD_FULL and not turns.stopped:
             before, memory.tally[m.RECORDED] = memory.clock[m.TIME], 0
             status = run(*method, *constants, address, group.params_of(k), memory, notes)
-            if group.plan.loops is not None:
-                error = gaps(group.mechanism, group.plan, memory.rows[0, :group.nq])[0].max(initial=0.0)
-                group.loop_error[k] = max(group.loop_error[k], error)
+            error, status = look_at_loops(group.mechanism, group.plan, memory, first._hold, status)
+            group.loop_error[k] = max(group.loop_error[k], error)
             mean.add(memory.clock[m.TIME] - before)
         return status
 
@@ -137,7 +136,7 @@ def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
                 memory.clock[m.UNTIL] = until
                 status = advance(k, memory, notes, turns)
                 if status != m.REACHED:
-                    group.status[k] = status
+                    group.status[k], group.left_open[k] = status, LeftOpen.of(memory, first._hold)
                     group.blame([k])
                     break
                 group.keep(k, record, memory.rows[0])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba.core.errors import NumbaError
 
-from bunraku.errors import ModelError, ShapeError, SimulationError
+from bunraku.errors import BunrakuError, ModelError, ShapeError, SimulationError
 from bunraku.evaluate import impact, project
 from bunraku.integrate import memory as m
 from bunraku.integrate.history import Family
@@ -20,11 +20,10 @@ from bunraku.mechanism import Connection, Joint, Mechanism
 from bunraku.mechanism.checks import as_number, as_positive, as_size, hint
 from bunraku.run import implicit, rollout
 from bunraku.run.actuation import Actuation, PlainActuation
-from bunraku.run.closed import gaps
 from bunraku.run.states import as_array, as_floats, explain
-from bunraku.simulation.closing import capture, freedom, gap, refuse_open_loops
+from bunraku.simulation.closing import capture, freedom, gap, look_at_loops, refuse_open_loops
 from bunraku.simulation.conditions import Condition, Watch, Watched, as_watch
-from bunraku.simulation.failures import cannot_compile, stopped
+from bunraku.simulation.failures import LeftOpen, cannot_compile, stopped
 from bunraku.simulation.terminal import Bar, Interrupts
 from bunraku.simulation.trajectory import Event, Segment, Trajectory
 
@@ -279,9 +278,8 @@ class Simulation:
                 status = entry.call(*method, *constants, address, self.params, memory, notes)
             finally:
                 self._keep(memory.tally - before, notes.t, notes.y, time.perf_counter() - tick)
-            if plan.loops is not None:
-                error = gaps(self.mechanism, plan, self.q)[0].max(initial=0.0)
-                self.stats.loop_error = max(self.stats.loop_error, float(error))
+            error, status = look_at_loops(self.mechanism, plan, memory, self._hold, status)
+            self.stats.loop_error = max(self.stats.loop_error, error)
             bar.show(self.t)
             interrupts.let_in()
         return status
@@ -297,7 +295,11 @@ class Simulation:
         q = self.mechanism.integrate(self.q, np.zeros(self.mechanism.nv))
         v = self.v
         if self.mechanism.connections:
-            q, v = project(self.mechanism, q, v)
+            try:
+                q, v = project(self.mechanism, q, v)
+            except BunrakuError as error:
+                raise SimulationError(f"the loops cannot be closed at the event at t = {self.t:.6g} s: {error}",
+                                      self.trajectory) from error
         self._memory.rows[0] = self._chunks[-1][1][-1] = np.concatenate([q, v])
 
     def _entry(self):
@@ -349,8 +351,8 @@ class Simulation:
                 raise cause
         clock = self._memory.clock
         raise SimulationError(stopped(status, where, self.mechanism, self.q, self.v, cause=cause,
-                                      min_step=clock[m.MIN_STEP], tried=clock[m.STEP], torques=self._torques_about()),
-                              trajectory) from cause
+                                      min_step=clock[m.MIN_STEP], tried=clock[m.STEP], torques=self._torques_about(),
+                                      left_open=LeftOpen.of(self._memory, self._hold)), trajectory) from cause
 
     def _torques_about(self):
         """The actuation at the moment of a failure, and just after it."""
