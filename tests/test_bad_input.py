@@ -77,6 +77,54 @@ def test_a_jacobian_of_an_unknown_link_is_refused():
         bk.kinematics(arm(), np.zeros(3)).jacobian("hand")
 
 
+def named():
+    """A link "hand" on a joint "wrist"."""
+    m = arm(1)
+    m.add_link("hand", "link0", bk.Revolute((0, 1, 0)), "wrist", position=(0, 0, -1), **BODY)
+    return m
+
+
+@pytest.mark.parametrize("ask", [
+    lambda m: m.link("wrist"), lambda m: m.add_link("finger", "wrist", **BODY), lambda m: m.connect("ground", "wrist"),
+    lambda m: bk.poses(m, np.zeros(2))["wrist"], lambda m: bk.kinematics(m, np.zeros(2)).jacobian("wrist"),
+    lambda m: bk.kinematics(m, np.zeros(2)).velocities["wrist"],
+    lambda m: bk.forward_dynamics(m, np.zeros(2), np.zeros(2), external={"wrist": np.zeros(6)}),
+    lambda m: bk.Simulation(m).connect("ground", "wrist"),
+    lambda m: bk.Simulation(m).when(bk.points_meet("ground", "wrist", 1.0), print)])
+def test_a_joint_where_a_link_is_meant_is_said_to_be_one(ask):
+    with refused(bk.NamingError, "'wrist' is a joint where a link is meant", "'hand'"):
+        ask(named())
+
+
+@pytest.mark.parametrize("ask", [
+    lambda m: bk.joint_forces(m, np.zeros(2), np.zeros(2))["hand"],
+    lambda m: bk.dynamics(m, np.zeros(2), np.zeros(2)).forces["hand"],
+    lambda m: bk.Simulation(m).when(bk.force_above("hand", 1.0), print)])
+def test_a_link_where_a_joint_is_meant_is_said_to_be_one(ask):
+    with refused(bk.NamingError, "'hand' is a link where a joint is meant", "'wrist'"):
+        ask(named())
+
+
+def test_a_connection_where_a_link_is_meant_is_said_to_be_one():
+    m = bk.models.four_bar()
+    with refused(bk.NamingError, "'pin' is a connection where a link is meant", "'coupler'", "'rocker'"):
+        m.link("pin")
+
+
+@pytest.mark.parametrize("ask", [
+    lambda m, x: bk.forward_dynamics(x, m, x), lambda m, x: bk.forward_dynamics(x, m, x, method="unit_vector"),
+    lambda m, x: bk.inverse_dynamics(x, m, x, x), lambda m, x: bk.mass_matrix(x, m), lambda m, x: bk.poses(x, m),
+    lambda m, x: bk.mass_matrix(x, m, method="vneb"), lambda m, x: bk.dynamics(x, m, x),
+    lambda m, x: bk.joint_forces(x, m, x), lambda m, x: bk.impact(x, m, x), lambda m, x: bk.project(x, m),
+    lambda m, x: bk.coordinates(x, "link0", m), lambda m, x: bk.constraints(x, m), lambda m, x: bk.closed_chain(x, m),
+    lambda m, x: bk.kinematics(x, m), lambda m, x: bk.schedule(x), lambda m, x: bk.Simulation(x, m),
+    lambda m, x: bk.rollout(x, m, until=1.0), lambda m, x: bk.convert.to(x, "mujoco")])
+def test_swapped_arguments_are_said_to_be(ask):
+    with refused(bk.ModelError, "the first argument must be a bk.Mechanism, not an array of shape (3,)",
+                 "(mechanism, q, v, ...)"):
+        ask(arm(), np.zeros(3))
+
+
 # -- joints --------------------------------------------------------------------------------------------------------
 
 
@@ -108,6 +156,18 @@ def test_a_joint_that_makes_no_sense_is_refused(make, word):
         make()
 
 
+@pytest.mark.parametrize(("make", "words"), [
+    (lambda: bk.Spherical(lower=-1), ("lower", "`upper` is the largest turn")),
+    (lambda: bk.Free(lower=-1), ("Free", "lower", "add_spring")),
+    (lambda: bk.Free(upper=[1.0] * 6), ("Free", "upper")),
+    (lambda: bk.Free(rest=1.0), ("Free", "rest")),
+    (lambda: bk.Fixed(damping=1.0), ("Fixed", "damping")),
+])
+def test_parameters_that_would_do_nothing_are_refused(make, words):
+    with refused(bk.ModelError, *words):
+        make()
+
+
 def test_something_else_than_a_joint_is_refused():
     with refused(bk.ModelError, "'hand'", "bk.Revolute"):
         bk.Mechanism().add_link("hand", joint="revolute", **BODY)
@@ -132,6 +192,23 @@ def test_something_else_than_a_joint_is_refused():
 def test_a_body_that_cannot_exist_is_refused(body, word):
     with refused(bk.InertiaError, "'stone'", word):
         bk.Mechanism().add_link("stone", joint=bk.Free(), **body)
+
+
+@pytest.mark.parametrize("inertia", [(1, 1, 3), (1, 1, -0.5)])
+def test_an_inertia_that_no_body_has_names_the_way_to_take_it_all_the_same(inertia):
+    with refused(bk.InertiaError, "'stone'", "physical=False"):
+        bk.Mechanism().add_link("stone", joint=bk.Free(), mass=1.0, inertia=inertia)
+    bk.Mechanism().add_link("stone", joint=bk.Free(), mass=1.0, inertia=inertia, physical=False)
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    ({"height": 175}, ("height", "0.3 to 3 m", "175 cm are height=1.75")),
+    ({"height": 1750}, ("height", "1750 mm are height=1.75")),
+    ({"mass": 70000}, ("mass", "70000 g are mass=70")),
+    ({"height": 0.01}, ("height", "0.3 to 3 m"))])
+def test_a_figure_of_another_size_than_people_have_is_refused(options, words):
+    with refused(bk.ModelError, *words):
+        bk.models.human(**options)
 
 
 @pytest.mark.parametrize(("placed", "word"), [

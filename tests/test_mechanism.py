@@ -82,7 +82,8 @@ def test_a_copy_goes_its_own_way():
 
 def test_gravity_cannot_be_changed_behind_the_mechanisms_back():
     m = arm(1)
-    m.gravity[2] = 100.0
+    with pytest.raises(bk.ReadOnlyError, match="as a whole"):
+        m.gravity[2] = 100.0
     assert m.gravity[2] == -9.81
 
 

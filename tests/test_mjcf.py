@@ -205,7 +205,12 @@ def write(tmp_path, text, name="model.xml"):
 @pytest.mark.parametrize("case", CASES)
 def test_small_files_move_as_in_mujoco(tmp_path, case):
     path = write(tmp_path, f"{HEAD}{CASES[case]}</worldbody></mujoco>")
-    mechanism = load_mjcf(path, strict=True)  # and nothing is odd about them
+    limited = "range" in CASES[case]
+    if limited:
+        with pytest.warns(LoadWarning, match="do not act"):
+            mechanism = load_mjcf(path)
+    else:
+        mechanism = load_mjcf(path, strict=True)  # and nothing is odd about them
     worst = compare(path, mechanism, states=8)
     assert max(worst.values()) < TOLERANCE, worst
 
@@ -231,8 +236,12 @@ def test_massless_helpers_are_named_after_body_and_joint(tmp_path):
     assert mechanism.link("one").mass > 0 == mechanism.link("one/b").mass
 
 
-def test_limits_are_kept_as_information(tmp_path):
-    mechanism = load_mjcf(write(tmp_path, f"{HEAD}{CASES['zero range ends']}</worldbody></mujoco>"))
+def test_limits_are_kept_as_information_and_said_not_to_act(tmp_path):
+    path = write(tmp_path, f"{HEAD}{CASES['zero range ends']}</worldbody></mujoco>")
+    with pytest.warns(LoadWarning, match=r"joint 'a': its limits .* do not act; m.with_joint\(name, limit_stiffness"):
+        mechanism = load_mjcf(path)
+    acting = mechanism.with_joint("a", limit_stiffness=100.0)
+    assert bk.forward_dynamics(acting, [0.5], [0.0])[0] < bk.forward_dynamics(mechanism, [0.5], [0.0])[0]
     lower, upper = mechanism.joint("a").passive[0, 4:6]
     assert (lower, upper) == (pytest.approx(-np.pi / 6), 0.0)
     assert mechanism.joint("a").passive[0, 6] == 0

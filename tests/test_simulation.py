@@ -7,10 +7,12 @@ import sys
 import threading
 import time
 
+import numba
 import numpy as np
 import pytest
 
 import bunraku as bk
+from bunraku.jit import JIT_OFF
 from bunraku.simulation.trajectory import Event, Segment
 
 
@@ -131,6 +133,16 @@ def test_a_run_goes_on_where_the_last_one_ended():
     assert trajectory.t[-1] == 2.0
     assert np.all(np.diff(trajectory.t) > 0)
     np.testing.assert_allclose(in_parts.q, at_once.q, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["motion", "motion.v2", "motion.npz"])
+def test_a_trajectory_is_loaded_by_the_name_it_was_saved_under(tmp_path, name):
+    trajectory = bk.Simulation(pendulum(), [0.1]).run(0.1)
+    file = trajectory.save(tmp_path / name)
+    assert (bk.load_trajectory(tmp_path / name).q == trajectory.q).all()
+    assert (bk.load_trajectory(str(file)).q == trajectory.q).all()
+    with pytest.raises(bk.MissingFileError, match=r"other\.npz: there is no such file"):
+        bk.load_trajectory(tmp_path / "other")
 
 
 def test_a_saved_trajectory_reads_back_the_same_with_its_mechanism(tmp_path):
@@ -315,3 +327,115 @@ def test_nothing_is_printed_when_the_output_is_not_a_terminal(capsys):
     sim = bk.Simulation(pendulum(), [1.0])
     sim.run(1.0)
     assert capsys.readouterr().err == ""
+
+
+# -- compiled functions of people's --------------------------------------------------------------------------------
+
+
+@numba.njit
+def seventh(array):
+    return array[7]
+
+
+def far_write(t, q, v, params, tau):
+    tau[10**9] = 1.0
+
+
+def near_write(t, q, v, params, tau):
+    tau[7] = 1.0
+
+
+def far_read(t, q, v, params, tau):
+    tau[0] = -params[5]
+
+
+def below(t, q, v, params, tau):
+    tau[0] = q[-3]
+
+
+def helper(t, q, v, params, tau):
+    tau[0] = seventh(q)
+
+
+RUNS = {
+    "run": lambda law: bk.Simulation(pendulum(), actuation=law, params=[1.0]).run(until=0.1),
+    "torque": lambda law: bk.Simulation(pendulum(), actuation=law, params=[1.0]).torque(0.0, np.zeros(1), np.zeros(1)),
+    "rollout": lambda law: bk.rollout(pendulum(), np.zeros((2, 1)), until=0.1, actuation=law, params=[1.0]),
+    "lanes": lambda law: bk.rollout(pendulum(), np.zeros((2, 1)), until=0.1, actuation=law, params=[1.0], solver="rk4",
+                                    step=0.01),
+}
+
+
+@pytest.mark.parametrize(("law", "index"), [(far_write, 10**9), (near_write, 7), (far_read, 5), (below, -3),
+                                             (helper, 7)])
+@pytest.mark.parametrize("how", RUNS)
+def test_an_index_out_of_bounds_in_a_compiled_actuation_is_an_error(law, index, how):
+    with pytest.raises((bk.SimulationError, IndexError)) as caught:
+        RUNS[how](bk.actuation(law))
+    said = str(caught.value) + " ".join(getattr(caught.value, "__notes__", ()))
+    assert f"index {index} is out of bounds" in said
+    assert "test_simulation.py, line" in said
+    assert "q has 1 entries, v 1, params 1, tau 1" in said
+
+
+def test_an_index_out_of_bounds_in_a_compiled_condition_is_an_error():
+    @numba.njit
+    def over(t, q, v):
+        return q[40]
+
+    sim = bk.Simulation(pendulum())
+    sim.when(over, lambda s: True)
+    with pytest.raises(bk.SimulationError, match=r"'over'.*index 40 is out of bounds"):
+        sim.run(until=0.1)
+
+
+@pytest.mark.skipif(JIT_OFF, reason="about types of compiled functions")
+def test_a_compiled_actuation_that_returns_torques_is_refused():
+    @bk.actuation
+    def law(t, q, v, params, tau):
+        return -10.0 * q
+
+    with pytest.raises(bk.ModelError, match=r"'law' returns a value.*write the torques into tau"):
+        bk.Simulation(pendulum(), [0.1], actuation=law).run(until=0.1)
+
+
+@pytest.mark.skipif(JIT_OFF, reason="about types of compiled functions")
+def test_a_compiled_function_cannot_change_the_state_behind_the_solver():
+    @bk.actuation
+    def law(t, q, v, params, tau):
+        q[0] = 0.0
+
+    with pytest.raises(bk.ModelError, match=r"'law' writes into q or v.*sim\.set_state"):
+        bk.Simulation(pendulum(), [0.1], actuation=law).run(until=0.1)
+
+    @bk.actuation
+    def counts(t, q, v, params, tau):
+        params[0] += 1.0  # its own memory
+
+    sim = bk.Simulation(pendulum(), [0.1], actuation=counts, params=[0.0])
+    sim.run(until=0.1)
+    assert sim.params[0] >= sim.stats.evaluations > 0
+
+
+@pytest.mark.skipif(JIT_OFF, reason="about types of compiled functions")
+def test_helpers_compiled_for_writable_arrays_only_can_still_be_called():
+    @numba.njit("float64(float64[::1])")
+    def first(array):
+        return array[0]
+
+    @bk.actuation
+    def law(t, q, v, params, tau):
+        tau[0] = -first(q)
+
+    sim = bk.Simulation(pendulum(), [0.1], actuation=law)
+    assert sim.torque(0.0, np.array([0.3]), np.zeros(1))[0] == -0.3
+
+
+@pytest.mark.parametrize(("answer", "words"), [(None, "returned None.*return tau"), ("all", "returned str"),
+                                               ([1.0, 2.0], "shape")])
+def test_a_plain_actuation_that_returns_no_torques_is_refused(answer, words):
+    sim = bk.Simulation(pendulum(), [0.1], actuation=lambda t, q, v: answer)
+    with pytest.raises(bk.SimulationError, match=words):
+        sim.run(until=0.1)
+    with pytest.raises(bk.ShapeError, match=words):
+        sim.torque(0.0, sim.q, sim.v)

@@ -14,8 +14,10 @@ from bunraku.errors import (
     LoadError,
     LoadWarning,
     MissingExtra,
+    MissingFileError,
     ModelError,
     NamingError,
+    ReadOnlyError,
     ShapeError,
     SimulationError,
     StateError,
@@ -70,13 +72,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "ActuationError", "BunrakuError", "Compound", "ConstraintError", "Cylindrical", "Fixed", "Free", "Helical",
-    "InertiaError", "LoadError", "LoadWarning", "Mechanism", "MissingExtra", "ModelError", "NamingError", "Planar",
-    "Prismatic", "Revolute", "Rollout", "Schedule", "ShapeError", "Simulation", "SimulationError", "Spherical",
-    "StateError", "Trajectory", "actuation", "closed_chain", "constraints", "convert", "coordinates", "dynamics",
-    "force_above", "forward_dynamics", "impact", "inverse_dynamics", "joint_forces", "kinematics", "load",
-    "load_trajectory", "mass_matrix", "models", "operation_count", "points_meet", "points_part", "poses",
-    "processor_array", "project", "rollout",
-    "schedule", "solve_ivp",
+    "InertiaError", "LoadError", "LoadWarning", "Mechanism", "MissingExtra", "MissingFileError", "ModelError",
+    "NamingError", "Planar", "Prismatic", "ReadOnlyError", "Revolute", "Rollout", "Schedule", "ShapeError",
+    "Simulation", "SimulationError", "Spherical", "StateError", "Trajectory", "actuation", "closed_chain",
+    "constraints", "convert", "coordinates", "dynamics", "force_above", "forward_dynamics", "impact",
+    "inverse_dynamics", "joint_forces", "kinematics", "load", "load_trajectory", "mass_matrix", "models",
+    "operation_count", "points_meet", "points_part", "poses", "processor_array", "project", "rollout", "schedule",
+    "solve_ivp",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter

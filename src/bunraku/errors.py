@@ -15,6 +15,10 @@ class NamingError(ModelError, KeyError):
     __str__ = Exception.__str__  # KeyError would show the message quoted
 
 
+class ReadOnlyError(ModelError, AttributeError):
+    """A value that is not to be written to; the message names the call that makes the change."""
+
+
 class InertiaError(ModelError):
     """A mass or inertia no real body can have."""
 
@@ -58,6 +62,10 @@ class SimulationError(BunrakuError, RuntimeError):
 
 class LoadError(ModelError):
     """A model file cannot be read or represented; the message names file and element."""
+
+
+class MissingFileError(LoadError, FileNotFoundError):
+    """There is no such file."""
 
 
 class LoadWarning(UserWarning):

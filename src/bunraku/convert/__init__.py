@@ -15,6 +15,7 @@ from importlib import import_module
 from bunraku.convert.converter import Back, Converter
 from bunraku.errors import ModelError
 from bunraku.mechanism import Mechanism
+from bunraku.mechanism.mechanism import as_mechanism
 
 __all__ = ["LIBRARIES", "Back", "Converter", "to"]
 
@@ -28,4 +29,4 @@ def to(mechanism: Mechanism, library: str, model=None) -> Converter:
     """
     if library not in LIBRARIES:
         raise ModelError(f"there is no converter for {library!r}; there are {', '.join(map(repr, LIBRARIES))}")
-    return import_module(f"bunraku.convert.{library}").converter(mechanism, model)
+    return import_module(f"bunraku.convert.{library}").converter(as_mechanism(mechanism), model)

@@ -17,6 +17,7 @@ import numpy as np
 from bunraku.errors import ActuationError, ModelError, StateError
 from bunraku.evaluate.constraints import one_state, parts
 from bunraku.mechanism import Mechanism
+from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.plan import fields as f
 from bunraku.run.constraints import Demands, choose, demands
 from bunraku.run.inverse import inverse_dynamics
@@ -118,9 +119,9 @@ def closed_chain(mechanism: Mechanism, q, v=None) -> ClosedChain:
     v matters only to `accelerations` and `consistent` (0 if not given).
     """
     one_state(q, v)
-    if not mechanism.connections:
+    if not as_mechanism(mechanism).connections:
         raise ModelError(f"{mechanism.name} has no connections, so it is no closed chain: every joint is a "
-                         "generalised coordinate")
+                         "generalised coordinate, and bk.inverse_dynamics takes it")
     return _closed_chain(mechanism, mechanism.plan(), q, v)
 
 

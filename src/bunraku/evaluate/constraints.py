@@ -8,6 +8,7 @@ import numpy as np
 
 from bunraku.errors import ShapeError
 from bunraku.mechanism import Mechanism
+from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.plan import fields as f
 from bunraku.run.constraints import demands
 
@@ -33,7 +34,7 @@ class Constraints:
 
 def constraints(mechanism: Mechanism, q, v=None) -> Constraints:
     """Constraint Jacobian, bias, rates and gaps of all connections in one state (v = 0 if not given)."""
-    plan = mechanism.plan()
+    plan = as_mechanism(mechanism).plan()
     one_state(q, v)
     if plan.loops is None:
         none = np.zeros(0)

@@ -14,6 +14,9 @@ from bunraku.evaluate.closed_chain import closed_inverse_dynamics
 from bunraku.evaluate.kinematics import kinematics
 from bunraku.evaluate.schedule import Schedule
 from bunraku.mechanism import Mechanism
+from bunraku.mechanism.checks import hint
+from bunraku.mechanism.mechanism import as_mechanism
+from bunraku.mechanism.named import Named
 from bunraku.plan import fields as f
 from bunraku.plan.closed import close, reschedule
 from bunraku.run import closed, forward, inverse, reference
@@ -40,10 +43,10 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
     """
     if external is None and prescribed is None and passive and method != "unit_vector":
         # One state of a plain mechanism: straight to compiled code, which refuses whatever is not simple
-        plan = mechanism._plan
-        if plan is None:
-            plan = mechanism.plan()
         try:
+            plan = mechanism._plan
+            if plan is None:
+                plan = mechanism.plan()
             if method != "auto" or schedule is not None:
                 plan = _assembled(mechanism, plan, method, schedule)
             if q.ndim == 1 and not mechanism.springs:
@@ -57,7 +60,7 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
                     return a
         except (AttributeError, TypeError):
             pass
-    plan = mechanism.plan(None if passive else "bare")
+    plan = as_mechanism(mechanism).plan(None if passive else "bare")
     if prescribed:
         plan, tau = _prescribe(mechanism, plan, passive, tau, prescribed)
     plan = _assembled(mechanism, plan, method, schedule)
@@ -84,7 +87,7 @@ def _assembled(mechanism, plan, method, schedule):
 
 def _assemble(mechanism, plan, method, schedule):
     if method not in METHODS:
-        raise ModelError(f"method {method!r} is not one of {', '.join(METHODS)}")
+        raise ModelError(f"method {method!r} is not one of {', '.join(METHODS)}{hint(method, METHODS, close=True)}")
     if schedule is not None and method not in ("auto", "ada"):
         raise ModelError(f"method {method!r} has no schedule; use method='ada'")
     if method == "aba" and plan.loops is not None:
@@ -107,7 +110,11 @@ def inverse_dynamics(mechanism: Mechanism, q, v, a, *, external: Mapping | None 
     With connections: torques of the actuated joints (and connections), zero elsewhere; the smallest if there are more
     actuators than needed, an ActuationError if there are too few. See `bk.closed_chain`.
     """
-    plan = mechanism.plan(None if passive else "bare")
+    try:
+        plan = mechanism.plan(None if passive else "bare")
+    except AttributeError:
+        as_mechanism(mechanism)
+        raise
     if plan.loops is not None:
         return closed_inverse_dynamics(mechanism, plan, q, v, a, _external(mechanism, external))
     return inverse.inverse_dynamics(mechanism, plan, q, v, a, _external(mechanism, external), workers)
@@ -155,7 +162,7 @@ class Dynamics:
 
 def dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None = None) -> Dynamics:
     """Accelerations, joint forces and link accelerations at once."""
-    plan, pushed = mechanism.plan(), _external(mechanism, external)
+    plan, pushed = as_mechanism(mechanism).plan(), _external(mechanism, external)
     apart = mechanism.plan("apart")
     if plan.loops is None:
         a = forward_dynamics(mechanism, q, v, tau, external=external)
@@ -165,7 +172,8 @@ def dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None =
         moved = kinematics(mechanism, q, v, a)
         pushed = _with_connections(mechanism, moved, held, pushed)
     _, passed = inverse.inverse_dynamics(mechanism, apart, q, v, a, pushed, None, wrenches=True)
-    return Dynamics(a, {**_joint_wrenches(mechanism, apart, passed), **held}, moved.accelerations, report)
+    forces = Named({**_joint_wrenches(mechanism, apart, passed), **held}, mechanism.no_joint)
+    return Dynamics(a, forces, moved.accelerations, report)
 
 
 def _connection_forces(mechanism, plan, q, v, tau, pushed):
@@ -254,10 +262,10 @@ def _external(mechanism, external):
     """{link: wrench} as an array of 6 per link, with a leading axis if any is a batch; None for nothing."""
     if not external:
         if external is not None and not isinstance(external, Mapping):
-            raise ShapeError("external must be a dictionary {link: (fx, fy, fz, mx, my, mz)}")
+            raise ShapeError(f"external must be a dictionary {{link: (fx, fy, fz, mx, my, mz)}}, not {external!r:.60}")
         return None
     if not isinstance(external, Mapping):
-        raise ShapeError("external must be a dictionary {link: (fx, fy, fz, mx, my, mz)}")
+        raise ShapeError(f"external must be a dictionary {{link: (fx, fy, fz, mx, my, mz)}}, not {external!r:.60}")
     values = {}
     for name, wrench in external.items():
         link = mechanism._find_link(name, "external")
@@ -280,7 +288,7 @@ def _external(mechanism, external):
 def _prescribe(mechanism, plan, passive, tau, prescribed):
     """A plan with the named joints and connections driven by acceleration, and tau with those in their places."""
     if not isinstance(prescribed, Mapping):
-        raise ShapeError("prescribed must be a dictionary {joint: acceleration}")
+        raise ShapeError(f"prescribed must be a dictionary {{joint: acceleration}}, not {prescribed!r:.60}")
     links, given = set(), {name for name in prescribed if name in mechanism.connections}
     width = plan.nv
     if plan.loops is not None:
@@ -294,8 +302,8 @@ def _prescribe(mechanism, plan, passive, tau, prescribed):
         if name in given:
             where = mechanism.drive_slice(name)
         else:
+            links.add(mechanism._find_joint(name, "prescribed: ", mechanism.connections))
             where = mechanism.v_slice(name)
-            links.add(mechanism._find_joint(name))
         width = where.stop - where.start
         array = as_array(f"prescribed: the acceleration of {name!r}", value)
         if array.ndim == 0 and width == 1:

@@ -8,7 +8,9 @@ import numpy as np
 
 from bunraku.errors import ShapeError
 from bunraku.mechanism import Mechanism
-from bunraku.mechanism.mechanism import as_vector
+from bunraku.mechanism.checks import as_vector
+from bunraku.mechanism.mechanism import as_mechanism
+from bunraku.mechanism.named import Named
 from bunraku.plan import fields as f
 from bunraku.run.motion import observation, point_jacobian
 
@@ -17,13 +19,14 @@ class Kinematics:
     """Everything about where a mechanism is and how it moves; world axes, one state or a batch (leading axis)."""
 
     def __init__(self, mechanism: Mechanism, q, v=None, a=None):
-        self.mechanism = mechanism
+        self.mechanism = as_mechanism(mechanism)
         self._q = np.array(q, float)
         self._links, self._sums = observation(mechanism, q, v, a)
         self._index = {name: k for k, name in enumerate(mechanism.link_names)}
 
     def _each(self, function):
-        return {name: function(self._links[..., k, :]) for name, k in self._index.items()}
+        found = {name: function(self._links[..., k, :]) for name, k in self._index.items()}
+        return Named(found, self.mechanism.no_link)
 
     @cached_property
     def poses(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:

@@ -8,6 +8,7 @@ from bunraku.algorithms.connections import IMPULSE, POSITION
 from bunraku.errors import ConstraintError, NamingError, ShapeError
 from bunraku.mechanism import Free, Mechanism, Spherical
 from bunraku.mechanism.checks import hint
+from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.run import closed
 from bunraku.run.matrix import mass_matrix
 from bunraku.run.states import as_floats
@@ -23,7 +24,7 @@ def impact(mechanism: Mechanism, q, v, *, impulses: bool = False, workers: int |
     With `impulses` also {connection: (impulse, moment of impulse)}: six numbers on link b at the joint frame's origin,
     in child-side axes; where connections are redundant, those of minimum norm.
     """
-    plan = mechanism.plan()
+    plan = as_mechanism(mechanism).plan()
     v = as_floats("v", v, plan.nv)
     if plan.loops is None:
         return (v.copy(), {}) if impulses else v.copy()
@@ -48,7 +49,7 @@ def project(mechanism: Mechanism, q, v=None, *, tolerance: float = CLOSED):
     Positions by Gauss-Newton steps, each the smallest (in kinetic energy) from the given start; velocities are what an
     impact would leave. A ConstraintError names connections that do not close.
     """
-    plan = mechanism.plan()
+    plan = as_mechanism(mechanism).plan()
     q = as_floats("q", q, plan.nq)
     if v is not None:
         v = as_floats("v", v, plan.nv)
@@ -102,7 +103,7 @@ def coordinates(mechanism: Mechanism, name: str, q, v=None):
 
     A connection's follow from the pose of its links: an angle within half a turn, a ball as quaternion w x y z.
     """
-    plan = mechanism.plan()
+    plan = as_mechanism(mechanism).plan()
     q = as_floats("q", q, plan.nq)
     if name not in mechanism.connections:
         try:

@@ -9,6 +9,7 @@ import numpy as np
 
 from bunraku.errors import ModelError
 from bunraku.mechanism import Mechanism
+from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.plan import fields as f
 from bunraku.run import matrix
 from bunraku.run.states import aligned, refuse
@@ -32,7 +33,11 @@ def mass_matrix(mechanism: Mechanism, q, *, method: str = "auto", workers: int |
     `out` takes the result of "auto": fresh memory for a large batch costs more time than the matrices in it.
     """
     if method == "auto":
-        return matrix.mass_matrix(mechanism, q, workers, out)
+        try:
+            return matrix.mass_matrix(mechanism, q, workers, out)
+        except AttributeError:
+            as_mechanism(mechanism)
+            raise
     if method not in METHODS:
         raise ModelError(f"mass matrix method {method!r} is not one of {', '.join(METHODS)}")
     if out is not None:
@@ -119,7 +124,7 @@ def _chain(mechanism: Mechanism, method: str) -> Chain:
     """The chain that the mechanism is, or why it is none and what to use."""
     from bunraku.massmatrix.chain import Unsuitable, chain_of
 
-    plan = mechanism.plan()
+    plan = as_mechanism(mechanism).plan()
     try:
         return chain_of(plan)
     except Unsuitable as error:

@@ -13,6 +13,7 @@ import numpy as np
 from bunraku.errors import ModelError, NamingError
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.checks import as_count
+from bunraku.mechanism.mechanism import as_mechanism
 
 CLOSINGS = ("inside", "together")
 
@@ -31,7 +32,7 @@ class Schedule:
     def __init__(self, mechanism: Mechanism, order: Sequence[str] | None = None, closing: str = "inside"):
         if closing not in CLOSINGS:
             raise ModelError(f"closing {closing!r} is not one of {', '.join(CLOSINGS)}")
-        joints = {link.joint_name: k for k, link in enumerate(mechanism.links)}
+        joints = {link.joint_name: k for k, link in enumerate(as_mechanism(mechanism).links)}
         connections = {name: c for c, name in enumerate(mechanism.connections)}
         names = [*reversed(joints), *connections]
         self.serial = order is None

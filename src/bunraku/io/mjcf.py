@@ -11,7 +11,8 @@ becomes a link of the same name and frame, and q is MuJoCo's qpos, joint by join
                        because MuJoCo's free joint moves in world axes
     none               Fixed
 
-Springs with their reference, damping, armature and gravity act; ranges are kept as information (`lower`, `upper`).
+Springs with their reference, damping, armature and gravity act; ranges are kept as information (`lower`, `upper`), with
+a LoadWarning: `Mechanism.with_joint(name, limit_stiffness=...)` makes them act.
 Contacts, equality constraints, tendons, actuators, dry friction, fluid and gravity compensation are left out, each
 kind with one LoadWarning. Geoms that MuJoCo draws (groups 0 to 2) become visuals. The state a file starts from, such as
 the height of a free body, is not part of a mechanism: it is MuJoCo's `qpos0`.
@@ -191,6 +192,7 @@ class _Reader:
         passive_off = bool(off & int(getattr(flags, "mjDSBL_PASSIVE", 0)))
         self.springs = not (passive_off or off & int(getattr(flags, "mjDSBL_SPRING", 0)))
         self.dampers = not (passive_off or off & int(getattr(flags, "mjDSBL_DAMPER", 0)))
+        self.limits = not off & int(getattr(flags, "mjDSBL_LIMIT", 0))
         self.gravity = np.zeros(3) if off & int(flags.mjDSBL_GRAVITY) else np.array(model.opt.gravity)
         self.joint_names = joint_names(model)
         self.body_names = body_names(model)
@@ -397,6 +399,10 @@ class _Reader:
     def _note_left_out(self) -> None:
         model = self.model
         self._note_joints(model.dof_frictionloss != 0, "dry friction (frictionloss) is left out")
+        limited = [self.joint_names[j] for j in np.flatnonzero(model.jnt_limited) if model.jnt_type[j] != FREE]
+        if self.limits:
+            self._note_many("joint", limited, "its limits are kept as information and do not act; m.with_joint(name, "
+                            "limit_stiffness=..., limit_damping=...) makes them act")
         if hasattr(model, "dof_dampingpoly"):  # since MuJoCo 4
             damping, stiffness = model.dof_dampingpoly != 0, model.jnt_stiffnesspoly != 0
             self._note_joints(np.any(damping, axis=-1), "only the linear part of its damping is read")

@@ -128,7 +128,8 @@ class _Robot:
         for node in self.root.all("link"):
             name = node.name()
             if name in links:
-                raise node.refuse(f"there is already a link of this name in line {links[name].line}")
+                raise node.refuse(f"there is already a link of this name in line {links[name].line}; give one of them "
+                                  "another name")
             links[name] = node
         if not links:
             raise self.root.refuse("the robot has no links")

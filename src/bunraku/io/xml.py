@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.parsers import expat
 
-from bunraku.errors import LoadError
+from bunraku.errors import LoadError, MissingFileError
 
 MAX_BYTES = 32 * 2**20
 MAX_ELEMENTS = 150_000
@@ -127,7 +127,7 @@ def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
         with open(path, "rb") as file:
             data = file.read(limit + 1)
     except FileNotFoundError:
-        raise LoadError(f"{path}: there is no such file") from None
+        raise MissingFileError(f"{path}: there is no such file") from None
     except (OSError, ValueError) as error:
         raise LoadError(f"{str(path)!r}: cannot be read: {error}") from None
     if len(data) > limit:

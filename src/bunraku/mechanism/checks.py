@@ -21,7 +21,7 @@ def hint(name, known, close: bool = False) -> str:
 
 def check_name(name, what):
     if not isinstance(name, str) or not name:
-        raise NamingError(f"a {what} name must be text, not {name!r}")
+        raise NamingError(f"a {what} name must be text such as 'arm', not {name!r}")
 
 
 def as_vector(what, value) -> np.ndarray:
@@ -85,10 +85,13 @@ def as_rotation(what, value) -> np.ndarray:
     except (TypeError, ValueError):
         matrix = np.empty(0)
     if matrix.shape != (3, 3) or not np.all(np.isfinite(matrix)):
-        raise ModelError(f"{what} must be a 3x3 matrix of finite numbers, not {value!r}")
+        angles = "; scipy.spatial.transform.Rotation makes one of angles or a quaternion (.as_matrix())"
+        raise ModelError(f"{what} must be a 3x3 matrix of finite numbers, not {value!r}"
+                         f"{angles if matrix.shape in ((3,), (4,)) else ''}")
     error = np.abs(matrix @ matrix.T - np.eye(3)).max()
     if error > 1e-6 or np.linalg.det(matrix) < 0:
-        raise ModelError(f"{what} is not a rotation: its columns must be orthonormal and right-handed")
+        raise ModelError(f"{what} is not a rotation matrix: its columns must be orthonormal and right-handed, but are "
+                         f"{matrix.tolist()}")
     if error < 1e-14:  # as good as it gets: what comes back from a file stays the same to the last bit
         return matrix
     u, _, vt = np.linalg.svd(matrix)  # the nearest rotation: what was rounded becomes exact
@@ -114,11 +117,14 @@ def check_inertia(what, mass, com, inertia, physical=True):
     tensor = 0.5 * (tensor + tensor.T)
     if size > 0 and physical:
         if mass == 0:
-            raise InertiaError(f"{what}: inertia without mass is not a body; give it a mass")
+            raise InertiaError(f"{what}: inertia without mass is not a body; give it a mass, or take it as it is "
+                               "with physical=False")
         a, b, c = np.linalg.eigvalsh(tensor)
         if a < -1e-9 * size:
-            raise InertiaError(f"{what}: inertia has a negative principal moment ({a:.3g} kg m^2)")
+            raise InertiaError(f"{what}: inertia has a negative principal moment ({a:.3g} kg m^2), which no body "
+                               "has; correct it, or take it as it is with physical=False")
         if a + b < c * (1 - 1e-6):
             raise InertiaError(f"{what}: principal moments {a:.3g}, {b:.3g}, {c:.3g} kg m^2 violate the triangle "
-                               "inequality (no body has one larger than the sum of the others)")
+                               "inequality (no body has one larger than the sum of the others); correct them, or take "
+                               "them as they are with physical=False")
     return mass, com, tensor

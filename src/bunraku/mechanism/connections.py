@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bunraku.mechanism.joints import Joint
+from bunraku.mechanism.readonly import read_only, sealed
 
 if TYPE_CHECKING:
     from bunraku.mechanism.mechanism import Mechanism
 
 
+@sealed
 @dataclass(frozen=True, eq=False)
 class Connection:
     """A joint that closes a loop: link b's joint frame moves in link a's as the joint allows; b is the child side."""
@@ -26,6 +28,16 @@ class Connection:
     rotation_a: np.ndarray  # 3x3
     position_b: np.ndarray  # joint frame in link b's frame [m]
     rotation_b: np.ndarray  # 3x3
+
+    def __post_init__(self):
+        for name in ("position_a", "rotation_a", "position_b", "rotation_b"):
+            self.__dict__[name] = read_only(getattr(self, name), self.how_to_change(name))
+
+    def how_to_change(self, name, value="...") -> str:
+        if name in ("joint", "actuated") or name not in self.__dataclass_fields__:
+            return (f"connection {self.name!r} is read-only: m = m.with_joint({self.name!r}, {name}={value!r}) returns "
+                    "a mechanism with the change")
+        return f"connection {self.name!r} is read-only: cut it, and connect anew with another {name}"
 
 
 class Family(NamedTuple):

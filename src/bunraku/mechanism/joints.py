@@ -8,17 +8,20 @@ Every joint takes, per degree of freedom (one number for all, or one each):
     lower, upper     limits of q; Spherical: `upper` is the largest turn from the neutral pose
     limit_stiffness  makes the limits act, as one-sided springs; without it they are information only
     limit_damping    damping while beyond a limit
+
+A joint is read-only; `Mechanism.with_joint` returns a mechanism with other parameters.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
-from bunraku.errors import ModelError
-from bunraku.mechanism.checks import as_number, as_vector
+from bunraku.errors import ModelError, ReadOnlyError
+from bunraku.mechanism.checks import as_number, as_vector, hint
+from bunraku.mechanism.readonly import read_only
 from bunraku.plan.elements import ORIGIN, Element, element_rows, rotation_from_z
 from bunraku.plan.fields import FREE, REVOLUTE, SCREW, SPHERICAL
 
@@ -32,8 +35,24 @@ DEFAULTS = {"armature": 0.0, "damping": 0.0, "stiffness": 0.0, "rest": 0.0, "low
 _DEFAULT_ROW = np.array([[DEFAULTS[name] for name in PASSIVE]])
 
 
-class Joint:
-    """Base of all joints."""
+_REMEDY = ("the numbers of a joint are read-only; m = m.with_joint(name, upper=2.0) returns a mechanism with the "
+           "change: of lower, upper, damping, stiffness, ..., or joint=bk.Revolute(...) for another joint")
+
+
+class _Sealing(type):
+    """Makes joints that cannot be changed once they are made."""
+
+    def __call__(cls, *args, **options):
+        joint = super().__call__(*args, **options)
+        for name, value in vars(joint).items():
+            if isinstance(value, np.ndarray):
+                joint.__dict__[name] = read_only(value, _REMEDY)
+        joint.__dict__["_sealed"] = True
+        return joint
+
+
+class Joint(metaclass=_Sealing):
+    """Base of all joints. The passive parameters are attributes to read: a number, or an array if there are several."""
 
     nq: ClassVar[int]
     nv: ClassVar[int]
@@ -44,18 +63,32 @@ class Joint:
         self.passive = np.repeat(_DEFAULT_ROW, self.nv, axis=0)
         for name, value in passive.items():
             if name not in DEFAULTS:
-                raise ModelError(f"{type(self).__name__} has no parameter {name!r}; it takes {', '.join(PASSIVE)}")
+                meant = hint(name, PASSIVE, close=True) or f"; it takes {', '.join(PASSIVE)}"
+                raise ModelError(f"{type(self).__name__} has no parameter {name!r}{meant}")
             if value is not None:
                 self._set(name, value)
         if passive:
             self._check_passive()
 
+    def __setattr__(self, name, value):
+        if "_sealed" in self.__dict__:
+            raise ReadOnlyError(f"joints are read-only: m = m.with_joint(name, {name}={value!r}) returns a mechanism "
+                                "with the change")
+        super().__setattr__(name, value)
+
+    def __getattr__(self, name):
+        if name in DEFAULTS and "passive" in self.__dict__:
+            column = self.passive[:, PASSIVE.index(name)]
+            return float(column[0]) if self.nv == 1 else column.copy()
+        raise AttributeError(f"{type(self).__name__!r} joints have no attribute {name!r}"
+                             f"{hint(name, [*PASSIVE, *self.__dict__], close=True)}")
+
     def _set(self, name, value):
         try:
             self.passive[:, PASSIVE.index(name)] = np.asarray(value, float)
         except (TypeError, ValueError):
-            raise ModelError(f"{type(self).__name__}: {name} must be one number or {self.nv} numbers, "
-                             f"not {value!r}") from None
+            several = f" or {self.nv} numbers" if self.nv > 1 else ""
+            raise ModelError(f"{type(self).__name__}: {name} must be one number{several}, not {value!r}") from None
 
     def _check_passive(self):
         values = dict(zip(PASSIVE, self.passive.T, strict=True))
@@ -64,10 +97,26 @@ class Joint:
                 raise ModelError(f"{type(self).__name__}: {name} must be finite and not negative, "
                                  f"but is {values[name].tolist()}")
         if not np.all(np.isfinite(values["rest"])):
-            raise ModelError(f"{type(self).__name__}: rest must be finite")
+            raise ModelError(f"{type(self).__name__}: rest must be finite, not {values['rest'].tolist()}")
         if not np.all(values["lower"] <= values["upper"]):
             raise ModelError(f"{type(self).__name__}: lower limit {values['lower'].tolist()} lies above upper limit "
-                             f"{values['upper'].tolist()}")
+                             f"{values['upper'].tolist()}; exchange them, or leave one out")
+
+    def changed(self, **changes) -> Self:
+        """A joint like this one with other parameters: passive ones, axis, normal, at, pitch."""
+        own = self._geometry()
+        for name in changes:
+            if name not in own and name not in DEFAULTS:
+                known = [*own, *PASSIVE]
+                meant = hint(name, known, close=True) or f"; it takes {', '.join(known)}"
+                raise ModelError(f"{type(self).__name__} has no parameter {name!r}{meant}")
+        kept = {name: column for name, column in zip(PASSIVE, self.passive.T, strict=True)
+                if np.any(column != DEFAULTS[name])}
+        return type(self)(**{**own, **kept, **changes})
+
+    def _geometry(self) -> dict[str, object]:
+        """The arguments of the constructor that are not passive parameters."""
+        return {}
 
     def elements(self) -> list[Element]:
         """The joint as a sequence of simple ones."""
@@ -98,7 +147,7 @@ def _axis(what: str, axis) -> np.ndarray:
     vector = as_vector(f"{what}: the axis", axis)
     length = np.linalg.norm(vector)
     if length < 1e-12:
-        raise ModelError(f"{what}: the axis must not be zero")
+        raise ModelError(f"{what}: the axis must not be zero; give a direction such as (0, 0, 1)")
     return vector if abs(length - 1.0) < 1e-15 else vector / length  # a unit vector stays as it is, to the last bit
 
 
@@ -127,6 +176,9 @@ class _Screw(Joint):
         kind = REVOLUTE if (self.angular, self.linear) == (1.0, 0.0) else SCREW
         return [Element(kind, self.axis, self.at, self.angular, self.linear, 1, 1)]
 
+    def _geometry(self):
+        return {"axis": self.axis, "at": self.at}
+
     def _arguments(self):
         return _show(self.axis) + ("" if not self.at.any() else f", at={_show(self.at)}")
 
@@ -152,6 +204,9 @@ class Helical(_Screw):
         super().__init__(axis, at=at, **passive)
         self.linear = as_number("Helical: the pitch", pitch)
 
+    def _geometry(self):
+        return {**super()._geometry(), "pitch": self.linear}
+
     def _arguments(self):
         return f"{super()._arguments()}, pitch={self.linear:g}"
 
@@ -167,6 +222,9 @@ class Cylindrical(Joint):
 
     def elements(self):
         return [Element(SCREW, self.axis, ORIGIN, 0.0, 1.0, 1, 1), Element(REVOLUTE, self.axis, ORIGIN, 1.0, 0.0, 1, 1)]
+
+    def _geometry(self):
+        return {"axis": self.axis}
 
     def _arguments(self):
         return _show(self.axis)
@@ -189,6 +247,9 @@ class Planar(Joint):
         return [Element(SCREW, turn[:, 0], ORIGIN, 0.0, 1.0, 1, 1), Element(SCREW, turn[:, 1], ORIGIN, 0.0, 1.0, 1, 1),
                 Element(REVOLUTE, self.normal, ORIGIN, 1.0, 0.0, 1, 1)]
 
+    def _geometry(self):
+        return {"normal": self.normal}
+
     def _arguments(self):
         return _show(self.normal)
 
@@ -203,9 +264,13 @@ class Spherical(Joint):
         for name in ("stiffness", "upper", "limit_stiffness", "limit_damping"):
             if len(set(self.passive[:, PASSIVE.index(name)])) > 1:
                 raise ModelError(f"Spherical: {name} must be one number; a ball is the same in all directions")
-        if np.any(self.passive[:, PASSIVE.index("rest")]) or np.any(self.passive[:, PASSIVE.index("upper")] < 0):
-            raise ModelError("Spherical: rest must be 0 (turn the joint frame instead) and upper not negative")
-        self.passive[:, PASSIVE.index("lower")] = -np.inf
+        if np.any(self.passive[:, PASSIVE.index("rest")]):
+            raise ModelError("Spherical: rest must be 0; turn the joint frame (rotation) instead")
+        if np.any(self.passive[:, PASSIVE.index("upper")] < 0):
+            raise ModelError("Spherical: upper must not be negative; it is the largest turn from the neutral pose")
+        if np.any(self.passive[:, PASSIVE.index("lower")] != -np.inf):
+            raise ModelError("Spherical: has no lower limit, because a ball turns about any axis; `upper` is the "
+                             "largest turn from the neutral pose, and bk.Compound of hinges has limits for each")
 
     def elements(self):
         return [Element(SPHERICAL, np.array([0.0, 0.0, 1.0]), ORIGIN, 0.0, 0.0, 4, 3)]
@@ -222,9 +287,10 @@ class Free(Joint):
 
     def _check_passive(self):
         super()._check_passive()
-        for name in ("stiffness", "limit_stiffness"):
-            if np.any(self.passive[:, PASSIVE.index(name)]):
-                raise ModelError(f"Free: has no {name}; use Mechanism.add_spring between two points")
+        for name in ("stiffness", "limit_stiffness", "limit_damping", "rest", "lower", "upper"):
+            if np.any(self.passive[:, PASSIVE.index(name)] != DEFAULTS[name]):
+                raise ModelError(f"Free: has no {name}, because nothing holds the link; use Mechanism.add_spring "
+                                 "between two points, or a joint that has one")
 
     def elements(self):
         return [Element(FREE, np.array([0.0, 0.0, 1.0]), ORIGIN, 0.0, 0.0, 7, 6)]
@@ -248,7 +314,15 @@ class Compound(Joint):
         self.screws = screws
         self.nq = self.nv = len(screws)  # type: ignore[misc]
         super().__init__()
-        self.passive = np.concatenate([screw.passive for screw in screws])
+        self.passive = np.array([screw.passive[0] for screw in screws])
+
+    def changed(self, **changes):
+        """A joint like this one with other passive parameters: one number for all, or one for each freedom."""
+        for name, value in changes.items():
+            if np.ndim(value) > 1 or (np.ndim(value) == 1 and len(value) != self.nv):
+                raise ModelError(f"Compound: {name} must be one number or {self.nv} numbers, not {value!r}")
+        return Compound(*[screw.changed(**{name: value if np.ndim(value) == 0 else value[k]
+                                           for name, value in changes.items()}) for k, screw in enumerate(self.screws)])
 
     def elements(self):
         return [element for screw in self.screws for element in screw.elements()]
@@ -263,7 +337,10 @@ class Fixed(Joint):
     nq = nv = 0
     default_actuated = False
 
-    def __init__(self):
+    def __init__(self, **passive):
+        if passive:
+            raise ModelError(f"Fixed has no {next(iter(passive))!r}, because nothing moves in it; take another joint, "
+                             "such as bk.Revolute(...)")
         super().__init__()
 
     def elements(self):
@@ -273,6 +350,9 @@ class Fixed(Joint):
 def as_joint(what: str, joint) -> Joint:
     """A joint as people give it: none at all is a Fixed one."""
     joint = Fixed() if joint is None else joint
+    if isinstance(joint, type) and issubclass(joint, Joint):
+        raise ModelError(f"{what}: joint must be a joint such as bk.Revolute((0, 0, 1)), not the class "
+                         f"bk.{joint.__name__}; call it")
     if not isinstance(joint, Joint):
         raise ModelError(f"{what}: joint must be a joint such as bk.Revolute((0, 0, 1)), not {joint!r}")
     return joint

@@ -6,15 +6,23 @@ A mechanism is turned into a `Plan` when first used and again after a change; no
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from bunraku.errors import ModelError, NamingError
+from bunraku.errors import ModelError, NamingError, ReadOnlyError
 from bunraku.mechanism.checks import as_positive, as_rotation, as_size, as_vector, check_inertia, check_name, hint
 from bunraku.mechanism.connections import Carry, Connection, Family, families
-from bunraku.mechanism.joints import Free, Joint, as_joint
+from bunraku.mechanism.joints import PASSIVE, Free, Joint, as_joint
+from bunraku.mechanism.readonly import (
+    ReadOnlyArray,
+    ReadOnlyDict,
+    ReadOnlyList,
+    ReadOnlySprings,
+    read_only,
+    sealed,
+)
 from bunraku.plan import fields as f
 from bunraku.plan.build import Plan, build
 
@@ -22,9 +30,10 @@ GROUND = "ground"
 _LOOSE = Free()  # the joint of everything cut off
 
 
-@dataclass(eq=False)
+@sealed
+@dataclass(frozen=True, eq=False)
 class Link:
-    """A rigid body and the joint that hangs it from its parent."""
+    """A rigid body and the joint that hangs it from its parent. Read-only: see `Mechanism.with_link`."""
 
     name: str
     parent: int            # index of the parent link, -1 for ground
@@ -40,7 +49,18 @@ class Link:
     row: np.ndarray = field(init=False, repr=False)  # the numbers above, as `build` reads them
 
     def __post_init__(self):
-        self.row = np.concatenate((self.position, self.rotation.ravel(), (self.mass,), self.com, self.inertia.ravel()))
+        mine = self.__dict__
+        position, rotation, com, inertia = map(np.asarray, (self.position, self.rotation, self.com, self.inertia))
+        mine["row"] = np.concatenate((position, rotation.ravel(), (self.mass,), com, inertia.ravel()))
+        for name in ("position", "rotation", "com", "inertia"):
+            if not isinstance(mine[name], ReadOnlyArray):
+                mine[name] = read_only(mine[name], self.how_to_change(name))
+
+    def how_to_change(self, name, value="...") -> str:
+        value = "..." if isinstance(value, np.ndarray) else value if value == "..." else repr(value)
+        of_joint = name == "joint" or name in PASSIVE
+        call = f"with_joint({self.joint_name!r}" if of_joint else f"with_link({self.name!r}"
+        return (f"link {self.name!r} is read-only: m = m.{call}, {name}={value}) returns a mechanism with the change")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +76,10 @@ class Visual:
     mesh: str | None = None  # file of a mesh
 
 
-@dataclass(eq=False)
+@sealed
+@dataclass(frozen=True, eq=False)
 class Spring:
-    """A spring and damper between two points."""
+    """A spring and damper between two points. Read-only: see `Mechanism.with_spring`."""
 
     name: str
     link_a: int
@@ -69,15 +90,25 @@ class Spring:
     rest_length: float
     damping: float
 
+    def __post_init__(self):
+        for name in ("position_a", "position_b"):
+            self.__dict__[name] = read_only(getattr(self, name), self.how_to_change(name))
+
+    def how_to_change(self, name, value="...") -> str:
+        value = value if isinstance(value, str) else repr(value)
+        return (f"spring {self.name!r} is read-only: m = m.with_spring({self.name!r}, {name}={value}) returns a "
+                "mechanism with the change")
+
 
 class Mechanism:
     """Links, joints, connections and springs under gravity. "ground" is the fixed world; SI units, radians, z up."""
 
     def __init__(self, gravity: Sequence[float] = (0.0, 0.0, -9.81), name: str = "mechanism"):
         self.name = name
-        self.links: list[Link] = []
-        self.springs: list[Spring] = []
-        self.connections: dict[str, Connection] = {}
+        self._locked = False  # by a simulation
+        self.links: list[Link] = ReadOnlyList()
+        self.springs: list[Spring] = ReadOnlySprings()
+        self.connections: dict[str, Connection] = ReadOnlyDict()
         self._link_index: dict[str, int] = {}
         self._joint_index: dict[str, int] = {}
         self._spring_index: dict[str, int] = {}
@@ -104,6 +135,7 @@ class Mechanism:
         in link axes. `actuated` says whether closed-chain inverse dynamics may use the joint's torque; true except
         for Free and Fixed joints. `physical=False` takes an inertia that no real body has (files are full of them).
         """
+        self._refuse_if_locked("add_link")
         what = f"link {name!r}"
         check_name(name, "link")
         if name == GROUND or name in self._link_index:
@@ -122,7 +154,7 @@ class Mechanism:
                     as_vector(f"{what}: position", position), as_rotation(f"{what}: rotation", rotation),
                     mass, com, inertia, tuple(visuals))
         self._link_index[name] = self._joint_index[joint_name] = len(self.links)
-        self.links.append(link)
+        list.append(self.links, link)
         self._first_q.append(self.nq)
         self._first_v.append(self.nv)
         self.nq += joint.nq
@@ -134,6 +166,7 @@ class Mechanism:
                    stiffness: float = 0.0, rest_length: float = 0.0, damping: float = 0.0,
                    name: str | None = None) -> Spring:
         """A spring and damper between a point of one link and a point of another (each in its link's frame)."""
+        self._refuse_if_locked("add_spring")
         name = f"spring{len(self.springs)}" if name is None else name
         check_name(name, "spring")
         if name in self._spring_index:
@@ -141,13 +174,13 @@ class Mechanism:
         a = self._find_link(link_a, f"link_a of spring {name!r}")
         b = self._find_link(link_b, f"link_b of spring {name!r}")
         if a == b:
-            raise ModelError(f"spring {name!r} has both ends on {link_a!r}: it can do nothing")
+            raise ModelError(f"spring {name!r} has both ends on {link_a!r}, so it can do nothing; name two links")
         what = f"spring {name!r}"
         spring = Spring(name, a, b, as_vector(f"{what}: position_a", position_a),
                         as_vector(f"{what}: position_b", position_b), as_size(f"{what}: stiffness", stiffness),
                         as_size(f"{what}: rest_length", rest_length), as_size(f"{what}: damping", damping))
         self._spring_index[name] = len(self.springs)
-        self.springs.append(spring)
+        list.append(self.springs, spring)
         self._changed()
         return spring
 
@@ -159,6 +192,7 @@ class Mechanism:
         `position_a`, `rotation_a` place the joint frame on link a, `position_b`, `rotation_b` on link b; each is the
         link's own frame unless given. b is the child side. Either side may be "ground".
         """
+        self._refuse_if_locked("connect")
         name = self._free_name() if name is None else name
         check_name(name, "connection")
         taken = self._owner(name)
@@ -169,7 +203,7 @@ class Mechanism:
         a = self._find_link(link_a, f"link_a of {what}")
         b = self._find_link(link_b, f"link_b of {what}")
         if a == b:
-            raise ModelError(f"{what} has both ends on {link_a!r}: there is nothing to hold together")
+            raise ModelError(f"{what} has both ends on {link_a!r}, so it can hold nothing; name two links")
         if joint.passive[:, f.ARMATURE].any():
             raise ModelError(f"{what}: a connection has no armature; give it to a joint of the tree")
         connection = Connection(name, a, b, joint, bool(actuated),
@@ -177,7 +211,7 @@ class Mechanism:
                                 as_rotation(f"{what}: rotation_a", rotation_a),
                                 as_vector(f"{what}: position_b", (0, 0, 0) if position_b is None else position_b),
                                 as_rotation(f"{what}: rotation_b", rotation_b))
-        self.connections[name] = connection
+        dict.__setitem__(self.connections, name, connection)
         self._connected += 1
         self._reconnected()
         return connection
@@ -188,9 +222,10 @@ class Mechanism:
 
         Returns `carry`: q, v = carry(q, v) maps states of the old structure, one or a batch, to the new one.
         """
+        self._refuse_if_locked("cut")
         if isinstance(name, str) and name in self.connections:
             carry = Carry(self._as_tree(), None)
-            del self.connections[name]
+            dict.__delitem__(self.connections, name)
             self._reconnected()
             return carry
         index = self._find_joint(name, "cut: ", self.connections)
@@ -199,15 +234,109 @@ class Mechanism:
             raise ModelError(f"cut: joint {link.joint_name!r} is a Free joint on the ground, so link {link.name!r} is "
                              "loose already")
         carry = Carry(self._as_tree(), index)
-        self.links[index] = replace(link, parent=-1, joint=_LOOSE, actuated=False, position=np.zeros(3),
-                                    rotation=np.eye(3))
-        more_q, more_v = Free.nq - link.joint.nq, Free.nv - link.joint.nv
-        self._first_q[index + 1:] = [first + more_q for first in self._first_q[index + 1:]]
-        self._first_v[index + 1:] = [first + more_v for first in self._first_v[index + 1:]]
-        self.nq += more_q
-        self.nv += more_v
-        self._changed()
+        self._replace(index, replace(link, parent=-1, joint=_LOOSE, actuated=False, position=np.zeros(3),
+                                     rotation=np.eye(3)))
         return carry
+
+    def with_link(self, name: str, *, physical: bool = True, **changes) -> Mechanism:
+        """A copy in which a link has another mass, com, inertia, position, rotation, visuals or actuated.
+
+        What is not named stays: with another mass alone the inertia is the same. States stay valid.
+        """
+        index = self._find_link(name, "with_link")
+        if index < 0:
+            raise NamingError("with_link: the ground has nothing to change; name a link")
+        link, what = self.links[index], f"link {name!r}"
+        known = ("mass", "com", "inertia", "position", "rotation", "visuals", "actuated")
+        for given in changes:
+            if given == "joint" or given in PASSIVE:
+                raise ModelError(f"with_link: {given} belongs to the joint; use with_joint({link.joint_name!r}, "
+                                 f"{given}=...)")
+            if given not in known:
+                meant = hint(given, known, close=True) or f"; there are {', '.join(known)}"
+                raise ModelError(f"with_link: {what} has no {given!r} to change{meant}")
+        body = {"mass": link.mass, "com": link.com, "inertia": link.inertia}
+        if changes.keys() & body.keys():
+            mass, com, inertia = ({**body, **changes}[key] for key in body)
+            changes.update(zip(body, check_inertia(what, mass, com, inertia, physical), strict=True))
+        return self._with(index, changes)
+
+    def with_joint(self, name: str, *, joint: Joint | None = None, **changes) -> Mechanism:
+        """A copy in which a joint (by joint name, else by link name) or connection has other parameters.
+
+        They are those the joint was made with (lower, upper, damping, stiffness, axis, ...), `joint` for another one
+        altogether, and `actuated`, `position` and `rotation`. With another kind of joint q and v may change length.
+        """
+        if isinstance(name, str) and name in self.connections:
+            connection = self.connections[name]
+            actuated = bool(changes.pop("actuated", connection.actuated))
+            made = _changed_joint(f"connection {name!r}", connection.joint, joint, changes)
+            twin = self.copy()
+            dict.__setitem__(twin.connections, name, replace(connection, joint=made, actuated=actuated))
+            twin._reconnected()
+            return twin
+        index = self._find_joint(name, "with_joint: ", self.connections)
+        link = self.links[index]
+        own = {key: changes.pop(key) for key in ("actuated", "position", "rotation") if key in changes}
+        for given in changes:
+            if given in ("mass", "com", "inertia", "visuals"):
+                raise ModelError(f"with_joint: {given} belongs to the link; use with_link({link.name!r}, {given}=...)")
+        made = _changed_joint(f"joint {link.joint_name!r}", link.joint, joint, changes)
+        return self._with(index, {**own, "joint": made})
+
+    def with_spring(self, name: str, **changes) -> Mechanism:
+        """A copy in which a spring has another stiffness, rest_length, damping, position_a or position_b."""
+        if not isinstance(name, str) or name not in self._spring_index:
+            raise NamingError(f"with_spring: there is no spring {name!r}{hint(name, list(self._spring_index))}")
+        checks: dict[str, Callable] = {"stiffness": as_size, "rest_length": as_size, "damping": as_size,
+                                       "position_a": as_vector, "position_b": as_vector}
+        for given, value in changes.items():
+            if given not in checks:
+                raise ModelError(f"with_spring: spring {name!r} has no {given!r} to change; there are "
+                                 f"{', '.join(checks)}")
+            changes[given] = checks[given](f"spring {name!r}: {given}", value)
+        twin, place = self.copy(), self._spring_index[name]
+        list.__setitem__(twin.springs, place, replace(self.springs[place], **changes))
+        twin._changed()
+        return twin
+
+    def _with(self, index: int, changes: dict) -> Mechanism:
+        """A copy with one link changed."""
+        link, twin = self.links[index], self.copy()
+        what = f"link {link.name!r}"
+        if "position" in changes:
+            changes["position"] = as_vector(f"{what}: position", changes["position"])
+        if "rotation" in changes:
+            changes["rotation"] = as_rotation(f"{what}: rotation", changes["rotation"])
+        if "actuated" in changes:
+            changes["actuated"] = bool(changes["actuated"])
+        if "visuals" in changes:
+            changes["visuals"] = tuple(changes["visuals"])
+        twin._replace(index, replace(link, **changes))
+        return twin
+
+    def _replace(self, index: int, link: Link):
+        """Put a link in the place of another, whose joint may have had another number of coordinates."""
+        old = self.links[index].joint
+        list.__setitem__(self.links, index, link)
+        more_q, more_v = link.joint.nq - old.nq, link.joint.nv - old.nv
+        if more_q or more_v:
+            self._first_q[index + 1:] = [first + more_q for first in self._first_q[index + 1:]]
+            self._first_v[index + 1:] = [first + more_v for first in self._first_v[index + 1:]]
+            self.nq += more_q
+            self.nv += more_v
+        self._changed()
+
+    def locked(self) -> Mechanism:
+        """This mechanism, to be changed no more: a simulation and its trajectory rely on it. A copy is not locked."""
+        self._locked = True
+        return self
+
+    def _refuse_if_locked(self, what: str):
+        if self._locked:
+            instead = f"use sim.{what}(...), or " if what in ("connect", "cut") else ""
+            raise ReadOnlyError(f"{what}: this mechanism belongs to a simulation, whose past would change with it; "
+                                f"{instead}change a copy, m = sim.mechanism.copy(), and start a new bk.Simulation")
 
     def _as_tree(self) -> Mechanism:
         """A copy without the connections, for the kinematics of the tree as it is."""
@@ -237,16 +366,20 @@ class Mechanism:
 
     @length_scale.setter
     def length_scale(self, value):
+        self._refuse_if_locked("length_scale")
         self._length_scale = as_positive("length_scale", value)
         self._reconnected()
 
     @property
     def gravity(self) -> np.ndarray:
-        return self._gravity.copy()
+        """Acceleration of gravity [m/s^2]: read-only; set it as a whole, m.gravity = (0, 0, -1.62)."""
+        return self._gravity
 
     @gravity.setter
     def gravity(self, value):
-        self._gravity = as_vector("gravity", value)
+        self._refuse_if_locked("gravity")
+        self._gravity = read_only(as_vector("gravity", value), "gravity is read-only in parts; set it as a whole: "
+                                  "m.gravity = (0, 0, -1.62)")
         self._changed()
 
     def copy(self) -> Mechanism:
@@ -254,8 +387,9 @@ class Mechanism:
         twin = copy.copy(self)
         for name in ("links", "springs", "connections", "_link_index", "_joint_index", "_spring_index", "_first_q",
                      "_first_v"):
-            setattr(twin, name, copy.copy(getattr(self, name)))
-        twin._variants = dict(self._variants)
+            mine = getattr(self, name)
+            setattr(twin, name, type(mine)(mine))
+        twin._variants, twin._locked = dict(self._variants), False
         return twin
 
     # -- ask -------------------------------------------------------------------------------------------------------
@@ -276,7 +410,7 @@ class Mechanism:
     def link(self, name: str) -> Link:
         index = self._find_link(name, "link")
         if index < 0:
-            raise NamingError("the ground is not a link that can be asked for")
+            raise NamingError("the ground is the fixed world, which has no mass, joint or place; name a link")
         return self.links[index]
 
     def joint(self, name: str) -> Joint:
@@ -416,7 +550,8 @@ class Mechanism:
     def _closed(self, plan: Plan, given=frozenset(), passive=True) -> Plan:
         """The plan of the tree with its loops closed, if it is one that can be moved."""
         if self.nv == 0:
-            raise ModelError(f"{self.name} has nothing to move: no joint has a degree of freedom")
+            raise ModelError(f"{self.name} has nothing to move: no joint has a degree of freedom; hang a link by a "
+                             "joint that moves, such as bk.Revolute((0, 1, 0)) or bk.Free()")
         self._refuse_massless_ends(plan)
         if not self.connections:
             return plan
@@ -464,7 +599,27 @@ class Mechanism:
         try:
             return self._link_index[name]
         except (KeyError, TypeError):
-            raise NamingError(f"{what}: there is no link {name!r}{hint(name, [GROUND, *self._link_index])}") from None
+            raise NamingError(f"{what}: {self.no_link(name)}") from None
+
+    def no_link(self, name) -> str:
+        """What to say of a name that is no link's."""
+        if isinstance(name, str) and name in self._joint_index:
+            link = self.links[self._joint_index[name]].name
+            return f"{name!r} is a joint where a link is meant; the link that it moves is {link!r}"
+        if isinstance(name, str) and name in self.connections:
+            names, found = [*self.link_names, GROUND], self.connections[name]
+            return (f"{name!r} is a connection where a link is meant; it holds {names[found.link_b]!r} to "
+                    f"{names[found.link_a]!r}")
+        if name == GROUND:
+            return "the ground has no entry: it stays where it is, with its frame at the origin of the world"
+        return f"there is no link {name!r}{hint(name, [GROUND, *self._link_index])}"
+
+    def no_joint(self, name) -> str:
+        """What to say of a name that is neither a joint's nor a connection's."""
+        if isinstance(name, str) and name in self._link_index:
+            joint = self.links[self._link_index[name]].joint_name
+            return f"{name!r} is a link where a joint is meant; the joint that it hangs by is {joint!r}"
+        return f"there is no joint or connection {name!r}{hint(name, [*self._joint_index, *self.connections])}"
 
     def _find_joint(self, name, what="", others=None) -> int:
         """Index of the link whose joint has this name, else of the link of this name; `others` could be meant too."""
@@ -478,3 +633,24 @@ class Mechanism:
             others = others or ()
             raise NamingError(f"{what}there is no {kinds} {name!r}{hint(name, [*self._joint_index, *others])}")
         return index
+
+
+def _changed_joint(what: str, old: Joint, new: Joint | None, changes: dict) -> Joint:
+    joint = old if new is None else as_joint(what, new)
+    try:
+        return joint.changed(**changes) if changes else joint
+    except ModelError as error:
+        raise ModelError(f"{what}: {error}") from None
+
+
+def as_mechanism(value) -> Mechanism:
+    """What is given as a mechanism, if it is one."""
+    if isinstance(value, Mechanism):
+        return value
+    if isinstance(value, np.ndarray):
+        raise ModelError(f"the first argument must be a bk.Mechanism, not an array of shape {value.shape}: the order "
+                         "is (mechanism, q, v, ...)")
+    instead = "give its .mechanism" if isinstance(getattr(value, "mechanism", None), Mechanism) else (
+        "bk.load reads model files")
+    kind = type(value).__name__
+    raise ModelError(f"the first argument must be a bk.Mechanism, not {value!r:.60} ({kind}); {instead}")

@@ -70,6 +70,10 @@ STIFFNESS = {"wrist": 20.0, "toes": 20.0, "neck": 60.0, "clavicle": 200.0}  # of
 LIMIT_DAMPING = 0.02  # [s], of limits, times their stiffness
 
 
+HEIGHTS = 0.3, 3.0  # [m] of people, with a wide margin
+MASSES = 0.5, 700.0  # [kg]
+
+
 def human(dof: int = 34, *, height: float = 1.75, mass: float = 70.0, limits: bool = False,
           damping: float = 0.0) -> Mechanism:
     """A human figure, standing on the plane z = 0 with hanging arms at the neutral position; x forward, y left, z up.
@@ -87,7 +91,8 @@ def human(dof: int = 34, *, height: float = 1.75, mass: float = 70.0, limits: bo
     """
     if dof not in BALLS:
         raise ModelError(f"human: dof must be one of {', '.join(map(str, BALLS))}, not {dof!r}")
-    body = Body(as_positive("human: height", height), as_positive("human: mass", mass))
+    body = Body(_within("human: height", height, HEIGHTS, "m", {100.0: "cm", 1000.0: "mm"}),
+                _within("human: mass", mass, MASSES, "kg", {1000.0: "g"}))
     m = Mechanism(name=f"human {dof}")
 
     def joint(name: str) -> Joint:
@@ -127,6 +132,16 @@ def human(dof: int = 34, *, height: float = 1.75, mass: float = 70.0, limits: bo
         if split:
             add(f"{side}_toes", f"{side}_foot", f"{side}_toes", ball, toes.seen_from(ball))
     return m
+
+
+def _within(what: str, value, bounds, unit: str, others: dict[float, str]) -> float:
+    """A number in the range of people, or what it may have been meant to be."""
+    number = as_positive(f"{what} [{unit}]", value)
+    if bounds[0] <= number <= bounds[1]:
+        return number
+    meant = next((f"; {number:g} {name} are {what.split()[-1]}={number / scale:g}" for scale, name in others.items()
+                  if bounds[0] <= number / scale <= bounds[1]), "")
+    raise ModelError(f"{what} must be {bounds[0]:g} to {bounds[1]:g} {unit}, not {value!r}{meant}")
 
 
 def _limit(name, limits):

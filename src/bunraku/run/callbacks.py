@@ -12,7 +12,16 @@ from numba import carray, cfunc, njit
 from numba.core.dispatcher import Dispatcher
 
 from bunraku.errors import ShapeError
-from bunraku.run.actuation import _PROTOTYPE, _SIGNATURE, Actuation, _address_of, _copy, _view
+from bunraku.run.actuation import (
+    _PROTOTYPE,
+    _SIGNATURE,
+    Actuation,
+    _address_of,
+    _copy,
+    _view,
+    bounds_checked,
+    options_of,
+)
 
 
 class PlainFunction:
@@ -36,11 +45,16 @@ class PlainFunction:
 class CompiledFunction:
     """A function compiled by Numba, called without Python in between."""
 
-    error = None
+    error: BaseException | None = None
 
     def __init__(self, call):
         self._kept = cfunc(_SIGNATURE)(call)
         self.address = self._kept.address
+
+
+def checked(function: Dispatcher):
+    """A compiled function, compiled anew with bounds checks."""
+    return bounds_checked(function, options_of(function))
 
 
 def writes(function, arguments: int) -> bool:
@@ -67,7 +81,8 @@ def right_hand_side(f, args: tuple, n: int):
             return
         answer = np.asarray(f(t, y, *args), float)
         if answer.shape != (n,) and not (n == 1 and answer.size == 1):
-            raise ShapeError(f"f(t, y) returned an array of shape {answer.shape} at t = {t:.6g}; y is of shape ({n},)")
+            raise ShapeError(f"f(t, y) returned an array of shape {answer.shape} at t = {t:.6g}; it must return one "
+                             f"derivative for each entry of y, which is of shape ({n},)")
         out[:] = answer.ravel()
 
     return PlainFunction(fill)
@@ -104,6 +119,7 @@ def _returning(f, args):
 def event_function(event, args: tuple):
     """event(t, y, *args) -> a number, as a C function."""
     if isinstance(event, Dispatcher):
+        event = checked(event)
         given = njit(lambda t, y: event(t, y, *args))
 
         def call(t, y, n, v, zero, params, count, out, size):

@@ -23,7 +23,8 @@ def as_array(what: str, value) -> np.ndarray:
             raise TypeError
         return np.asarray(array, float, order="C")
     except (TypeError, ValueError):
-        raise ShapeError(f"{what} must be an array of numbers, not {type(value).__name__}") from None
+        kind = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
+        raise ShapeError(f"{what} must be an array of numbers, not {kind}") from None
 
 
 def as_floats(what: str, value, width: int, batch: int | None = None) -> np.ndarray:
@@ -47,7 +48,8 @@ def aligned(*pieces: tuple[str, object, int]) -> tuple[int | None, list[np.ndarr
         return None, arrays
     if len(sizes) > 1:
         described = ", ".join(f"{what} {size}" for size, what in sizes.items())
-        raise ShapeError(f"batches of different size: {described}")
+        raise ShapeError(f"batches of different size: {described}; give all the same number of states, or a single one "
+                         "for all")
     batch = next(iter(sizes))
     return batch, [array if array.ndim == 2 else np.repeat(array[None], batch, axis=0) for array in arrays]
 
@@ -60,13 +62,15 @@ def explain(mechanism, q, inputs: dict[str, np.ndarray]) -> str:
     plan, links = mechanism.plan(), mechanism.links
     bad = np.flatnonzero(~np.isfinite(q))
     if bad.size:
-        return f"q[{bad[0]}] of joint {links[plan.coordinate_link[bad[0]]].joint_name!r} is {q[bad[0]]}"
+        return (f"q[{bad[0]}] of joint {links[plan.coordinate_link[bad[0]]].joint_name!r} is {q[bad[0]]}; "
+                "it must be finite")
     for name, values in inputs.items():
         bad = np.flatnonzero(~np.isfinite(values))
         if bad.size and name == "external":
-            return f"the external force on link {links[bad[0] // 6].name!r} holds {values[bad[0]]}"
+            return f"the external force on link {links[bad[0] // 6].name!r} holds {values[bad[0]]}; it must be finite"
         if bad.size:
-            return f"{name}[{bad[0]}] of joint {links[plan.dof_link[bad[0]]].joint_name!r} is {values[bad[0]]}"
+            return (f"{name}[{bad[0]}] of joint {links[plan.dof_link[bad[0]]].joint_name!r} is {values[bad[0]]}; "
+                    "it must be finite")
     for row, link in zip(plan.body_i[:-1], plan.body_link, strict=True):
         if row[f.KIND] in (f.SPHERICAL, f.FREE):
             k = row[f.Q_INDEX] + (3 if row[f.KIND] == f.FREE else 0)

@@ -6,21 +6,22 @@ names of joints and links and go with the simulation's structure as it changes.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import carray
+from numba import carray, types
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 
 from bunraku.errors import ModelError, NamingError, ShapeError, SimulationError, StateError
 from bunraku.evaluate import connection_forces, joint_forces, kinematics
 from bunraku.integrate.events import PARTS
-from bunraku.mechanism.checks import as_number, as_vector, hint
+from bunraku.mechanism.checks import as_number, as_vector
 from bunraku.mechanism.mechanism import GROUND, Mechanism
-from bunraku.run.actuation import call_actuation
-from bunraku.run.callbacks import CompiledFunction, PlainFunction
+from bunraku.run.actuation import READ_ONLY, call_actuation, compile_for, in_python
+from bunraku.run.callbacks import CompiledFunction, PlainFunction, checked
 from bunraku.run.notes import COEFFICIENTS, EVENTS, MARKS, PER_STEP, SPLIT, Notes
 from bunraku.simulation.failures import cannot_compile, said
 
@@ -38,7 +39,7 @@ class ForceAbove:
 
     def missing(self, mechanism: Mechanism) -> str | None:
         known = [*mechanism.joint_names, *mechanism.connections]
-        return None if self.joint in known else f"joint or connection {self.joint!r}{hint(self.joint, known)}"
+        return None if self.joint in known else mechanism.no_joint(self.joint)
 
     def value(self, mechanism, q, v, tau) -> float:
         ask = connection_forces if self.joint in mechanism.connections else joint_forces
@@ -57,7 +58,7 @@ class Distance:
 
     def missing(self, mechanism: Mechanism) -> str | None:
         known = [GROUND, *mechanism.link_names]
-        return next((f"link {link!r}{hint(link, known)}" for link in self.links if link not in known), None)
+        return next((mechanism.no_link(link) for link in self.links if link not in known), None)
 
     def value(self, mechanism, q, v, tau) -> float:
         poses = {GROUND: (np.eye(3), np.zeros(3)), **kinematics(mechanism, q).poses}
@@ -122,14 +123,21 @@ class Watch:
         return PlainFunction(fill)
 
 
+@functools.lru_cache(maxsize=256)
 def _compiled(condition):
+    safe = checked(condition)
+
     def call(t, q, nq, v, nv, params, count, out, size):
         try:
-            out[0] = condition(t, carray(q, nq), carray(v, nv))
+            out[0] = safe(t, carray(q, nq), carray(v, nv))
         except Exception:
             return 1
         return 1 if np.isnan(out[0]) else 0
     try:
+        answer = compile_for(safe, types.float64, READ_ONLY, READ_ONLY)
+        if not isinstance(answer, (types.Number, types.Boolean)):
+            raise ModelError(f"the condition {condition.__name__!r} must return a number, positive where it holds, but "
+                             f"returns {answer}")
         return CompiledFunction(call)
     except NumbaError as error:
         raise ModelError(cannot_compile(f"the condition {condition.__name__!r}", error)) from error
@@ -197,6 +205,14 @@ class Watched:
             if function.error is not None:
                 raise SimulationError(f"condition {watch.name!r} {where}: {said(function.error)}",
                                       trajectory) from function.error
+        state = self.simulation.t, self.simulation.q.copy(), self.simulation.v.copy()
+        for watch in self.watches:
+            if isinstance(watch.condition, Dispatcher):
+                try:
+                    in_python(watch.condition)(*state)  # says what the compiled one cannot
+                except Exception as error:
+                    error.add_note(f"(q has {len(state[1])} entries, v {len(state[2])})")
+                    raise SimulationError(f"condition {watch.name!r} {where}: {said(error)}", trajectory) from error
         compiled = [repr(w.name) for w in self.watches if isinstance(w.condition, Dispatcher)]
         if alone and compiled:
             raise SimulationError(f"condition {' or '.join(compiled)} {where}: compiled, it raised an exception or "
@@ -206,11 +222,12 @@ class Watched:
 def as_watch(mechanism, condition, action, name, repeat, number: int) -> Watch:
     """What `Simulation.when` was given, checked; the `number` is for conditions that have no name."""
     if not callable(action):
-        raise ModelError(f"action must be a function of the simulation, not {action!r}")
+        raise ModelError("action must be a function of the simulation, such as lambda sim: sim.cut('grip'), not "
+                         f"{action!r}")
     if isinstance(condition, (ForceAbove, Distance)):
         missing = condition.missing(mechanism)
         if missing:
-            raise NamingError(f"cannot watch for {condition.text}: there is no {missing}")
+            raise NamingError(f"cannot watch for {condition.text}: {missing}")
         text = condition.text
     elif callable(condition):
         text = getattr(condition, "__name__", LAMBDA)

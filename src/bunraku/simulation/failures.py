@@ -77,8 +77,9 @@ def step_too_small(where: str, min_step: float, tried: float | None, unit: str, 
 
 
 def said(error: BaseException) -> str:
-    """What an error says; of those that are not ours also what it is."""
-    return str(error) if isinstance(error, BunrakuError) else f"{type(error).__name__}: {error}".removesuffix(": ")
+    """What an error says; of those that are not ours also what it is. With its notes."""
+    text = str(error) if isinstance(error, BunrakuError) else f"{type(error).__name__}: {error}".removesuffix(": ")
+    return " ".join([text, *getattr(error, "__notes__", ())])
 
 
 def cannot_compile(what: str, error: Exception) -> str:
@@ -93,7 +94,8 @@ def _not_finite(mechanism, q, v, torques) -> str:
         for when, tau in torques:
             bad = np.flatnonzero(~np.isfinite(tau))
             if bad.size:
-                return f"tau[{bad[0]}] of {_owner(mechanism, bad[0])} is {tau[bad[0]]}, from the actuation {when}"
+                return (f"tau[{bad[0]}] of {_owner(mechanism, bad[0])} is {tau[bad[0]]}, from the actuation {when}; "
+                        "it must be finite")
     return explain(mechanism, q, {"v": v})
 
 

@@ -35,7 +35,7 @@ class Group:
     """Where the states are, how they fare, and what of them was asked for."""
 
     def __init__(self, mechanism: Mechanism, q, v, params, times):
-        self.mechanism, self.params, self.times = mechanism.copy(), params, times
+        self.mechanism, self.params, self.times = mechanism.copy().locked(), params, times
         self.plan = plan = self.mechanism.plan()
         self.nq, self.nv, count = plan.nq, plan.nv, len(q)
         self.given = q
@@ -78,16 +78,21 @@ class Group:
         status, q, v = self.status[k], self.y[k, :self.nq], self.y[k, self.nq:]
         if status == CANNOT_START:
             return "cannot start: " + (self.open_loops.get(k) or explain(self.mechanism, self.given[k], {"v": v}))
-        return stopped(status, f"at t = {self.reached[k]:.6g} s", self.mechanism, q, v, cause=self.causes.get(k),
+        cause = self.causes.get(k)
+        if status == m.ACTUATION_FAILED and isinstance(self.actuation, Actuation):
+            cause = self.actuation.raised(self.reached[k], q, v, self.params_of(k), self._torques_size())
+        return stopped(status, f"at t = {self.reached[k]:.6g} s", self.mechanism, q, v, cause=cause,
                        min_step=self.min_step, torques=self._torques(k), left_open=self.left_open.get(k))
 
     def _torques(self, k: int):
         """What a compiled actuation gives where state k stopped."""
         if isinstance(self.actuation, Actuation):
             with contextlib.suppress(Exception):
-                size = self.nv + (0 if self.plan.loops is None else self.plan.loops.freedoms)
                 q, v = self.y[k, :self.nq], self.y[k, self.nq:]
-                yield "there", self.actuation.torque(self.reached[k], q, v, self.params_of(k), size)
+                yield "there", self.actuation.torque(self.reached[k], q, v, self.params_of(k), self._torques_size())
+
+    def _torques_size(self) -> int:
+        return self.nv + (0 if self.plan.loops is None else self.plan.loops.freedoms)
 
 
 class _Mean:

@@ -10,14 +10,17 @@ from dataclasses import dataclass
 import numpy as np
 from numba.core.errors import NumbaError
 
-from bunraku.errors import BunrakuError, ModelError, ShapeError, SimulationError
+from bunraku.errors import BunrakuError, ModelError, ReadOnlyError, ShapeError, SimulationError
 from bunraku.evaluate import impact, project
+from bunraku.evaluate.impulse import impulse as struck
 from bunraku.integrate import memory as m
 from bunraku.integrate.history import Family
 from bunraku.integrate.methods import FIXED_STEP, METHODS, STRUCTURED, check_order, memory_for, method_of
 from bunraku.integrate.runge_kutta import Tableau
 from bunraku.mechanism import Connection, Joint, Mechanism
 from bunraku.mechanism.checks import as_number, as_positive, as_size, hint
+from bunraku.mechanism.mechanism import as_mechanism
+from bunraku.mechanism.readonly import StateArray
 from bunraku.run import implicit, rollout
 from bunraku.run.actuation import Actuation, PlainActuation
 from bunraku.run.states import as_array, as_floats, explain
@@ -31,16 +34,28 @@ WITH_STEP = (*FIXED_STEP, "symplectic_euler")
 SOLVERS = (*METHODS, *STRUCTURED, *WITH_STEP)
 CLOSED = 1e-10  # [m, rad] frames that fit this well need not be moved
 SAME = 4 * m.EPSILON  # of a time: as near as events are located
+_STATE = "use sim.set_state(q, v, t=None)"
+_ANEW = "build a new bk.Simulation(sim.mechanism, sim.q, sim.v, {name}=..., t=sim.t)"
+READ_ONLY = {  # attributes that it would do no good to set: what to do instead
+    "q": _STATE, "v": _STATE, "t": _STATE,
+    "mechanism": "use sim.connect and sim.cut, or build a new bk.Simulation",
+    **dict.fromkeys(("solver", "rtol", "atol", "actuation", "step", "max_step", "min_step", "max_order", "baumgarte"),
+                    _ANEW)}
 BODY_STEPS_PER_CALL = 50_000  # compiled code runs this long (bodies times steps) before Python has its turn
 
 
 def actuation(function) -> Actuation:
-    """Decorator: compile a function (t, q, v, params, tau) that writes tau, to be called inside the loop."""
+    """Decorator: compile a function (t, q, v, params, tau) that writes tau, to be called inside the loop.
+
+    q and v are read-only; params may be written to, as memory of the function. An index out of bounds ends the run with
+    an error, and so does a value that the function returns.
+    """
     try:
         inspect.signature(function).bind(0.0, None, None, None, None)
     except TypeError as error:
-        raise ModelError(f"@bk.actuation is for functions (t, q, v, params, tau) that write tau, not {function!r}: "
-                         f"{error}") from None
+        name = getattr(function, "__name__", function)
+        raise ModelError(f"@bk.actuation is for functions (t, q, v, params, tau) that write tau, not {name!r}: {error}"
+                         "; a plain function (t, q, v) that returns tau is given to bk.Simulation without it") from None
     return Actuation(function)
 
 
@@ -71,42 +86,45 @@ class Simulation:
     baumgarte   loops are closed after every step by the smallest move; with this rate [1/s], instead by forces that
                 make a gap g obey g'' + 2 rate g' + rate^2 g = 0
     progress    a bar on the terminal: True, False, or None to decide by what the output is
+    t           the time at which it starts [s]
+
+    `q`, `v`, `t` and `mechanism` are read-only: `set_state`, `impulse`, `connect` and `cut` change them.
     """
+
+    mechanism: Mechanism
+    solver: str | Tableau
 
     def __init__(self, mechanism: Mechanism, q=None, v=None, solver: str | Tableau = "gear", rtol: float = 1e-6,
                  atol: float = 1e-8, actuation=None, params=None, *, step: float | None = None,
                  max_step: float = math.inf, min_step: float = 0.0, max_order: int | None = None,
-                 baumgarte: float | None = None, progress: bool | None = None):
+                 baumgarte: float | None = None, progress: bool | None = None, t: float = 0.0):
         _check_solver(solver)
         check_order(solver, max_order)
         self._settings = as_positive("rtol", rtol, ShapeError), as_positive("atol", atol, ShapeError), max_order
         steps = _as_steps(solver, step, min_step, max_step)
         self._hold = 0.0 if baumgarte is None else as_positive("baumgarte [1/s]", baumgarte, ShapeError)
-        self.mechanism = as_mechanism(mechanism).copy()
-        self.solver, self.progress = solver, progress
+        self.__dict__.update(mechanism=as_mechanism(mechanism).copy().locked(), solver=solver)
+        self.progress = progress
         self._structured = isinstance(solver, str) and solver in STRUCTURED
         self.stats = Statistics()
         plan = self.mechanism.plan()
-        start = self.mechanism.neutral() if q is None else as_floats("q", q, plan.nq)
-        speed = plan.zero_tau if v is None else as_floats("v", v, plan.nv)
-        if start.ndim != 1 or speed.ndim != 1:
-            raise ShapeError("a simulation starts from one state, not from a batch")
-        if not (np.isfinite(start).all() and np.isfinite(speed).all()):
-            raise SimulationError(f"cannot start: {explain(self.mechanism, start, {'v': speed})}")
-        start = self.mechanism.integrate(start, plan.zero_tau)  # unit quaternions
-        reason = refuse_open_loops(self.mechanism, start, speed)
-        if reason:
-            raise SimulationError(f"cannot start: {reason}")
+        start, speed = self._as_state(self.mechanism.neutral() if q is None else q, plan.zero_tau if v is None else v)
         self._memory = memory_for(solver, np.concatenate([start, speed]), *self._settings)
         self._memory.clock[[m.STEP, m.MIN_STEP, m.MAX_STEP]] = steps
-        self.params = np.zeros(0) if params is None else _as_params(params)
+        self._memory.clock[m.TIME] = as_number("t [s]", t, ShapeError)
+        self.params = np.zeros(0) if params is None else params
         self._drive = actuation
         self._actuation = _as_actuation(actuation, plan.nv)
         self._past: list[Segment] = []  # of structures that are no more
-        self._chunks: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(1), self._memory.rows[:1].copy())]
+        self._chunks: list[tuple[np.ndarray, np.ndarray]] = [(np.array([self.t]), self._memory.rows[:1].copy())]
         self._events: list[Event] = []
         self._watches: list[Watch] = []
         self.impulses: dict[str, np.ndarray] = {}  # of the last connection made: see `connect`
+
+    def __setattr__(self, name, value):
+        if name in READ_ONLY:
+            raise ReadOnlyError(f"sim.{name} is read-only; {READ_ONLY[name].format(name=name)}")
+        super().__setattr__(name, _as_params(value) if name == "params" else value)
 
     # -- ask -------------------------------------------------------------------------------------------------------
 
@@ -116,11 +134,11 @@ class Simulation:
 
     @property
     def q(self) -> np.ndarray:
-        return self._memory.rows[0, :self.mechanism.nq].copy()
+        return StateArray.of(self._memory.rows[0, :self.mechanism.nq])
 
     @property
     def v(self) -> np.ndarray:
-        return self._memory.rows[0, self.mechanism.nq:].copy()
+        return StateArray.of(self._memory.rows[0, self.mechanism.nq:])
 
     @property
     def trajectory(self) -> Trajectory:
@@ -134,6 +152,48 @@ class Simulation:
         t, y = self._chunks[0]
         nq = self.mechanism.nq
         return Segment(self.mechanism, t, y[:, :nq], y[:, nq:])
+
+    # -- change the state ------------------------------------------------------------------------------------------
+
+    def set_state(self, q=None, v=None, t: float | None = None) -> None:
+        """Go on from another state, at another time; what is not given stays. Recorded as an event, in a new segment.
+
+        Loops must be closed (`bk.project`). A later t leaves a gap in the record; an earlier one begins a new record:
+        keep `sim.trajectory` before it. If anything fails nothing has changed.
+        """
+        q, v = self._as_state(self.q if q is None else q, self.v if v is None else v, "set_state")
+        time_, before = self.t if t is None else as_number("set_state: t [s]", t, ShapeError), self.t
+        self._change(self.mechanism, q, v, "set_state" if time_ == before else f"set_state: from t = {before:.6g} s",
+                     time_)
+
+    def impulse(self, link: str, impulse, moment=None, *, point=(0.0, 0.0, 0.0)) -> None:
+        """Strike a link: velocities jump as the structure allows; in `impulses` what the connections answer.
+
+        impulse  (px, py, pz) [N s] in world axes; or six numbers, with a moment of impulse [N m s]
+        moment   moment of impulse about the point, if not given so
+        point    where the impulse acts, in the link's frame: its origin by default
+
+        Recorded as an event, in a new segment. If anything fails nothing has changed.
+        """
+        q, v = self._as_state(self.q, self.v, "impulse")
+        after, answers = struck(self.mechanism, q, v, link, impulse, moment, point=point)
+        given = np.array2string(np.asarray(impulse, float), precision=4, separator=", ")
+        self._change(self.mechanism, q, after, f"impulse on {link!r}: {given} N s")
+        self.impulses = answers
+
+    def _as_state(self, q, v, what: str = "cannot start") -> tuple[np.ndarray, np.ndarray]:
+        """A state to go on from: of the right size, finite, quaternions made unit, loops closed."""
+        plan = self.mechanism.plan()
+        q, v = as_floats("q", q, plan.nq), as_floats("v", v, plan.nv)
+        if q.ndim != 1 or v.ndim != 1:
+            raise ShapeError("a simulation has one state, not a batch; bk.rollout simulates every state of a batch")
+        if not (np.isfinite(q).all() and np.isfinite(v).all()):
+            raise SimulationError(f"{what}: {explain(self.mechanism, q, {'v': v})}")
+        q = self.mechanism.integrate(q, plan.zero_tau)  # unit quaternions
+        reason = refuse_open_loops(self.mechanism, q, v)
+        if reason:
+            raise SimulationError(f"{what}: {reason}")
+        return q, v
 
     # -- change the structure --------------------------------------------------------------------------------------
 
@@ -188,15 +248,19 @@ class Simulation:
             what = f"{mechanism.links[mechanism._find_joint(name)].name} is free"
         self._change(mechanism, q, v, f"cut {name!r}: {what}")
 
-    def _change(self, mechanism, q, v, event):
-        """Go on with another structure from here."""
+    def _change(self, mechanism, q, v, event, t=None):
+        """Go on with another structure or state from here, or from the time t."""
         segment = self._present()
         if segment.t[-1] > segment.t[0]:  # what lasted no time left no trace but its event
             self._past.append(segment)
-        self.mechanism = mechanism
+        if t is not None and t < self.t:  # times of a record increase
+            self._past, self._events = [], []
+        self.__dict__["mechanism"] = mechanism.locked()
         clock = self._memory.clock
         self._memory = memory_for(self.solver, np.concatenate([q, v]), *self._settings)
         self._memory.clock[:] = clock
+        if t is not None:
+            self._memory.clock[m.TIME] = t
         self._restart()  # what was a good step before says nothing now
         self._chunks = [(np.array([self.t]), self._memory.rows[:1].copy())]
         self._actuation = _as_actuation(self._drive, mechanism.nv)
@@ -344,8 +408,11 @@ class Simulation:
             self._chunks.append((np.array([self.t]), self._memory.rows[:1].copy()))
         trajectory, where, cause = self.trajectory, f"at t = {self.t:.6g} s", None
         if status == m.ACTUATION_FAILED:
-            cause = self._actuation.raised() if self._actuation else None
-            watched.complain(alone=cause is None and not isinstance(self._actuation, Actuation))
+            compiled = isinstance(self._actuation, Actuation)
+            here = self.t, self.q, self.v, self.params, self.mechanism.nv + self.mechanism.nc
+            cause = self._actuation.raised(*here) if self._actuation and not compiled else None
+            watched.complain(alone=cause is None and not compiled)
+            cause = self._actuation.raised(*here) if compiled else cause
             self._events.append(Event(self.t, "the actuation failed"))
             if isinstance(cause, (KeyboardInterrupt, SystemExit)):
                 raise cause
@@ -363,12 +430,6 @@ class Simulation:
     def __repr__(self):
         name = self.solver if isinstance(self.solver, str) else f"a tableau of order {self.solver.order}"
         return f"Simulation of {self.mechanism.name} at {self.t:g} s: solver {name}, {self.stats.steps} steps"
-
-
-def as_mechanism(mechanism) -> Mechanism:
-    if not isinstance(mechanism, Mechanism):
-        raise ModelError(f"what moves must be a bk.Mechanism, not {mechanism!r}; bk.load reads model files")
-    return mechanism
 
 
 def _check_solver(solver) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bunraku.errors import ModelError, ShapeError
+from bunraku.errors import MissingFileError, ModelError, ShapeError
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.describe import describe, rebuild
 
@@ -77,10 +77,13 @@ class Trajectory:
         out = []
         for t in np.atleast_1d(np.asarray(times, float)):
             if not self.segments or not self.segments[0].t[0] <= t <= self.segments[-1].t[-1]:
-                raise ShapeError(f"time {t:g} s is outside the recorded motion")
+                raise ShapeError(f"time {t:g} s is outside the recorded motion{self._extent()}")
             segment = [s for s in self.segments if s.t[0] <= t][-1]
             out.append((segment.mechanism, *segment.at(min(t, segment.t[-1]))))
         return out
+
+    def _extent(self) -> str:
+        return f", which goes from {self.segments[0].t[0]:g} to {self.segments[-1].t[-1]:g} s" if self.segments else ""
 
     def energy(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(t, kinetic, potential) at every recorded state."""
@@ -88,9 +91,11 @@ class Trajectory:
         return self.t, np.concatenate([k for k, _ in parts]), np.concatenate([p for _, p in parts])
 
     def save(self, path) -> Path:
-        """Write everything, mechanisms included, to one file (NumPy's .npz; no pickles)."""
-        path = Path(path)
-        path = path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
+        """Write everything, mechanisms included, to one file (NumPy's .npz; no pickles). Returns its path.
+
+        A name that does not end in .npz gets that ending, here and in `load`.
+        """
+        path = _as_file(path)
         header = {"format": FORMAT, "mechanisms": [describe(s.mechanism) for s in self.segments],
                   "events": [list(event) for event in self.events]}
         arrays = {f"{name}{k}": getattr(s, name) for k, s in enumerate(self.segments) for name in ("t", "q", "v")}
@@ -102,8 +107,8 @@ class Trajectory:
 
     @classmethod
     def load(cls, path) -> Trajectory:
-        """Read what `save` wrote."""
-        path = Path(path)
+        """Read what `save` wrote, under the name that it was given."""
+        path = Path(path) if Path(path).is_file() else _as_file(path)
         try:
             with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
                 header = json.loads(str(file["header"]))
@@ -112,7 +117,7 @@ class Trajectory:
                 segments = [Segment(rebuild(data), file[f"t{k}"], file[f"q{k}"], file[f"v{k}"])
                             for k, data in enumerate(header["mechanisms"])]
         except FileNotFoundError:
-            raise
+            raise MissingFileError(f"{path}: there is no such file") from None
         except (OSError, KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
             if isinstance(error, ModelError):
                 raise
@@ -126,6 +131,12 @@ class Trajectory:
         t = self.t
         return (f"Trajectory of {self.segments[-1].mechanism.name}: {len(t)} states, {t[0]:g} to {t[-1]:g} s, "
                 f"{len(self.segments)} segment{'s' * (len(self.segments) > 1)}, {len(self.events)} events")
+
+
+def _as_file(path) -> Path:
+    """The file of a trajectory: the same for what is saved and for what is loaded."""
+    path = Path(path)
+    return path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
 
 
 def load_trajectory(path) -> Trajectory:

@@ -1,0 +1,50 @@
+"""Velocities after an impulse on a link, loops included."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bunraku.algorithms.connections import IMPULSE
+from bunraku.errors import ModelError, NamingError, ShapeError
+from bunraku.evaluate.kinematics import kinematics
+from bunraku.mechanism import Mechanism
+from bunraku.plan.closed import close
+from bunraku.run import closed
+from bunraku.run.states import as_array
+
+
+def impulse(mechanism: Mechanism, q, v, link: str, impulse, moment=None, *, point=(0.0, 0.0, 0.0)):
+    """(v just after the impulse, {connection: (impulse, moment of impulse)} that the loops answer with).
+
+    Arguments as in `Simulation.impulse`. M (v1 - v) = J' p + A' lambda with A v1 = 0, in O(N): J is the Jacobian of the
+    point, p the impulse, A the constraints of the connections.
+    """
+    wrench = _wrench(impulse, moment)
+    if mechanism._find_link(link, "impulse") < 0:
+        raise NamingError("impulse: an impulse on the ground has no effect; name a link")
+    J = kinematics(mechanism, q).jacobian(link, point)
+    if not J.any():
+        raise ModelError(f"impulse: link {link!r} is fixed to the ground, so an impulse has no effect; name a link "
+                         "that moves")
+    plan = mechanism.plan()
+    solution = closed.solve(mechanism, close(plan, ()) if plan.loops is None else plan, IMPULSE, q, v, J.T @ wrench)
+    if plan.loops is None:
+        return v + solution.a, {}
+    multipliers, _ = closed.forces(solution)
+    return v + solution.a, {name: solution.wrench(c, multipliers, drive=False)
+                            for c, name in enumerate(plan.loops.names)}
+
+
+def _wrench(impulse, moment) -> np.ndarray:
+    """Six numbers: impulse and moment of impulse."""
+    given = as_array("impulse", impulse)
+    if moment is not None:
+        turn = as_array("impulse: moment", moment)
+        if given.shape != (3,) or turn.shape != (3,):
+            raise ShapeError(f"impulse: with a moment both must be three numbers, not of shapes {given.shape} and "
+                             f"{turn.shape}")
+        given = np.concatenate([given, turn])
+    if given.shape not in ((3,), (6,)) or not np.isfinite(given).all():
+        raise ShapeError(f"impulse must be three finite numbers (px, py, pz) [N s], or six with a moment of impulse, "
+                         f"not {impulse!r}")
+    return given if len(given) == 6 else np.concatenate([given, np.zeros(3)])
