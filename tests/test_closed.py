@@ -7,6 +7,9 @@ from hypothesis import strategies as st
 
 import bunraku as bk
 import closed_oracle
+from bunraku.algorithms.connections import DYNAMICS
+from bunraku.check.structures import well_conditioned_structure
+from bunraku.run.closed import forces, solve
 from closed import described, random_closed, random_planar
 from oracle import close, close_forces, quaternion_matrix
 from structures import KINDS, make_joint, random_inertia, random_joint, random_rotation
@@ -411,3 +414,85 @@ def test_torques_of_a_wrong_length_are_refused(size):
     m.connect("upper", "lower", bk.Spherical(), name="grip")
     with pytest.raises(bk.ShapeError):
         bk.forward_dynamics(m, np.zeros(2), np.zeros(2), np.zeros(size))
+
+
+# -- constraints that are nearly dependent --------------------------------------------------------------------------
+
+
+REFUSED = (10060, 10174, 10185, 10306, 10478, 11179, 11409, 12302, 12724, 13609, 13849)
+LOST_DIGITS = (10366, 14238, 13038, 15504, 13639, 11935, 12115, 10224, 14062, 12679, 13560, 11959)
+
+
+def at_rest(seed, large=True):
+    """A well-conditioned structure of `bunraku check redundant`, and torques."""
+    structure = well_conditioned_structure(seed, large)
+    return structure.mechanism, structure.q, 5 * np.random.default_rng(seed + 10**6).normal(size=structure.mechanism.nv)
+
+
+def dense(m, q, v, tau):
+    """(accelerations, smallest multipliers, J) by singular values of the constraint Jacobian."""
+    found, M = bk.constraints(m, q, v), bk.mass_matrix(m, q)
+    tree = m.copy()
+    for name in m.connections:
+        tree.cut(name)
+    h = bk.inverse_dynamics(tree, q, v, np.zeros(m.nv))
+    U, s, Vt = np.linalg.svd(found.jacobian)
+    rank = int(np.sum(s > 1e-6 * s[0]))
+    free = Vt[rank:].T
+    a = -Vt[:rank].T @ (U.T[:rank] @ found.bias / s[:rank])
+    a = a + free @ np.linalg.solve(free.T @ M @ free, free.T @ (tau - h - M @ a))
+    return a, U[:, :rank] @ (Vt[:rank] @ (M @ a + h - tau) / s[:rank]), found.jacobian
+
+
+@pytest.mark.parametrize("seed", REFUSED + LOST_DIGITS)
+def test_well_conditioned_redundant_structures_keep_their_digits(seed):
+    """Refused, or wrong by 1e-8 to 1e-4, as long as pivots of a fixed order decided on the rank."""
+    m, q, tau = at_rest(seed)
+    rest = np.zeros(m.nv)
+    expected, _, _ = dense(m, q, rest, tau)
+    for method in ("auto", "unit_vector"):
+        close(bk.forward_dynamics(m, q, rest, tau, method=method), expected, 1e-9)
+    batch = bk.forward_dynamics(m, np.tile(q, (3, 1)), np.zeros((3, m.nv)), np.outer((1.0, 0.0, 1.0), tau))
+    close(batch[[0, 2]], np.array([expected, expected]), 1e-9)
+
+
+@pytest.mark.parametrize("seed", REFUSED[:3] + LOST_DIGITS[:3])
+def test_nearly_dependent_connections_share_the_smallest_forces(seed):
+    m, q, tau = at_rest(seed)
+    plan = m.plan()
+    _, expected, J = dense(m, q, np.zeros(m.nv), tau)
+    solution = solve(m, plan, DYNAMICS, q, np.zeros(m.nv), tau)
+    assert solution.looked_again
+    multipliers, basis = forces(solution)
+    close(multipliers, expected, 1e-7)
+    report = bk.dynamics(m, q, np.zeros(m.nv), tau).report
+    assert report.rank == np.linalg.matrix_rank(J, tol=1e-6) == report.constraints - sum(x.shape[1] for _, x in basis)
+
+
+@pytest.mark.parametrize("seed", REFUSED[:2] + LOST_DIGITS[:2])
+def test_nearly_dependent_connections_take_an_impact(seed):
+    m, q, _ = at_rest(seed)
+    v = np.random.default_rng(seed).normal(size=m.nv)
+    J, M = bk.constraints(m, q).jacobian, bk.mass_matrix(m, q)
+    free = np.linalg.svd(J)[2][np.linalg.matrix_rank(J, tol=1e-6):].T
+    after = bk.impact(m, q, v)
+    close(after, free @ np.linalg.solve(free.T @ M @ free, free.T @ M @ v), 1e-8)
+
+
+@pytest.mark.parametrize(("method", "batch"), [("auto", False), ("auto", True), ("unit_vector", False)])
+def test_a_loop_that_is_open_has_no_accelerations(method, batch):
+    m = bk.models.four_bar()
+    q = bk.project(m, m.neutral())
+    wrong = q.copy()
+    wrong[1] += 1.0
+    name = next(iter(m.connections))
+    states = np.array([q, wrong]) if batch else wrong
+    with pytest.raises(bk.ConstraintError, match=rf"{name!r} is open by [0-9.]+ m .*bk.project") as caught:
+        bk.forward_dynamics(m, states, np.zeros(states.shape), method=method)
+    if batch:
+        assert caught.value.states == (1,)
+        close(caught.value.result[0], bk.forward_dynamics(m, q, np.zeros(m.nv)), 1e-10)
+    with pytest.raises(bk.ConstraintError, match="is open by"):
+        bk.dynamics(m, wrong, np.zeros(m.nv))
+    closed_again, v = bk.project(m, wrong, np.zeros(m.nv))  # as the message says
+    assert np.isfinite(bk.forward_dynamics(m, closed_again, v)).all()

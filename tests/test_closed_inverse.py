@@ -272,3 +272,22 @@ def test_massless_links_held_by_a_loop():
     close(a, forward(m, q, v, tau), 1e-8)
     close(bk.inverse_dynamics(m, q, v, a), tau, 1e-8)
     assert m.plan().loops.dof_f[f.ARMATURE].any()  # what assembly uses; inverse dynamics must not feel it
+
+
+@pytest.mark.parametrize("aside", [0.0, 1e-12])
+def test_a_singular_pose_says_what_the_actuators_cannot_move(aside):
+    """A slider that drives a crank at its dead centre; and cranks in line with their coupler."""
+    m = bk.Mechanism()
+    m.add_link("crank", joint=bk.Revolute((0, 1, 0)), actuated=False, mass=1.0, com=(0.25, 0, 0),
+               inertia=(0.001, 0.02, 0.02))
+    m.add_link("rod", "crank", bk.Revolute((0, 1, 0)), actuated=False, position=(0.5, 0, 0), mass=1.0, com=(0.5, 0, 0),
+               inertia=(0.001, 0.02, 0.02))
+    m.add_link("slider", joint=bk.Prismatic((1, 0, 0)), position=(1.5, 0, 0), mass=1.0)
+    m.connect("slider", "rod", bk.Revolute((0, 1, 0)), "pin", position_b=(1, 0, 0))
+    q = bk.project(m, np.array([aside, -1.5 * aside, 0.0]))
+    with pytest.raises(bk.ActuationError, match=r"singular pose: the actuators cannot move 'rod' in direction "
+                                                r"\(0, 0, 1\)"):
+        bk.inverse_dynamics(m, q, np.zeros(3), np.zeros(3))
+    assert bk.closed_chain(m, q).undriven == 1
+    with pytest.raises(bk.ActuationError, match=r"singular pose: the actuators cannot turn 'rocker' about \(0, 1, 0\)"):
+        bk.inverse_dynamics(parallelogram(), posed(np.pi / 2 + aside), np.zeros(3), np.zeros(3))

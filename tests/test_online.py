@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import bunraku as bk
+from bunraku.check import marathon
 from bunraku.mechanism import Connection
 from bunraku.mechanism.describe import describe
 from bunraku.simulation.closing import capture, gap
@@ -272,3 +273,54 @@ def test_a_figure_lets_go_of_the_bar_one_hand_after_the_other():
     start = bk.poses(m, m.neutral())
     for side in ("left", "right"):
         close(where[f"{side}_hand"][1], start[f"{side}_hand"][1], 1e-5)
+
+
+def test_a_gap_that_the_message_allows_is_taken():
+    m, (q, v) = two_bodies(), meeting(np.random.default_rng(6))
+    q[7:10] = q[:3] + np.array([1.23456e-4, 0, 0])
+    sim = bk.Simulation(m, q, v)
+    frames = {"position_a": (0, 0, 0), "position_b": (0, 0, 0)}
+    with pytest.raises(bk.SimulationError, match="max_gap=") as caught:
+        sim.connect("one", "two", bk.Spherical(), "grip", **frames)
+    allowed = float(str(caught.value).split("max_gap=")[1])
+    sim.connect("one", "two", bk.Spherical(), "grip", **frames, max_gap=allowed)
+
+
+@pytest.mark.parametrize("solver", ["gear", "tsit5", "implicit"])
+def test_a_structure_that_is_fully_held_stands_still_and_carries(solver):
+    """A pendulum in motion, braked; then a second brake; then both let go."""
+    m = bk.models.chain(2)
+    sim = bk.Simulation(m, np.array([0.5, 0.4]), np.array([1.0, -2.0]), solver=solver)
+    sim.run(0.1)
+    sim.connect("link0", "link1", name="upper brake")
+    sim.connect("ground", "link1", name="brake")
+    assert np.abs(sim.v).max() < 1e-12
+    held = sim.q
+    sim.run(0.5)
+    close(sim.q, held, 1e-9)
+    assert np.abs(sim.v).max() < 1e-9
+    weight = bk.dynamics(sim.mechanism, sim.q, sim.v)
+    total = weight.forces["link0"][:3] @ bk.poses(sim.mechanism, sim.q)["link0"][0].T
+    total = total + weight.forces["brake"][:3] @ bk.poses(sim.mechanism, sim.q)["link1"][0].T
+    close(total, np.array([0, 0, 9.81 * m.mass]), 1e-9)
+    sim.cut("brake")
+    sim.cut("upper brake")
+    sim.run(0.6)
+    assert np.abs(sim.q - held).max() > 1e-3
+
+
+def test_a_truss_starts_and_stays():
+    m = bk.Mechanism()
+    m.add_link("beam", joint=bk.Revolute((0, 1, 0)), mass=1.0, com=(1, 0, 0), inertia=(0.1, 0.1, 0.1))
+    m.add_link("strut", position=(0, 0, -1), joint=bk.Revolute((0, 1, 0)), mass=1.0, com=(0.5, 0, 0.5),
+               inertia=(0.1, 0.1, 0.1))
+    m.connect("strut", "beam", bk.Spherical(), name="tip", position_a=(1, 0, 1), position_b=(1, 0, 0))
+    sim = bk.Simulation(m)
+    sim.run(0.5)
+    close(sim.q, np.zeros(2), 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_structures_change_many_times(seed):
+    """What `bunraku check marathon` does: places, impulses, energy, loops and accelerations after every change."""
+    assert marathon.case(seed).tried == marathon.CHANGES

@@ -103,3 +103,71 @@ def test_a_loop_that_cannot_close_is_named():
     m.connect("ground", "link1", bk.Spherical(), name="out of reach", position_a=(5, 0, 0), position_b=(0, 0, -1))
     with pytest.raises(bk.StateError, match="out of reach"):
         bk.project(m, np.array([0.3, 0.4]), np.zeros(2))
+
+
+def hinged(tilt=0.0):
+    """A parallelogram of hinges in space, the last of them tilted out of the plane: no move can close that."""
+    m, hinge = bk.Mechanism(), bk.Revolute((0, 1, 0))
+    rod = {"mass": 1.0, "com": (0, 0, -0.25), "inertia": (0.02, 0.02, 0.001)}
+    m.add_link("crank", joint=hinge, **rod)
+    m.add_link("coupler", "crank", hinge, position=(0, 0, -0.5), mass=1.0, com=(0.5, 0, 0), inertia=(0.001, 0.02, 0.02))
+    m.add_link("rocker", joint=hinge, position=(1, 0, 0), **rod)
+    c, s = np.cos(tilt), np.sin(tilt)
+    m.connect("rocker", "coupler", hinge, "pin", position_a=(0, 0, -0.5), position_b=(1, 0, 0),
+              rotation_b=[[1, 0, 0], [0, c, -s], [0, s, c]])
+    return m
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.3, 0.6])
+def test_redundant_loops_close_from_gaps_of_every_size(size):
+    m = hinged()
+    for seed in range(5):
+        rough = np.array([0.3, -0.3, 0.3]) + size * np.random.default_rng(seed).normal(size=3)
+        q = bk.project(m, rough)
+        assert np.abs(bk.constraints(m, q).gap).max() < 1e-10
+
+
+@pytest.mark.parametrize("tilt", [3e-9, 1e-8, 1e-7, 9e-7])
+def test_frames_that_fit_each_other_to_a_micron_count_as_closed_everywhere(tilt):
+    """At the start, after an event, for connect and for bk.project alike."""
+    m, q = hinged(tilt), np.array([0.3, -0.3, 0.3])
+    bk.project(m, q)
+    sim = bk.Simulation(m, q, solver="tsit5")
+    seen = []
+    sim.when(lambda t, q, v: t - 0.05, lambda s: seen.append(s.t))
+    sim.run(0.1)
+    assert len(seen) == 1
+    tree = m.copy()
+    pin = m.connections["pin"]
+    tree.cut("pin")
+    sim = bk.Simulation(tree, q)
+    sim.connect("rocker", "coupler", pin.joint, "pin", position_a=pin.position_a, position_b=pin.position_b,
+                rotation_b=pin.rotation_b, max_gap=1e-6)
+    sim.run(0.05)
+
+
+@pytest.mark.parametrize("tilt", [2e-6, 1e-5, 1e-3])
+def test_frames_that_do_not_fit_are_refused_without_advice_that_fails(tilt):
+    m, q = hinged(tilt), np.array([0.3, -0.3, 0.3])
+    with pytest.raises(bk.SimulationError, match=r"'pin'.*does not close it either.*check the frames"):
+        bk.Simulation(m, q)
+    with pytest.raises(bk.ConstraintError, match="pin"):
+        bk.project(m, q)
+
+
+@pytest.mark.parametrize("size", [1e-5, 1e-3, 0.1])
+def test_advice_to_project_works(size):
+    m = hinged()
+    rough = np.array([0.3 + size, -0.3, 0.3])
+    with pytest.raises(bk.SimulationError, match=r"start from bk.project\(mechanism, q, v\)"):
+        bk.Simulation(m, rough)
+    bk.Simulation(m, *bk.project(m, rough, np.zeros(3)))
+
+
+def test_what_is_accepted_at_the_start_is_closed_and_recorded():
+    m = hinged()
+    rough = np.array([0.3 + 2e-7, -0.3, 0.3])
+    sim = bk.Simulation(m, rough)
+    assert np.abs(bk.constraints(m, sim.q).gap).max() < 1e-11
+    assert "open by" in sim.trajectory.events[0].text
+    assert not bk.Simulation(m, np.array([0.3, -0.3, 0.3])).trajectory.events

@@ -23,7 +23,8 @@ work array serves for further right-hand sides, for which the program is gone th
 `assemble`: p and beta alone.
 
 Redundant constraints: the pivot of a direction that nothing can move vanishes; its force is set to zero (any value is
-right), its demand must vanish too (`clash`). A direction whose joints are all massless is held up by loop forces alone:
+right), its demand must vanish too (`clash`). Pivots too near the border between zero and small are judged by another
+method, `proximal.py`. A direction whose joints are all massless is held up by loop forces alone:
 such joints get a rotor, and a row that takes the rotor's torque away again.
 
 Cost: O(bodies) + (columns per body on a loop) x that; CLOSE k^3/3 for k coupled rows. [Checked with 1-6 loops against
@@ -56,8 +57,11 @@ from bunraku.plan.fields import (
     HEAD_SLOTS,
     JUDGED_CLASH,
     JUDGED_DRIVE,
+    JUDGED_DROPPED,
+    JUDGED_GAP,
     JUDGED_MOBILITY,
     JUDGED_PIVOT,
+    JUDGED_SOFT,
     JUDGED_WEAKEST,
     OP_ATTACH,
     OP_CLOSE,
@@ -81,15 +85,17 @@ from bunraku.spatial.scalar import clear, constant, minimum, store
 
 
 @inner
-def ada(mode, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, drives, wrench, acceleration, work):
+def ada(mode, soft, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, drives, wrench, acceleration, work):
     """Joint accelerations of a structure with connections, and `margin`, `residue` as in `aba`.
 
     mode DYNAMICS: as `aba`; `drives` are torques (accelerations if prescribed) of the connections, or nothing.
     mode IMPULSE, POSITION: the change of velocity, or the small move, that makes every connection hold, by impulses
     at the connections alone (tau must be zeros). Multipliers are left in `work`, as are scalars to judge by.
+    soft: how much each constraint yields per force; 0 but for a second look (`proximal.py`).
     """
     n, judged = body_i.shape[0] - 1, conn_i[conn_i.shape[0] - 1, HEAD_JUDGED]
     first_pass(body_i, body_f, q, v, tau, wrench, work)
+    store(work, judged + JUDGED_GAP, constant(q, 0.0))
     meet_connections(mode, body_i, conn_i, conn_f, drives, work)
     if mode != DYNAMICS:
         for i in range(n):
@@ -100,10 +106,12 @@ def ada(mode, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, drives, wr
     store(work, judged + JUDGED_MOBILITY, constant(q, 0.0))
     store(work, judged + JUDGED_DRIVE, constant(q, 0.0))
     store(work, judged + JUDGED_WEAKEST, constant(q, 1e300))
+    store(work, judged + JUDGED_SOFT, constant(q, soft))
+    store(work, judged + JUDGED_DROPPED, constant(q, 0.0))
     margin = constant(q, 1.0)
     for k in range(prog[0]):
         o = PROGRAM_START + PROGRAM_STEP * k
-        margin = minimum(margin, assemble(prog[o], o, body_i, dof_f, conn_i, conn_f, prog, tau, work))
+        margin = minimum(margin, assemble(prog[o], o, soft, body_i, dof_f, conn_i, conn_f, prog, tau, work))
     return margin, go_back(body_i, conn_i, prog, tau, acceleration, work)
 
 
@@ -114,13 +122,20 @@ def ada_again(mode, body_i, body_f, conn_i, conn_f, prog, q, v, tau, acceleratio
     What the connections demand is that of (q, v), the masses and directions are those of the configuration the factors
     were made at: exact there, and wrong by a part that is proportional to the distance elsewhere.
     """
-    judged = conn_i[conn_i.shape[0] - 1, HEAD_JUDGED]
     again_pass(body_i, body_f, q, v, work)
     meet_connections(mode, body_i, conn_i, conn_f, tau[:0], work)
+    return answer_demands(body_i, conn_i, prog, tau, acceleration, work)
+
+
+@inner
+def answer_demands(body_i, conn_i, prog, tau, acceleration, work):
+    """Accelerations (or changes of velocity, moves) that the demands in the connections' records lead to by the factors
+    at hand, while nothing else acts. tau must be zeros. Returns `residue`."""
+    judged = conn_i[conn_i.shape[0] - 1, HEAD_JUDGED]
     for slot in range(body_i[body_i.shape[0] - 1, HEAD_SLOTS]):
-        store6(work, slot * SLOT_SIZE + SLOT_BIAS, zero6(q))
-    store(work, judged + JUDGED_CLASH, constant(q, -1.0))
-    store(work, judged + JUDGED_DRIVE, constant(q, 0.0))
+        store6(work, slot * SLOT_SIZE + SLOT_BIAS, zero6(tau))
+    store(work, judged + JUDGED_CLASH, constant(tau, -1.0))
+    store(work, judged + JUDGED_DRIVE, constant(tau, 0.0))
     for k in range(prog[0]):
         o = PROGRAM_START + PROGRAM_STEP * k
         substitute(prog[o], o, body_i, conn_i, prog, work)
@@ -162,7 +177,7 @@ def sweep_back(first, last, body_i, tau, acceleration, work):
 
 
 @inline
-def assemble(op, o, body_i, dof_f, conn_i, conn_f, prog, tau, work):
+def assemble(op, o, soft, body_i, dof_f, conn_i, conn_f, prog, tau, work):
     """One operation of the program on its fronts. Returns the margin of its pivots."""
     margin = constant(tau, 1.0)
     if op == OP_SWEEP:
@@ -175,7 +190,7 @@ def assemble(op, o, body_i, dof_f, conn_i, conn_f, prog, tau, work):
     elif op == OP_NEW:
         new(prog[o + 1], prog[o + 2], work)
     elif op == OP_START:
-        start(prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], conn_i, work)
+        start(prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], soft, conn_i, work)
     elif op == OP_HANDLE:
         for d in range(6):
             store(work, prog[o + 1] + row_start(prog[o + 2] + d) + d, constant(work, 1.0))

@@ -44,7 +44,9 @@ from bunraku.plan.fields import (
     FREEDOMS,
     GIVEN,
     HEAD_CONN,
+    HEAD_JUDGED,
     HOLD,
+    JUDGED_GAP,
     LAW,
     LAW_COMPOUND,
     LAW_CYLINDRICAL,
@@ -92,6 +94,8 @@ DYNAMICS, IMPULSE, POSITION = 0, 1, 2
 """What a connection demands: acceleration, velocity (an impact), or position (closing a gap)."""
 AGAIN = 4
 """Added to IMPULSE or POSITION: by the factors that the work array holds."""
+ONCE, TWICE = 8, 16
+"""Added to a mode: never, or always, with a second look (`proximal.py`)."""
 
 NEWTON_STEPS = 16
 TURN = 6.283185307179586
@@ -104,11 +108,12 @@ def meet_connections(mode, body_i, conn_i, conn_f, drives, work):
     """
     last = conn_i.shape[0] - 1
     for c in range(last):
-        meet_connection(mode, c, body_i, conn_i, conn_f, drives, work, conn_i[last, HEAD_CONN] + CONN_RECORD * c)
+        meet_connection(mode, c, body_i, conn_i, conn_f, drives, work, conn_i[last, HEAD_CONN] + CONN_RECORD * c,
+                        conn_i[last, HEAD_JUDGED])
 
 
 @inline
-def meet_connection(mode, c, body_i, conn_i, conn_f, drives, work, rec):
+def meet_connection(mode, c, body_i, conn_i, conn_f, drives, work, rec, judged):
     a, b, law = conn_i[c, STATE_A], conn_i[c, STATE_B], conn_i[c, LAW]
     R_a, R_b = load9(work, a), load9(work, b)
     turn_a, turn = matmul(R_a, row9(conn_f, c, FRAME_A)), matmul(R_b, row9(conn_f, c, FRAME_B))
@@ -135,6 +140,11 @@ def meet_connection(mode, c, body_i, conn_i, conn_f, drives, work, rec):
     directions(law, c, conn_i, conn_f, turn, work, rec)
 
     if mode == DYNAMICS:
+        gap = sub(x, t)
+        gap = maximum(dot(gap, gap), load(work, judged + JUDGED_GAP))
+        if law != LAW_SPHERICAL and law != LAW_FREE:
+            gap = maximum(gap, 0.5 * squared_distance(Q, R))
+        store(work, judged + JUDGED_GAP, gap)
         alpha_a, alpha_b = load3(work, a + 18), load3(work, b + 18)
         a_a = add(load3(work, a + 21), cross(alpha_a, arm_a))
         a_b = add(load3(work, b + 21), cross(alpha_b, arm_b))
@@ -163,6 +173,13 @@ def meet_connection(mode, c, body_i, conn_i, conn_f, drives, work, rec):
         if mode == POSITION:
             W, V = gap_w, gap_v
     demand(conn_i[c, ROWS], turn, W, V, work, rec, rec + CONN_BIAS)
+
+
+@inline
+def squared_distance(M, N):
+    """Sum of the squares of M - N; twice the square of the angle between two rotations, if it is small."""
+    x, y, z = sub(M[:3], N[:3]), sub(M[3:6], N[3:6]), sub(M[6:], N[6:])
+    return dot(x, x) + dot(y, y) + dot(z, z)
 
 
 @inline

@@ -51,14 +51,23 @@ def accelerate_closed(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f,
     """The same for a structure with connections. `work` holds conn_i[-1, HEAD_TOTAL] scalars and, behind them, as many
     as `scratch_total` says."""
     n, nv, end = body_i.shape[0] - 1, dof_f.shape[1], np.int64(conn_i[-1, HEAD_TOTAL])
-    total, wrench, states = work[end:end], work[end:end], work[end:end]
-    acting = tau
+    acting, wrench = tau, work[end:end]
     if external.shape[0] > 0 or body_i[n, HEAD_SPRINGS] > 0:
-        wrench, states = work[end + nv:end + nv + 6 * n], work[end + nv + 6 * n:end + nv + (6 + STATE) * n]
+        wrench = work[end + nv:end + nv + 6 * n]
+    if body_i[n, HEAD_PASSIVE] != 0:
+        acting = work[end:end + nv]
+    gather_forces(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, external, acting, wrench,
+                  work[end + nv + 6 * n:end + nv + (6 + STATE) * n])
+    return ada(DYNAMICS, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives, wrench, a, work)
+
+
+@inline
+def gather_forces(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, external, acting, wrench,
+                  states):
+    """Fill `wrench` with springs and external forces, if it has room, and `acting` with tau and the passive torques, if
+    there are any. (It hands no array back: kernels do not count references.)"""
+    if wrench.shape[0] > 0:
         survey(body_i, body_f, q, v, v, states)
         body_wrenches(link_i, link_f, spring_i, spring_f, states, external, wrench)
-    if body_i[n, HEAD_PASSIVE] != 0:
-        total = work[end:end + nv]
-        passive_torque(body_i, dof_f, q, v, tau, total)
-        acting = total
-    return ada(DYNAMICS, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives, wrench, a, work)
+    if body_i[body_i.shape[0] - 1, HEAD_PASSIVE] != 0:
+        passive_torque(body_i, dof_f, q, v, tau, acting)

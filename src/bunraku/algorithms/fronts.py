@@ -24,6 +24,7 @@ from bunraku.plan.fields import (
     HEAD_JUDGED,
     JUDGED_CLASH,
     JUDGED_DRIVE,
+    JUDGED_DROPPED,
     JUDGED_MOBILITY,
     JUDGED_PIVOT,
     JUDGED_WEAKEST,
@@ -92,8 +93,11 @@ def new_demands(front, rows, work):
 
 
 @inner
-def start(front, row, c, side, conn_i, work):
-    """Add the handle of a connection: its forces act along the constrained directions on b, against them on a."""
+def start(front, row, c, side, soft, conn_i, work):
+    """Add the handle of a connection: its forces act along the constrained directions on b, against them on a.
+
+    `soft`: how much it yields per force, added to the diagonal of Theta once.
+    """
     rec = conn_i[conn_i.shape[0] - 1, HEAD_CONN] + CONN_RECORD * c
     arm = load3(work, rec + CONN_ARM_B if side == 1 else rec + CONN_ARM_A)
     sign = 1.0 if side == 1 else -1.0
@@ -103,6 +107,9 @@ def start(front, row, c, side, conn_i, work):
         moment = add(load3(work, column), cross(arm, force))
         accumulate3(work, o, scale(moment, sign))
         accumulate3(work, o + 3, scale(force, sign))
+        if soft > 0.0 and side == 1:
+            diagonal = o + ROW_THETA + row + k
+            store(work, diagonal, load(work, diagonal) + soft)
     start_demands(front, row, c, side, conn_i, work)
 
 
@@ -294,7 +301,7 @@ def close(front, rows, count, slot, sign, factors, conn_i, work):
     margin, side = constant(work, 1.0), 1.0 if sign > 0 else -1.0
     judged = conn_i[conn_i.shape[0] - 1, HEAD_JUDGED]
     worst, feigned = load(work, judged + JUDGED_PIVOT), RANK * NOISE * load(work, judged + JUDGED_MOBILITY)
-    weakest = load(work, judged + JUDGED_WEAKEST)
+    weakest, dropped = load(work, judged + JUDGED_WEAKEST), load(work, judged + JUDGED_DROPPED)
     end = front + row_start(rows - 1)  # the last row
     for back in range(rows):
         k = rows - 1 - back
@@ -308,10 +315,13 @@ def close(front, rows, count, slot, sign, factors, conn_i, work):
             theta_kk = left
         if back < count:
             size = maximum(side * (theta_kk + load(work, row + ROW_SCALE)), side * theta_kk)
-            room = theta_kk * side - RANK * size - feigned
+            least = RANK * size + feigned
+            room = theta_kk * side - least
             r = where_positive(room, 1.0 / where_positive(room, theta_kk, 0.0 * room + 1.0), 0.0 * room)
             worst = minimum(worst, where_positive(room, side * theta_kk / maximum(size, 1e-300), 0.0 * size + 1.0))
             weakest = minimum(weakest, where_positive(room, side * theta_kk, 0.0 * room + 1e300))
+            share = maximum(theta_kk, 0.0 - theta_kk) / maximum(least, 1e-300)
+            dropped = maximum(dropped, where_positive(room, 0.0 * room, share))
             if sign < 0:
                 margin = minimum(margin, room)
             store(work, row + ROW_THETA + k, r)
@@ -319,6 +329,7 @@ def close(front, rows, count, slot, sign, factors, conn_i, work):
                 absorb(slot, load3(work, row), load3(work, row + 3), r, load(work, row + ROW_BETA), work)
     store(work, judged + JUDGED_PIVOT, worst)
     store(work, judged + JUDGED_WEAKEST, weakest)
+    store(work, judged + JUDGED_DROPPED, dropped)
     return margin
 
 

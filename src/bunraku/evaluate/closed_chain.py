@@ -16,6 +16,8 @@ import numpy as np
 
 from bunraku.errors import ActuationError, ModelError, StateError
 from bunraku.evaluate.constraints import one_state, parts
+from bunraku.evaluate.kinematics import kinematics
+from bunraku.evaluate.loops import project
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.plan import fields as f
@@ -28,7 +30,10 @@ CONSISTENT = 1e-6
 DRIVEN = 1e-8
 """How much of the generalised force may be left undriven, as part of the torques involved."""
 RANK = 1e-10
-"""Directions in which actuators move less than this part of the most cannot be driven."""
+"""Directions in which actuators move less than this part of what moves most cannot be driven."""
+
+ASIDE = 1e-3
+"""Step [m, rad] to a pose near by, to tell a singular pose from too few actuators."""
 
 Label = tuple[str, int]  # joint or connection, and which of its degrees of freedom
 
@@ -56,6 +61,8 @@ class ClosedChain:
     at_rest: np.ndarray   # (nv,) accelerations that keep the loops closed while the generalised ones are zero
     found: Demands = field(repr=False)
     names: dict[str, slice] = field(repr=False)  # rows of each connection
+    mechanism: Mechanism = field(repr=False)
+    q: np.ndarray = field(repr=False)
 
     def accelerations(self, a_G) -> np.ndarray:
         """Accelerations of all joints for given ones of the generalised coordinates, loops kept closed."""
@@ -74,7 +81,8 @@ class ClosedChain:
         """
         tau_O = np.asarray(tau_O, float) - self.found.own  # springs and dampers of connections act by themselves
         tau_G = self.W.T @ tau_O                           # [YN99, eq. 3]
-        tau_A = np.linalg.lstsq(self.S.T, tau_G, rcond=RANK)[0] if self.S.size else np.zeros(len(self.A))
+        left, values, right, driven = _drive(self.S, self.W)
+        tau_A = left[:, :driven] @ ((right[:driven] @ tau_G) / values[:driven])
         missing = tau_G - self.S.T @ tau_A                 # [YN99, eq. 4]
         size = float((np.abs(self.W.T) @ np.abs(tau_O)).max(initial=0.0))
         if np.abs(missing).max(initial=0.0) > DRIVEN * size + 1e-12:
@@ -90,9 +98,43 @@ class ClosedChain:
                  if abs(missing[k]) > 1e-3 * abs(missing[order[0]])]
         few = (f"{self.freedom} degree{'s' * (self.freedom != 1)} of freedom and {len(self.A)} "
                f"actuator{'s' * (len(self.A) != 1)}, which leave {self.undriven} undriven")
+        if self.undriven and self._singular():
+            link, way, turns = self._lost(missing)
+            raise ActuationError(
+                f"singular pose: the actuators cannot {'turn' if turns else 'move'} {link!r} "
+                f"{'about' if turns else 'in direction'} ({', '.join(f'{x:.3g}' for x in way)}) (world axes); a "
+                f"generalised force of {', '.join(shown)} is left ({few}). Elsewhere they can: pass through this pose "
+                "with an acceleration that needs no force there, or make another joint `actuated`")
         raise ActuationError(
             f"no torques of the actuators make this motion: a generalised force of {', '.join(shown)} is left "
             f"({few}). Make more joints `actuated`, or ask for a motion that needs no force there")
+
+    def _singular(self) -> bool:
+        """Whether the actuators drive more of the mechanism a little further on, in any direction."""
+        for sign in (1.0, -1.0):
+            for way in self.W.T:
+                try:
+                    q = project(self.mechanism, self.mechanism.integrate(self.q, sign * ASIDE * way))
+                    if _closed_chain(self.mechanism, self.mechanism.plan(), q, None).undriven < self.undriven:
+                        return True
+                except StateError:
+                    continue
+        return False
+
+    def _lost(self, missing) -> tuple[str, np.ndarray, bool]:
+        """(link, direction, whether it turns about it): the motion that the force left over would cause, where it is
+        largest."""
+        _, _, right, driven = _drive(self.S, self.W)
+        still = right[driven:]                              # generalised velocities that move no actuator
+        speeds = self.W @ (still.T @ (still @ missing))
+        moved = kinematics(self.mechanism, self.q, speeds).velocities
+        link, velocity = max(moved.items(), key=lambda item: np.linalg.norm(item[1][:3]))
+        turns = bool(np.linalg.norm(velocity[:3]) < 1e-9 * np.linalg.norm(speeds))
+        if turns:
+            link, velocity = max(moved.items(), key=lambda item: np.linalg.norm(item[1][3:]))
+        way = velocity[3:] if turns else velocity[:3]
+        way = way / max(np.linalg.norm(way), 1e-300)
+        return link, np.round(way, 3) + 0.0, turns
 
     def check(self, a):
         """A StateError unless these accelerations keep every loop closed."""
@@ -107,6 +149,12 @@ class ClosedChain:
             f"these accelerations open the loop at connection {name!r}: its two sides would accelerate apart by "
             f"{np.linalg.norm(left[self.names[name]]):.3g} (m/s^2, rad/s^2). Take a from bk.forward_dynamics, or make "
             "it fit: bk.closed_chain(m, q, v).consistent(a)")
+
+
+def _drive(S, W):
+    """S = left diag(values) right, and how many of the values are not zero: ways in which actuators move."""
+    left, values, right = np.linalg.svd(S)
+    return left, values, right, int(np.sum(values > RANK * np.abs(W).max(initial=0.0)))
 
 
 def _named(label: Label) -> str:
@@ -143,14 +191,14 @@ def _closed_chain(mechanism, plan, q, v) -> ClosedChain:
             A += range(plan.nv + where.start, plan.nv + where.stop)
             rows.append(found.ways[:, where].T @ W)
     S = np.concatenate([np.zeros((0, len(G))), *rows])
-    values = np.linalg.svd(S, compute_uv=False) if S.size else np.zeros(0)
-    driven = int(np.sum(values > RANK * values.max(initial=0.0)))
+    driven = _drive(S, W)[3]
     a = np.linalg.lstsq(found.columns[dependent].T, -found.bias, rcond=None)[0] if len(dependent) else np.zeros(0)
     at_rest = np.zeros(plan.nv)
     at_rest[dependent] = a
     return ClosedChain([labels[k] for k in G], [labels[k] for k in dependent], [labels[k] for k in A], G,
                        np.array(A, int), W, S, len(G), len(A) - driven, len(G) - driven, plan.loops.rows,
-                       len(dependent), at_rest, found, parts(plan, f.FIRST_ROW, f.ROWS))
+                       len(dependent), at_rest, found, parts(plan, f.FIRST_ROW, f.ROWS), mechanism,
+                       np.array(q, float))
 
 
 def _labels(mechanism) -> list[Label]:

@@ -68,6 +68,8 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
     if method == "unit_vector":
         if prescribed:
             raise ModelError("the unit-vector method takes torques only; use method='auto' with prescribed joints")
+        if plan.loops is not None and np.ndim(q) == 1:
+            closed.refuse_open(mechanism, plan, as_floats("q", q, plan.nq))
         return reference.forward_dynamics(mechanism, plan, q, v, tau, pushed, workers)
     if plan.loops is not None:
         return closed.forward_dynamics(mechanism, plan, q, v, tau, pushed, workers)

@@ -10,11 +10,17 @@ from bunraku.mechanism import Free, Mechanism, Spherical
 from bunraku.mechanism.checks import hint
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.run import closed
+from bunraku.run.constraints import demands
 from bunraku.run.matrix import mass_matrix
 from bunraku.run.states import as_floats
 
-CLOSED = 1e-12     # [m, rad] a gap that is none
+CLOSED = 1e-6
+"""[m, rad] A loop that is open by no more than this is closed, here and wherever a simulation starts or changes. The
+frames of redundant connections never fit each other exactly; what no move can close is left to forces."""
+AIM = 1e-12        # [m, rad] how closely loops are closed where moves can do it
+STALLED = 1e-10    # [m, rad] what Newton's method leaves at most where it converges
 ITERATIONS = 100
+DENSE = 1000       # velocities up to which damped steps are tried, O(nv^3) each
 
 
 def impact(mechanism: Mechanism, q, v, *, impulses: bool = False, workers: int | None = None):
@@ -43,11 +49,12 @@ def impact(mechanism: Mechanism, q, v, *, impulses: bool = False, workers: int |
                             for c, name in enumerate(plan.loops.names)}
 
 
-def project(mechanism: Mechanism, q, v=None, *, tolerance: float = CLOSED):
+def project(mechanism: Mechanism, q, v=None, *, tolerance: float = AIM):
     """The nearest state that closes every loop, in the metric of the mass matrix: (q, v), or q alone without v.
 
-    Positions by Gauss-Newton steps, each the smallest (in kinetic energy) from the given start; velocities are what an
-    impact would leave. A ConstraintError names connections that do not close.
+    Positions by Gauss-Newton steps, each the smallest (in kinetic energy) from the given start, and by damped ones
+    where those do not converge; velocities are what an impact would leave. Gaps are closed to `tolerance` [m, rad] if
+    any move does it. A ConstraintError names connections that stay open by more than 1e-6 (or `tolerance`).
     """
     plan = as_mechanism(mechanism).plan()
     q = as_floats("q", q, plan.nq)
@@ -60,7 +67,7 @@ def project(mechanism: Mechanism, q, v=None, *, tolerance: float = CLOSED):
         moved = [project(mechanism, row, speed, tolerance=tolerance) for row, speed in zip(q, rows, strict=True)]
         return np.array([x[0] for x in moved]), np.array([x[1] for x in moved])
     if plan.loops is not None:
-        q = _closed_position(mechanism, plan, q, tolerance)
+        q = closed_position(mechanism, plan, q, tolerance)
     if v is None:
         return q
     if v.ndim == 2:
@@ -68,9 +75,53 @@ def project(mechanism: Mechanism, q, v=None, *, tolerance: float = CLOSED):
     return q, impact(mechanism, q, v)
 
 
-def _closed_position(mechanism, plan, start, tolerance):
-    """Gauss-Newton: among the moves that close the gaps to first order, the one that ends nearest to the start."""
-    q = mechanism.integrate(start, plan.zero_tau)
+def closed_position(mechanism, plan, start, tolerance: float = AIM, limit: float = CLOSED) -> np.ndarray:
+    """Coordinates near `start` with every gap closed to `tolerance` as far as moves can; a ConstraintError if more than
+    `limit` is left [m, rad]."""
+    q, best = _newton(mechanism, plan, start, start, tolerance)
+    if best > max(tolerance, STALLED) and plan.nv <= DENSE:
+        nearer = _damped(mechanism, plan, start, tolerance)
+        nearer, left = _newton(mechanism, plan, nearer, nearer, tolerance)
+        q, best = (nearer, left) if left < best else (q, best)
+    if best > max(tolerance, limit):
+        gap, _ = closed.gaps(mechanism, plan, q)
+        names = ", ".join(f"{name!r} {x:.3g}" for name, x in zip(plan.loops.names, gap, strict=True) if x > limit)
+        raise ConstraintError(f"the loops do not close from here; left open [m, rad]: {names}. Start nearer, or check "
+                              "the frames of these connections", result=q)
+    return q
+
+
+def _damped(mechanism, plan, q, tolerance):
+    """Levenberg-Marquardt in the metric of the mass matrix. Where loops are redundant and open by g, directions that
+    nothing can move seem movable by a part g; damping keeps steps along them small."""
+    q = mechanism.integrate(q, plan.zero_tau)
+    found = demands(mechanism, plan, q, None)
+    gap, damping = found.gap, 1e-2
+    for _ in range(ITERATIONS):
+        if np.abs(gap).max(initial=0.0) <= tolerance:
+            break
+        M = mass_matrix(mechanism, q, None)
+        root = np.linalg.cholesky(M + 1e-12 * np.trace(M) / len(M) * np.eye(len(M)))
+        left, values, right = np.linalg.svd(np.linalg.solve(root, found.columns).T, full_matrices=False)
+        largest = max(values.max(initial=0.0), 1e-300)
+        while True:
+            shares = values / (values**2 + damping * largest**2)
+            trial = mechanism.integrate(q, np.linalg.solve(root.T, -right.T @ (shares * (left.T @ gap))))
+            there = demands(mechanism, plan, trial, None)
+            if there.gap @ there.gap < (1.0 - 1e-6) * (gap @ gap):
+                break
+            damping *= 4.0
+            if damping > 1e6:
+                return q
+        q, found, gap = trial, there, there.gap
+        damping = max(0.1 * damping, 1e-14)
+    return q
+
+
+def _newton(mechanism, plan, q, start, tolerance):
+    """(coordinates, largest gap) by Gauss-Newton: among the moves that close the gaps to first order, the one that ends
+    nearest to the start."""
+    q = mechanism.integrate(q, plan.zero_tau)
     gap, solution = closed.gaps(mechanism, plan, q)
     best = gap.max(initial=0.0)
     for _ in range(ITERATIONS):
@@ -90,12 +141,7 @@ def _closed_position(mechanism, plan, start, tolerance):
         if not gap.max(initial=0.0) < best:
             break
         q, solution, best = trial, next_solution, gap.max(initial=0.0)
-    if best > max(tolerance, 1e-9):
-        gap, _ = closed.gaps(mechanism, plan, q)
-        names = ", ".join(f"{name!r} {x:.3g}" for name, x in zip(plan.loops.names, gap, strict=True) if x > 1e-9)
-        raise ConstraintError(f"the loops do not close from here; left open [m, rad]: {names}. Start nearer, or check "
-                              "the frames of these connections", result=q)
-    return q
+    return q, float(best)
 
 
 def coordinates(mechanism: Mechanism, name: str, q, v=None):

@@ -148,7 +148,10 @@ HEAD_TOTAL = 5       # size of the work array, without room for passive torques 
 JUDGED_PIVOT, JUDGED_CLASH = 0, 1  # smallest pivot as part of its size; largest demand that nothing can meet
 JUDGED_MOBILITY, JUDGED_DRIVE = 2, 3  # sums over degrees of freedom: |S|^2 / D, u^2 / D
 JUDGED_WEAKEST = 4  # smallest pivot
-JUDGED = 5
+JUDGED_SOFT = 5     # how much constraints may yield per force: 0, or that of a second look (`algorithms/proximal.py`)
+JUDGED_GAP = 6      # square of the largest gap [m^2, rad^2]; only for accelerations
+JUDGED_DROPPED = 7  # largest pivot that counts as zero, as part of the least that would not
+JUDGED = 8
 
 # conn_f (connections, CONN_F) float64
 FRAME_A = 0      # rotation 9 and origin 3 of the joint frame in the frame of body a

@@ -11,9 +11,11 @@ import numpy as np
 from numba import types
 
 from bunraku.algorithms.ada import ada, ada_again
-from bunraku.algorithms.connections import AGAIN, DYNAMICS, IMPULSE, POSITION
-from bunraku.algorithms.forward import accelerate_closed, scratch_total
+from bunraku.algorithms.connections import AGAIN, DYNAMICS, IMPULSE, ONCE, POSITION, TWICE
+from bunraku.algorithms.forward import accelerate_closed, gather_forces, scratch_total
+from bunraku.algorithms.kinematics import STATE
 from bunraku.algorithms.passive import passive_torque
+from bunraku.algorithms.proximal import doubtful, look_again
 from bunraku.errors import ConstraintError, ShapeError
 from bunraku.jit import entry
 from bunraku.plan.build import Plan
@@ -33,9 +35,13 @@ from bunraku.plan.fields import (
     HEAD_JUDGED,
     HEAD_NQ,
     HEAD_PASSIVE,
+    HEAD_SPRINGS,
     HEAD_TOTAL,
     JUDGED_CLASH,
+    JUDGED_DROPPED,
+    JUDGED_GAP,
     JUDGED_PIVOT,
+    JUDGED_SOFT,
     LAW,
     LAW_SPHERICAL,
     LENGTH,
@@ -46,15 +52,18 @@ from bunraku.plan.fields import (
     STIFFNESS,
     UPPER,
 )
+from bunraku.run.constraints import demands
 from bunraku.run.pool import spread
-from bunraku.run.redundancy import clashing, indeterminate, pivots
+from bunraku.run.redundancy import balanced, clashing, indeterminate, pivots
 from bunraku.run.signatures import (
     CLASHED,
+    DOUBTFUL,
     FAILED,
     FINE,
     LINKS,
     LOOPS,
     MOTION,
+    OPEN,
     PLAN,
     SPRINGS,
     WRONG_SHAPE,
@@ -69,6 +78,8 @@ from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import clear, gather, scatter, store
 
 SMALLEST_SHARE = 128
+OPEN_BY = 1e-3
+"""[m, rad] Accelerations of loops that are open by more than this mean nothing."""
 
 
 @entry("forward dynamics of loops", [int64(*PLAN, *LOOPS, floats, floats, floats, floats, floats)])
@@ -83,28 +94,50 @@ def closed_plain(body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, a, work
     if body_i[-1, HEAD_PASSIVE] != 0:
         acting = work[end:end + nv]
         passive_torque(body_i, dof_f, q, v, tau, acting)
-    margin, residue = ada(DYNAMICS, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, tau[nv:], work[:0], a,
-                          work)
+    margin, residue = ada(DYNAMICS, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, tau[nv:], work[:0],
+                          a, work)
     if not (margin > 0.0 and residue == 0.0):
         return FAILED
-    return FINE if work[conn_i[-1, HEAD_JUDGED] + JUDGED_CLASH] <= 0.0 else CLASHED
+    judged = conn_i[-1, HEAD_JUDGED]
+    if work[judged + JUDGED_GAP] > OPEN_BY * OPEN_BY:
+        return OPEN
+    if doubtful(work[judged + JUDGED_PIVOT], work[judged + JUDGED_DROPPED]):
+        return DOUBTFUL
+    return FINE if work[judged + JUDGED_CLASH] <= 0.0 else CLASHED
 
 
 @entry("loops with all forces", [MOTION])
 def closed_one(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v, tau, drives,
                external, a, work):
-    """One state in any mode of `ada`: all that there is of a structure with connections."""
-    if mode >= AGAIN:
-        margin = 1.0
-        residue = ada_again(mode - AGAIN, body_i, body_f, conn_i, conn_f, prog, q, v, tau, a, work)
-    elif mode == DYNAMICS:
-        margin, residue = accelerate_closed(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f,
-                                            prog, q, v, tau, drives, external, a, work)
-    else:
-        margin, residue = ada(mode, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, drives, work[:0], a, work)
+    """One state in any mode of `ada`: all that there is of a structure with connections. Where the pivots are doubtful,
+    or accelerations clash, with a second look."""
+    judged = conn_i[-1, HEAD_JUDGED]
+    clash, kind = judged + JUDGED_CLASH, mode % AGAIN
+    if mode == kind + AGAIN:
+        residue = ada_again(kind, body_i, body_f, conn_i, conn_f, prog, q, v, tau, a, work)
+        return FAILED if residue != 0.0 else FINE if work[clash] <= 0.0 else CLASHED
+    acting, wrench = tau, work[:0]
+    if kind == DYNAMICS:
+        n, nv, end = body_i.shape[0] - 1, dof_f.shape[1], np.int64(conn_i[-1, HEAD_TOTAL])
+        if external.shape[0] > 0 or body_i[n, HEAD_SPRINGS] > 0:
+            wrench = work[end + nv:end + nv + 6 * n]
+        if body_i[n, HEAD_PASSIVE] != 0:
+            acting = work[end:end + nv]
+        gather_forces(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, external, acting, wrench,
+                      work[end + nv + 6 * n:end + nv + (6 + STATE) * n])
+    margin, residue = ada(kind, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives, wrench, a, work)
+    if mode != kind + ONCE and margin > 0.0 and residue == 0.0 and (
+            mode == kind + TWICE or doubtful(work[judged + JUDGED_PIVOT], work[judged + JUDGED_DROPPED])
+            or (kind == DYNAMICS and work[clash] > 0.0)):
+        fits = work[clash] <= 0.0
+        margin, residue = look_again(kind, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives, wrench, a,
+                                     work)
+        if fits and work[clash] > 0.0:  # so near a singular configuration that it does not converge
+            margin, residue = ada(kind, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives, wrench,
+                                  a, work)
     if not (margin > 0.0 and residue == 0.0):
         return FAILED
-    return FINE if work[conn_i[-1, HEAD_JUDGED] + JUDGED_CLASH] <= 0.0 else CLASHED
+    return FINE if work[clash] <= 0.0 else CLASHED
 
 
 @entry("loops of batches", [types.void(int64, *PLAN, *LINKS, *SPRINGS, *LOOPS, table, table, table, table, table, table,
@@ -117,7 +150,8 @@ def closed_batch(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f
     external_lanes = lane_array(external.shape[1] if pushed else 0)
     drive_lanes = lane_array(drives.shape[1] if driven else 0)
     judged = lane_array(2)
-    clash = conn_i[-1, HEAD_JUDGED] + JUDGED_CLASH
+    head = conn_i[-1, HEAD_JUDGED]
+    clash, pivot, dropped, gap = head + JUDGED_CLASH, head + JUDGED_PIVOT, head + JUDGED_DROPPED, head + JUDGED_GAP
     for first in range(start, stop, WIDTH):
         gather(q, first, q_lanes)
         gather(v, first, v_lanes)
@@ -134,14 +168,20 @@ def closed_batch(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f
                                                 conn_f, prog, q_lanes, v_lanes, tau_lanes, drive_lanes, external_lanes,
                                                 a_lanes, work)
         else:
-            margin, residue = ada(mode, body_i, body_f, dof_f, conn_i, conn_f, prog, q_lanes, v_lanes, tau_lanes,
+            margin, residue = ada(mode, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q_lanes, v_lanes, tau_lanes,
                                   drive_lanes, work[:0], a_lanes, work)
         store(judged, 0, margin)
         store(judged, 1, residue)
         scatter(a_lanes, a, first)
         for w in range(min(WIDTH, stop - first)):
-            fine = judged[0, w] > 0.0 and judged[1, w] == 0.0
-            bad[first + w] = (FINE if work[clash, w] <= 0.0 else CLASHED) if fine else FAILED
+            answer = FINE
+            if not (judged[0, w] > 0.0 and judged[1, w] == 0.0):
+                answer = FAILED
+            elif work[gap, w] > OPEN_BY * OPEN_BY:
+                answer = OPEN
+            elif work[clash, w] > 0.0 or doubtful(work[pivot, w], work[dropped, w]):
+                answer = DOUBTFUL
+            bad[first + w] = answer
 
 
 # -- for Python ----------------------------------------------------------------------------------------------------
@@ -152,8 +192,14 @@ class Solution:
     """One state of a closed structure, solved: what the work array holds, with names."""
 
     plan: Plan
+    q: np.ndarray
     a: np.ndarray
     work: np.ndarray
+
+    @property
+    def looked_again(self) -> bool:
+        """Whether constraints were so nearly dependent that it took a second look; no pivot says then which are."""
+        return bool(self.work[self.plan.loops.conn_i[-1, HEAD_JUDGED] + JUDGED_SOFT] > 0.0)
 
     @property
     def multipliers(self) -> np.ndarray:
@@ -211,18 +257,29 @@ class Solution:
 
 def solve(mechanism, plan, mode, q, v, tau=None, drives=None, external=None, judge=True) -> Solution:
     """One state; arrays are as kernels want them. `judge`: a clash of constraints is an error."""
+    given = plan, q, v, tau, drives, external
+    answer, solution = _evaluate(mode, *given)
+    if answer == FAILED:
+        refuse(mechanism, q, {"v": v, **({} if tau is None else {"tau": tau})})
+    if judge and mode == DYNAMICS and solution.work[plan.loops.conn_i[-1, HEAD_JUDGED] + JUDGED_GAP] > OPEN_BY**2:
+        raise ConstraintError(_open(mechanism, plan, q))
+    if answer == CLASHED and judge:
+        if mode != DYNAMICS:
+            answer, solution = _evaluate(mode + TWICE, *given)
+        if answer != FINE:
+            raise ConstraintError(_clash(_evaluate(mode + ONCE, *given)[1]))
+    return solution
+
+
+def _evaluate(mode, plan, q, v, tau, drives, external) -> tuple[int, Solution]:
+    """What `closed_one` answers to one state."""
     loops = plan.loops
     a, work = np.empty(plan.nv), np.empty(loops.work_size)
     answer = closed_one.call(mode, plan.body_i, plan.body_f, loops.dof_f, plan.link_i, plan.link_f, plan.spring_i,
                              plan.spring_f, loops.conn_i, loops.conn_f, loops.prog, q, v,
                              plan.zero_tau if tau is None else tau, plan.nothing if drives is None else drives,
                              plan.nothing if external is None else external, a, work)
-    solution = Solution(plan, a, work)
-    if answer == FAILED:
-        refuse(mechanism, q, {"v": v, **({} if tau is None else {"tau": tau})})
-    if answer == CLASHED and judge:
-        raise ConstraintError(_clash(solution))
-    return solution
+    return answer, Solution(plan, q, a, work)
 
 
 def split(plan, tau):
@@ -278,6 +335,9 @@ def _batch(mechanism, plan, mode, q, v, tau, drives, external, workers):
     closed_batch.load()
     spread(lambda start, stop: closed_batch.call(*constants, a, bad, start, stop), batch, WIDTH, workers,
            SMALLEST_SHARE)
+    for k in np.flatnonzero(bad == DOUBTFUL):
+        bad[k], solution = _evaluate(mode + TWICE, plan, *_state(k, q, v, tau, drives, external))
+        a[k] = solution.a
     if bad.any():
         refuse_states(mechanism, plan, mode, q, v, tau, drives, external, a, bad)
     return a
@@ -288,17 +348,37 @@ def refuse_states(mechanism, plan, mode, q, v, tau, drives, external, a, bad):
     states = np.flatnonzero(bad)
     reasons = []
     for k in states[:5]:
-        torque = tau[k] if tau.shape[0] else plan.zero_tau
         if bad[k] == CLASHED:
-            solution = solve(mechanism, plan, mode, q[k], v[k], torque, None if drives is None else drives[k],
-                             None if external is None else external[k], judge=False)
-            reasons.append(_clash(solution))
+            reasons.append(_clash(_evaluate(mode + ONCE, plan, *_state(k, q, v, tau, drives, external))[1]))
+        elif bad[k] == OPEN:
+            reasons.append(_open(mechanism, plan, q[k]))
         else:
-            reasons.append(explain(mechanism, q[k], {"v": v[k], "tau": torque}))
+            reasons.append(explain(mechanism, q[k], {"v": v[k], "tau": tau[k] if tau.shape[0] else plan.zero_tau}))
     lines = "\n  ".join(f"state {k}: {reason}" for k, reason in zip(states, reasons, strict=False))
     more = f" (and {len(states) - 5} more)" if len(states) > 5 else ""
     raise ConstraintError(f"{len(states)} of {len(bad)} states have no answer; the others are in `.result`\n  "
                           + lines + more, states=states.tolist(), result=a)
+
+
+def _state(k, q, v, tau, drives, external):
+    """State k of a batch, as `_evaluate` takes it."""
+    return (q[k], v[k], tau[k] if tau.shape[0] else None, None if drives is None else drives[k],
+            None if external is None else external[k])
+
+
+def refuse_open(mechanism, plan, q):
+    """A ConstraintError if a loop is so far open that accelerations mean nothing."""
+    if gaps(mechanism, plan, q)[0].max(initial=0.0) > OPEN_BY:
+        raise ConstraintError(_open(mechanism, plan, q))
+
+
+def _open(mechanism, plan, q) -> str:
+    """Which connection is open, and by how much."""
+    worst, solution = gaps(mechanism, plan, q)
+    c = int(worst.argmax())
+    length, angle = solution.gap(c)
+    return (f"connection {plan.loops.names[c]!r} is open by {length:.3g} m and {angle:.3g} rad, so its loop has no "
+            "accelerations; close it first: q, v = bk.project(mechanism, q, v)")
 
 
 def _clash(solution) -> str:
@@ -317,10 +397,20 @@ def _clash(solution) -> str:
 def forces(solution: Solution):
     """(multipliers of minimum norm, null space (rows, n) or None): see `redundancy.py`."""
     loops = solution.plan.loops
+    if solution.looked_again:
+        free = balanced(_jacobian(solution))
+        if not free.shape[1]:
+            return solution.multipliers, None
+        return solution.multipliers - free @ (free.T @ solution.multipliers), [(np.arange(loops.rows), free)]
     dropped = pivots(loops, solution.work) == 0.0
     if not dropped.any():
         return solution.multipliers, None
     return indeterminate(loops, solution.work, solution.multipliers, dropped)
+
+
+def _jacobian(solution) -> np.ndarray:
+    """J (rows, nv) of a solution."""
+    return demands(None, solution.plan, solution.q, None).columns.T
 
 
 # -- closing gaps --------------------------------------------------------------------------------------------------
@@ -337,12 +427,6 @@ def velocity_gaps(mechanism, plan, q, v) -> np.ndarray:
     """How fast each connection is being torn apart (largest entry)."""
     solution = solve(mechanism, plan, IMPULSE, q, v, judge=False)
     return np.array([np.abs(solution.demand(c)).max(initial=0.0) for c in range(len(plan.loops.names))])
-
-
-def rank(mechanism, plan, q) -> int:
-    """Number of independent constrained directions."""
-    solution = solve(mechanism, plan, IMPULSE, q, plan.zero_tau, judge=False)
-    return plan.loops.rows - int((pivots(plan.loops, solution.work) == 0.0).sum())
 
 
 def stored_energy(mechanism, q):

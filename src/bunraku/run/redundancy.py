@@ -12,6 +12,8 @@ import numpy as np
 
 from bunraku.plan import fields as f
 
+RANK = 1e-9
+"""Singular values of a constraint Jacobian below this part of the largest are zero."""
 NOTHING = 1e-11
 """Entries of a vector of the null space, which starts from one force of 1, that only rounding has made."""
 
@@ -87,6 +89,13 @@ def indeterminate(loops, work, multipliers, dropped):
         multipliers[rows] -= Q @ (Q.T @ multipliers[rows])
         basis.append((rows, Q))
     return multipliers, basis
+
+
+def balanced(jacobian) -> np.ndarray:
+    """Orthonormal vectors of forces that balance among themselves, (rows, n): J^T f = 0. For structures in which pivots
+    are in doubt; O(rows^2 nv)."""
+    left, values, _ = np.linalg.svd(jacobian)
+    return left[:, int(np.sum(values > RANK * values.max(initial=0.0))):]
 
 
 def clashing(loops, work) -> tuple[list[str], float]:

@@ -22,7 +22,7 @@ LOOPS = (integers, table, types.int32[::1])                 # conn_i, conn_f, pr
 MOTION = int64(int64, *PLAN, *LINKS, *SPRINGS, *LOOPS, floats, floats, floats, floats, floats, floats, floats)
 
 # What entries answer
-FINE, WRONG_SHAPE, FAILED, CLASHED = range(4)
+FINE, WRONG_SHAPE, FAILED, CLASHED, DOUBTFUL, OPEN = range(6)
 
 
 @allocating

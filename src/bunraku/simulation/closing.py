@@ -1,23 +1,26 @@
-"""Where a new connection goes: frames captured from the present pose, and how far given frames are from closed."""
+"""Loops at the start of a simulation and where it connects links: frames captured from the present pose, gaps of given
+frames, and loops closed to the last digit."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from bunraku.errors import BunrakuError
-from bunraku.evaluate import poses
+from bunraku.errors import BunrakuError, ConstraintError
+from bunraku.evaluate import impact, poses, project
+from bunraku.evaluate.loops import CLOSED, closed_position
 from bunraku.integrate.memory import LOOPS_OPEN, OPEN_AT, OPEN_BY, REACHED, RECORD_FULL
 from bunraku.mechanism import Connection, Mechanism
 from bunraku.mechanism.checks import as_rotation, as_vector
 from bunraku.mechanism.mechanism import GROUND
 from bunraku.plan.closed import close
-from bunraku.run.closed import gaps, rank, velocity_gaps
+from bunraku.run.closed import gaps, velocity_gaps
 
-APART = 1e-3  # [m, rad] loops held together by forces that are open by more have come apart
-OPEN = 1e-6  # [m, rad, m/s, rad/s] what counts as open at the start of a simulation
+APART = 1e-3   # [m, rad] loops held together by forces that are open by more have come apart
+EXACT = 1e-10  # [m, rad, m/s, rad/s] gaps that need not be closed any better
 
 
 class Gap(NamedTuple):
@@ -64,15 +67,15 @@ def gap(mechanism: Mechanism, q, connection: Connection) -> Gap:
 
 
 def refuse_open_loops(mechanism: Mechanism, q, v) -> str | None:
-    """Why a simulation cannot start from here, if its loops are open or torn apart."""
+    """Why a simulation cannot start from here, if its loops are open or torn apart, and what to do about it."""
     plan = mechanism.plan()
     if plan.loops is None:
         return None
     for worst, what, unit in ((gaps(mechanism, plan, q)[0], "open by", "m, rad"),
                               (velocity_gaps(mechanism, plan, q, v), "torn apart at", "m/s, rad/s")):
-        if worst.max(initial=0.0) > OPEN:
+        if worst.max(initial=0.0) > CLOSED:
             name = plan.loops.names[int(worst.argmax())]
-            return f"connection {name!r} is {what} {worst.max():.3g} ({unit}); start from bk.project(mechanism, q, v)"
+            return f"connection {name!r} is {what} {worst.max():.3g} ({unit}); {_remedy(mechanism, q, v)}"
     return None
 
 
@@ -94,7 +97,29 @@ def look_at_loops(mechanism: Mechanism, plan, memory, hold: float, status: int) 
     return worst, status
 
 
-def freedom(mechanism: Mechanism, q) -> int:
-    """Degrees of freedom that the connections leave."""
+def _remedy(mechanism, q, v) -> str:
+    """How to close loops, as far as that is possible."""
+    try:
+        project(mechanism, q, v)
+    except ConstraintError as error:
+        return f"bk.project does not close it either: {error}"
+    return "start from bk.project(mechanism, q, v)"
+
+
+def closed_exactly(mechanism: Mechanism, q, v):
+    """(q, v, largest gap there was) with loops closed to the last digit; for states that count as closed."""
     plan = mechanism.plan()
-    return plan.nv if plan.loops is None else plan.nv - rank(mechanism, plan, q)
+    if plan.loops is None:
+        return q, v, 0.0
+    gap = float(gaps(mechanism, plan, q)[0].max(initial=0.0))
+    if gap > EXACT:
+        q = closed_position(mechanism, plan, q)
+    if velocity_gaps(mechanism, plan, q, v).max(initial=0.0) > EXACT:
+        v = impact(mechanism, q, v)
+    return q, v, gap if gap > EXACT else 0.0
+
+
+def large_enough(gap: Gap) -> str:
+    """A max_gap that takes this gap, in a few digits."""
+    exponent = 10.0 ** (math.floor(math.log10(max(gap))) - 2)
+    return f"{math.ceil(max(gap) / exponent * (1.0 + 1e-9)) * exponent:.3g}"

@@ -13,6 +13,7 @@ from numba.core.errors import NumbaError
 from bunraku.errors import BunrakuError, ModelError, ReadOnlyError, ShapeError, SimulationError
 from bunraku.evaluate import impact, project
 from bunraku.evaluate.impulse import impulse as struck
+from bunraku.evaluate.loops import closed_position
 from bunraku.integrate import memory as m
 from bunraku.integrate.history import Family
 from bunraku.integrate.methods import FIXED_STEP, METHODS, STRUCTURED, check_order, memory_for, method_of
@@ -24,7 +25,15 @@ from bunraku.mechanism.readonly import StateArray
 from bunraku.run import implicit, rollout
 from bunraku.run.actuation import Actuation, PlainActuation
 from bunraku.run.states import as_array, as_floats, explain
-from bunraku.simulation.closing import capture, freedom, gap, look_at_loops, refuse_open_loops
+from bunraku.simulation.closing import (
+    EXACT,
+    capture,
+    closed_exactly,
+    gap,
+    large_enough,
+    look_at_loops,
+    refuse_open_loops,
+)
 from bunraku.simulation.conditions import Condition, Watch, Watched, as_watch
 from bunraku.simulation.failures import LeftOpen, cannot_compile, stopped
 from bunraku.simulation.terminal import Bar, Interrupts
@@ -32,7 +41,6 @@ from bunraku.simulation.trajectory import Event, Segment, Trajectory
 
 WITH_STEP = (*FIXED_STEP, "symplectic_euler")
 SOLVERS = (*METHODS, *STRUCTURED, *WITH_STEP)
-CLOSED = 1e-10  # [m, rad] frames that fit this well need not be moved
 SAME = 4 * m.EPSILON  # of a time: as near as events are located
 _STATE = "use sim.set_state(q, v, t=None)"
 _ANEW = "build a new bk.Simulation(sim.mechanism, sim.q, sim.v, {name}=..., t=sim.t)"
@@ -108,7 +116,8 @@ class Simulation:
         self._structured = isinstance(solver, str) and solver in STRUCTURED
         self.stats = Statistics()
         plan = self.mechanism.plan()
-        start, speed = self._as_state(self.mechanism.neutral() if q is None else q, plan.zero_tau if v is None else v)
+        start, speed, open_by = self._as_state(self.mechanism.neutral() if q is None else q,
+                                               plan.zero_tau if v is None else v)
         self._memory = memory_for(solver, np.concatenate([start, speed]), *self._settings)
         self._memory.clock[[m.STEP, m.MIN_STEP, m.MAX_STEP]] = steps
         self._memory.clock[m.TIME] = as_number("t [s]", t, ShapeError)
@@ -118,6 +127,8 @@ class Simulation:
         self._past: list[Segment] = []  # of structures that are no more
         self._chunks: list[tuple[np.ndarray, np.ndarray]] = [(np.array([self.t]), self._memory.rows[:1].copy())]
         self._events: list[Event] = []
+        if open_by:
+            self._events.append(Event(self.t, f"loops closed that were open by {open_by:.2g} (m, rad)"))
         self._watches: list[Watch] = []
         self.impulses: dict[str, np.ndarray] = {}  # of the last connection made: see `connect`
 
@@ -161,10 +172,12 @@ class Simulation:
         Loops must be closed (`bk.project`). A later t leaves a gap in the record; an earlier one begins a new record:
         keep `sim.trajectory` before it. If anything fails nothing has changed.
         """
-        q, v = self._as_state(self.q if q is None else q, self.v if v is None else v, "set_state")
+        q, v, open_by = self._as_state(self.q if q is None else q, self.v if v is None else v, "set_state")
         time_, before = self.t if t is None else as_number("set_state: t [s]", t, ShapeError), self.t
-        self._change(self.mechanism, q, v, "set_state" if time_ == before else f"set_state: from t = {before:.6g} s",
-                     time_)
+        what = ["set_state" if time_ == before else f"set_state: from t = {before:.6g} s"]
+        if open_by:
+            what.append(f"loops closed that were open by {open_by:.2g} (m, rad)")
+        self._change(self.mechanism, q, v, "; ".join(what), time_)
 
     def impulse(self, link: str, impulse, moment=None, *, point=(0.0, 0.0, 0.0)) -> None:
         """Strike a link: velocities jump as the structure allows; in `impulses` what the connections answer.
@@ -175,14 +188,15 @@ class Simulation:
 
         Recorded as an event, in a new segment. If anything fails nothing has changed.
         """
-        q, v = self._as_state(self.q, self.v, "impulse")
+        q, v, _ = self._as_state(self.q, self.v, "impulse")
         after, answers = struck(self.mechanism, q, v, link, impulse, moment, point=point)
         given = np.array2string(np.asarray(impulse, float), precision=4, separator=", ")
         self._change(self.mechanism, q, after, f"impulse on {link!r}: {given} N s")
         self.impulses = answers
 
-    def _as_state(self, q, v, what: str = "cannot start") -> tuple[np.ndarray, np.ndarray]:
-        """A state to go on from: of the right size, finite, quaternions made unit, loops closed."""
+    def _as_state(self, q, v, what: str = "cannot start") -> tuple[np.ndarray, np.ndarray, float]:
+        """A state to go on from: of the right size, finite, quaternions made unit, loops closed; and the largest gap
+        that was closed [m, rad]."""
         plan = self.mechanism.plan()
         q, v = as_floats("q", q, plan.nq), as_floats("v", v, plan.nv)
         if q.ndim != 1 or v.ndim != 1:
@@ -193,7 +207,7 @@ class Simulation:
         reason = refuse_open_loops(self.mechanism, q, v)
         if reason:
             raise SimulationError(f"{what}: {reason}")
-        return q, v
+        return closed_exactly(self.mechanism, q, v)
 
     # -- change the structure --------------------------------------------------------------------------------------
 
@@ -218,12 +232,9 @@ class Simulation:
             raise SimulationError(f"connect {connection.name!r} at t = {self.t:.6g} s: the frames on {link_a!r} and "
                                   f"{link_b!r} are {open_.length:.3g} m and {open_.angle:.3g} rad from where "
                                   f"{connection.joint!r} lets them be; leave one side's frame out to capture it, bring "
-                                  f"the links together, or allow max_gap={max(open_):.3g}", self.trajectory)
-        if max(open_) > CLOSED:
+                                  f"the links together, or allow max_gap={large_enough(open_)}", self.trajectory)
+        if max(open_) > EXACT:
             q = project(mechanism, q)  # the velocity stays for the impact to change, and to count
-        if freedom(mechanism, q) == 0:
-            raise SimulationError(f"connect {connection.name!r} at t = {self.t:.6g} s: nothing could move any "
-                                  "more; the structure has no freedom left", self.trajectory)
         v, impulses = impact(mechanism, q, v, impulses=True)
         hit = impulses[connection.name]
         self._change(mechanism, q, v, f"connect {connection.name!r}: {link_a} - {link_b} by {connection.joint!r}, "
@@ -360,7 +371,8 @@ class Simulation:
         v = self.v
         if self.mechanism.connections:
             try:
-                q, v = project(self.mechanism, q, v)
+                q = closed_position(self.mechanism, self.mechanism.plan(), q, limit=math.inf)
+                v = impact(self.mechanism, q, v)
             except BunrakuError as error:
                 raise SimulationError(f"the loops cannot be closed at the event at t = {self.t:.6g} s: {error}",
                                       self.trajectory) from error

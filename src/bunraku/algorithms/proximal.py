@@ -1,0 +1,130 @@
+"""A second look at loops whose constraints are nearly dependent: the proximal method.
+
+Idea: `ada` eliminates constraint forces in a fixed order and has to decide which pivots are zero. Where rows are nearly
+dependent a small pivot carries rounding errors on to the others, and no threshold is right. Here every constraint
+yields a little, by mu per force, so that no pivot is smaller than mu and no rank is decided at all; the forces F_before
+of the solution before make up for it:
+
+    M a = tau - h + J^T F,      J a + bias + mu (F - F_before) = 0
+
+The error along an eigenvector of Theta = J M^-1 J^T with eigenvalue s shrinks by mu / (s + mu) each time. What is
+demanded along directions that nothing can move (s = 0) stays, and tells whether the constraints contradict each other.
+With mu the same for all rows the forces come out as those of minimum norm.
+
+Reference: Carpentier, Budhiraja, Mansard (2021), "Proximal and sparse resolution of constrained dynamic equations".
+Cost: one `ada`, and for each further solution (2 to 4 as a rule) about half of one. One state only, not lanes.
+"""
+
+import numpy as np
+
+from bunraku.algorithms.ada import ada, answer_demands
+from bunraku.algorithms.fronts import CLASH, row_start
+from bunraku.jit import allocating, inline, inner
+from bunraku.plan.fields import (
+    CONN_BIAS,
+    CONN_RECORD,
+    FIRST_ROW,
+    HEAD_CONN,
+    HEAD_FORCES,
+    HEAD_JUDGED,
+    HEAD_ROWS,
+    JUDGED_CLASH,
+    JUDGED_DRIVE,
+    JUDGED_PIVOT,
+    JUDGED_WEAKEST,
+    OP_CLOSE,
+    PROGRAM_START,
+    PROGRAM_STEP,
+    ROW_SCALE,
+    ROW_THETA,
+    ROWS,
+)
+
+SURE = 1e-6
+"""Pivots that keep more than this part of their size lose no more than the last few digits."""
+SURELY_ZERO = 0.1
+"""What pivots that count as zero may have of the least that would not: rounding leaves less, and so do frames of
+redundant connections that do not quite fit each other."""
+SOFT = 1e-9
+"""mu as part of the largest mobility of a constrained direction: well above what rounding leaves of it, well below
+directions that matter."""
+ENOUGH = 1e-15
+"""What constraints may leave of the accelerations involved."""
+SLOW = 0.9
+"""A solution that leaves more than this part of what the one before it left is the last."""
+SOLUTIONS = 40
+
+
+@inline
+def doubtful(pivot, dropped):
+    """Whether the smallest pivot that was kept, or the largest that was not, is too near the border."""
+    return pivot < SURE or dropped > SURELY_ZERO
+
+
+@allocating
+def look_again(mode, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, drives, wrench, acceleration, work):
+    """As `ada`, after it and from what it has left in `work`: margin, residue. The judgement on pivots stays."""
+    last, rows = conn_i.shape[0] - 1, np.int64(conn_i[-1, HEAD_ROWS])
+    judged, forces = conn_i[last, HEAD_JUDGED], conn_i[last, HEAD_FORCES]
+    pivot, weakest = work[judged + JUDGED_PIVOT], work[judged + JUDGED_WEAKEST]
+    mobility = largest_mobility(rows, prog, work)
+    mu = SOFT * mobility if mobility > 0.0 else 1.0
+    margin, residue = ada(mode, mu, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, drives, wrench,
+                          acceleration, work)
+    bias, total, change, nothing = np.empty(rows), np.zeros(rows), np.empty(v.shape[0]), np.zeros(v.shape[0])
+    copy_bias(False, bias, conn_i, work)
+    size = np.sqrt(mobility * work[judged + JUDGED_DRIVE])
+    for k in range(rows):
+        size = max(size, abs(bias[k]))
+    before = np.inf
+    for _ in range(SOLUTIONS):
+        left = 0.0
+        for k in range(rows):
+            force = work[forces + k]
+            total[k] += force
+            left = max(left, mu * abs(force))
+        if not (left > ENOUGH * size and left < SLOW * before and residue == 0.0):
+            break
+        before = left
+        for c in range(last):
+            o = conn_i[last, HEAD_CONN] + CONN_RECORD * c + CONN_BIAS
+            for k in range(conn_i[c, ROWS]):
+                work[o + k] = -mu * work[forces + conn_i[c, FIRST_ROW] + k]
+        residue += answer_demands(body_i, conn_i, prog, nothing, change, work)
+        for j in range(v.shape[0]):
+            acceleration[j] += change[j]
+    for k in range(rows):
+        work[forces + k] = total[k]
+    copy_bias(True, bias, conn_i, work)
+    work[judged + JUDGED_CLASH] = left - CLASH * (size + 1.0)
+    work[judged + JUDGED_PIVOT], work[judged + JUDGED_WEAKEST] = pivot, weakest
+    return margin, residue
+
+
+@inner
+def largest_mobility(count, prog, work):
+    """Largest acceleration of a constrained direction per force, as if no other were held."""
+    most = 0.0
+    for n in range(prog[0]):
+        o = PROGRAM_START + PROGRAM_STEP * n
+        if prog[o] == OP_CLOSE:
+            front, rows, ids = prog[o + 1], prog[o + 2], prog[o + 5]
+            for k in range(rows - prog[o + 3], rows):
+                row = front + row_start(k)
+                r = work[row + ROW_THETA + k]
+                if prog[ids + k] < count:  # of a connection
+                    most = max(most, work[row + ROW_SCALE] + (1.0 / r if r > 0.0 else 0.0))
+    return most
+
+
+@inner
+def copy_bias(back, bias, conn_i, work):
+    """What the connections demand, from their records or back into them."""
+    last = conn_i.shape[0] - 1
+    for c in range(last):
+        o = conn_i[last, HEAD_CONN] + CONN_RECORD * c + CONN_BIAS
+        for k in range(conn_i[c, ROWS]):
+            if back:
+                work[o + k] = bias[conn_i[c, FIRST_ROW] + k]
+            else:
+                bias[conn_i[c, FIRST_ROW] + k] = work[o + k]
