@@ -1,11 +1,15 @@
 """Batches, workers and threads: however the work is divided, every state gets the answer it would get alone."""
 
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import bunraku as bk
+from bunraku.spatial.lanes import WIDTH
 from oracle import close
 from structures import random_tree
 
@@ -118,3 +122,36 @@ def test_inputs_are_left_as_they_were(tree):
     bk.forward_dynamics(tree.m, q[0], v[0], tau[0])
     for given, copy in zip((q, v, tau), copies, strict=True):
         assert np.array_equal(given, copy)
+
+
+COUNTS = (2, 3, 5, 8, 13)  # of states: tiles that are full and not, of every width
+
+
+def answers_in_lanes() -> list[np.ndarray]:
+    """Batches of every kind of kernel in lanes: accelerations, torques, mass matrices, rollouts."""
+    out = []
+    for seed, count in enumerate(COUNTS):
+        tree = random_tree(seed, links=7, passive=True, springs=True)
+        rng = np.random.default_rng(seed)
+        q, v, tau = tree.states(rng, count)
+        external = tree.external(rng, count)
+        a = bk.forward_dynamics(tree.m, q, v, tau, external=external, workers=1)
+        rolled = bk.rollout(tree.m, q, 0.1 * v, until=0.02, solver="symplectic_euler", step=0.002, workers=1)
+        out += [a, bk.inverse_dynamics(tree.m, q, v, a, external=external, workers=1),
+                bk.mass_matrix(tree.m, q, workers=1), rolled.q, rolled.v]
+    return out
+
+
+@pytest.mark.parametrize("width", [w for w in (2, 4) if w != WIDTH])
+def test_lanes_of_another_width_give_the_same_answers(width, tmp_path):
+    """Other processors have other lanes."""
+    file = tmp_path / "answers.npz"
+    code = ("import numpy as np, test_batches\nfrom bunraku.spatial.lanes import WIDTH\n"
+            f"np.savez({str(file)!r}, np.array(WIDTH), *test_batches.answers_in_lanes())")
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=1100, env={
+        **os.environ, "BUNRAKU_LANE_WIDTH": str(width), "PYTHONPATH": os.pathsep.join(sys.path), "BUNRAKU_QUIET": "1"})
+    with np.load(file) as found:
+        theirs = list(found.values())
+    assert theirs[0] == width
+    for a, b in zip(theirs[1:], answers_in_lanes(), strict=True):
+        close(a, b, 1e-11)

@@ -1,6 +1,7 @@
 """Compilation: the same answers without it, nothing stale from the cache, nothing compiled twice, and quickly there."""
 
 import ast
+import json
 import os
 import shutil
 import subprocess
@@ -182,7 +183,95 @@ def test_without_a_writable_cache_folder_kernels_are_compiled_for_the_process(tm
     code = ("import bunraku as bk; m = bk.models.chain(2); print(m.integrate(m.neutral(), [1.0, 2.0]));"
             "from bunraku.jit import cache_directory; print(cache_directory())")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
-                          env={**os.environ, "PYTHONPATH": str(PACKAGE.parent), "NUMBA_CACHE_DIR": str(blocked)})
+                          env={**os.environ, "PYTHONPATH": str(PACKAGE.parent), "NUMBA_CACHE_DIR": str(blocked),
+                               "BUNRAKU_QUIET": ""})
     answer, folder = done.stdout.splitlines()
     assert answer == "[1. 2.]"
+    assert done.stderr.count("cannot be kept on disk") == 1
     assert not Path(folder).exists()  # tidied up at the end
+
+
+# A small kernel in a process of its own, with a cache of its own; plans, which take longer to compile, come from here
+ALONE = """
+import contextlib, io, json, sys
+import numpy as np
+from bunraku import jit
+from bunraku.run import states
+
+def load():
+    # as a new process would: (its answer, the lines on standard error)
+    entry = jit.Entry(states._integrate.function, states._integrate.label, states._integrate.signatures)
+    out = np.zeros((1, 4))
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        entry.call(np.array(BODY, np.int32), np.array([[1.0, 0, 0, 0]]), np.array([[0.0, 0.0, 1.0]]), out)
+    return out[0].tolist(), said.getvalue()
+"""
+
+DAMAGE = """
+results = {"first": load(), "again": load()}
+folder = jit.cache_directory()
+(index,), (code,), (marker,) = (list(folder.rglob(f"*_integrate*{end}")) for end in (".nbi", ".nbc", ".done"))
+
+def flipped(data, place):
+    return data[:place] + bytes([data[place] ^ 16]) + data[place + 1:]
+
+for name, path, change in (
+    ("code truncated", code, lambda data: data[:len(data) // 2]),
+    ("code empty", code, lambda data: b""),
+    ("code garbage", code, lambda data: bytes(range(256)) * 20),
+    ("code with a bit flipped", code, lambda data: flipped(data, len(data) // 2)),
+    ("index truncated", index, lambda data: data[:20]),
+    ("index garbage", index, lambda data: b"\\x80\\x04garbage"),
+    ("marker garbage", marker, lambda data: b"\\x00{"),
+    ("marker empty", marker, lambda data: b""),
+):
+    path.write_bytes(change(path.read_bytes()))
+    results[name] = load()
+    results[name + ", again"] = load()
+code.unlink()
+results["code missing"] = load()
+index.unlink(), code.unlink(), marker.unlink()
+results["nothing"] = load()
+print(json.dumps(results))
+"""
+
+FULL = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, resource.RLIM_INFINITY))  # writing more then fails
+results = [load(), load()]
+left = [str(p) for p in jit.cache_directory().rglob("*") if p.suffix in (".nbc", ".nbi", ".done") or "tmp" in p.name]
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+print(json.dumps([*results, load(), load(), left]))
+"""
+
+LINE = "bunraku: the stored machine code of moves along joints was damaged; compiled again\n"
+
+
+def alone(code, folder):
+    m = bk.Mechanism()
+    m.add_link("ball", joint=bk.Spherical(), mass=1.0, inertia=(1, 1, 1))
+    body = m.plan().body_i
+    assert body.dtype == np.int32
+    return json.loads(run(f"BODY = {body.tolist()}\n{ALONE}\n{code}", NUMBA_CACHE_DIR=str(folder), BUNRAKU_QUIET="")[0])
+
+
+def test_damaged_files_of_the_cache_are_compiled_again_and_that_is_said(tmp_path):
+    for name, (answer, said) in alone(DAMAGE, tmp_path).items():
+        assert np.allclose(answer, [np.cos(0.5), 0, 0, np.sin(0.5)], rtol=1e-14), name
+        damaged = name not in ("first", "nothing") and not name.endswith("again")
+        assert said.count(LINE) == damaged, name
+        assert bool(said) == (damaged or name in ("first", "nothing")), name
+
+
+def test_a_full_disk_is_said_once_and_does_not_stop_anything(tmp_path):
+    *results, left = alone(FULL, tmp_path)
+    for answer, _ in results:
+        assert np.allclose(answer, [np.cos(0.5), 0, 0, np.sin(0.5)])
+    first, second, third, fourth = (said for _, said in results)
+    assert "cannot be kept on disk" in first
+    assert "File too large" in first
+    assert "cannot be kept" not in second
+    assert not left
+    assert "compiling moves along joints" in third  # with room again, it is kept again
+    assert "damaged" not in third
+    assert fourth == ""

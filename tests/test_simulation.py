@@ -302,7 +302,9 @@ def test_an_actuation_that_cannot_be_compiled_says_why():
 
 def test_ctrl_c_leaves_the_partial_result():
     code = """
+import signal
 import numpy as np, bunraku as bk
+signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore Ctrl-C
 m = bk.models.chain(30, joint="spherical")
 sim = bk.Simulation(m, v=np.ones(m.nv), rtol=1e-12, atol=1e-12)
 sim.run(1e-3)

@@ -8,7 +8,9 @@ Two decorators are all there is:
   use, announced if it has to be compiled, and kept on disk.
 
 Numba's disk cache watches only the file of the entry, not the files of the helpers it calls. The cache directory
-therefore carries a hash of every file that kernels can come from: any edit of one starts a fresh cache.
+therefore carries a hash of every file that kernels can come from: any edit of one starts a fresh cache. Nor does
+Numba check what it reads: each entry has a marker with the checksums of its files, and what does not match is compiled
+again.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import glob
 import hashlib
+import json
 import os
 import shutil
 import sys
@@ -61,22 +65,29 @@ def package_hash() -> str:
         digest.update(str(path.relative_to(here)).encode())
         digest.update(path.read_bytes())
     width = os.environ.get("BUNRAKU_LANE_WIDTH", "")
-    digest.update(f"{numba.__version__} {llvm.get_host_cpu_name()} {sys.version_info[:2]} {width}".encode())
+    processor = f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+    digest.update(f"{numba.__version__} {processor} {sys.version_info[:2]} {width}".encode())
     return digest.hexdigest()
+
+
+def cache_root() -> Path:
+    """The user's cache folder, or the one that NUMBA_CACHE_DIR names."""
+    base = os.environ.get("NUMBA_CACHE_DIR")
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(base) if base else home / "bunraku"
 
 
 @functools.cache
 def cache_directory() -> Path:
     """Where compiled kernels of exactly this version of the package are kept."""
-    base = os.environ.get("NUMBA_CACHE_DIR")
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    root = Path(base) if base else home / "bunraku"
+    root = cache_root()
     path = root / f"kernels-{package_hash()}"
     try:
         path.mkdir(parents=True, exist_ok=True)
         (path / "in-use").touch()
         os.utime(path)
-    except OSError:  # a read-only home: for this process only, rather than in places that would not notice an edit
+    except OSError as error:  # a read-only home: for this process only, not in places that would not notice an edit
+        _not_kept(error)
         path = Path(tempfile.mkdtemp(prefix="bunraku-kernels-"))
         atexit.register(shutil.rmtree, path, ignore_errors=True)
         return path
@@ -104,13 +115,67 @@ class Address(types.WrapperAddressProtocol):
 
 
 def kept_on_disk(function):
-    """The function, to be compiled on first use; its machine code goes where that of the kernels is."""
+    """The function, to be compiled on first use; its machine code goes where that of the kernels is. If nothing can be
+    written there it is not kept: Numba would write beside the source, where no edit of a helper is noticed."""
     previous = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(cache_directory())
     try:
-        return njit(cache=True, **OPTIONS)(function)
+        folder = numba.config.CACHE_DIR = str(cache_directory())
+        dispatcher = njit(cache=True, **OPTIONS)(function)
+        if Path(dispatcher.stats.cache_path).parent == Path(folder):
+            return dispatcher
+        _not_kept(f"{folder} cannot be written to")
+    except OSError as error:
+        _not_kept(error)
+    except RuntimeError:  # Numba's word for a place to which nothing can be written
+        _not_kept(f"{folder} cannot be written to")
     finally:
         numba.config.CACHE_DIR = previous
+    return njit(**OPTIONS)(function)
+
+
+class Stored:
+    """The files of an entry: Numba's index and machine code, and a marker with their checksums, which is written last.
+
+    Damaged machine code may be read without an error and crash when it runs, so checksums are compared first.
+    """
+
+    def __init__(self, dispatcher, function):
+        cache = dispatcher._cache
+        self.kept = hasattr(cache, "_cache_file")  # not if nothing can be written
+        if self.kept:
+            self.pattern = os.path.join(glob.escape(cache.cache_path), glob.escape(cache._impl.filename_base) + ".*")
+            self.marker = cache_directory() / f"{function.__module__}.{function.__name__}.done"
+            self.lock = self.marker.with_suffix(".lock")
+
+    def checksums(self) -> dict[str, str]:
+        return {os.path.basename(path): hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
+                for path in sorted(glob.glob(self.pattern)) if path.endswith((".nbi", ".nbc"))}
+
+    def state(self) -> str:
+        """Either "whole", "damaged", or "absent": never compiled, or interrupted while it was."""
+        try:
+            return "whole" if json.loads(self.marker.read_bytes()) == self.checksums() else "damaged"
+        except FileNotFoundError:
+            return "damaged" if self.marker.exists() else "absent"
+        except (OSError, ValueError):
+            return "damaged"
+
+    def seal(self) -> None:
+        """Everything is written: say so in the marker."""
+        partial = self.marker.with_suffix(f".{os.getpid()}.partial")
+        try:
+            partial.write_text(json.dumps(self.checksums()))
+            partial.replace(self.marker)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                partial.unlink(missing_ok=True)
+            self.discard()
+            _not_kept(error)
+
+    def discard(self) -> None:
+        for path in (self.marker, *glob.glob(self.pattern)):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
 
 
 class Entry:
@@ -131,18 +196,46 @@ class Entry:
         with _lock:
             if self.call != self._first_call:
                 return self
-            dispatcher = kept_on_disk(self.function)
-            marker = cache_directory() / f"{self.function.__module__}.{self.function.__name__}.done"
-            with contextlib.nullcontext() if marker.exists() else _alone(marker.with_suffix(".lock")):
-                if marker.exists():
-                    self._compile(dispatcher)
-                else:
-                    with _Announced(self.label):
-                        self._compile(dispatcher)
-                    marker.touch()
+            dispatcher = self._obtain()
             dispatcher.disable_compile()
             self.call = dispatcher
         return self
+
+    def _obtain(self):
+        dispatcher = kept_on_disk(self.function)
+        stored = Stored(dispatcher, self.function)
+        if not stored.kept:
+            with _Announced(self.label, kept=False):
+                self._compile(dispatcher)
+            return dispatcher
+        if stored.state() == "whole" and self._read(dispatcher, stored):
+            return dispatcher
+        with _alone(stored.lock):
+            state = stored.state()  # meanwhile another process may have compiled it, or mended it
+            dispatcher = kept_on_disk(self.function)
+            if state == "whole" and self._read(dispatcher, stored):
+                return dispatcher
+            stored.discard()
+            dispatcher = kept_on_disk(self.function)
+            with _Announced(self.label):
+                kept = self._compile(dispatcher)
+            if kept:
+                stored.seal()
+            else:
+                stored.discard()
+            if state != "absent":
+                _say(f"the stored machine code of {self.label} was damaged; compiled again")
+        return dispatcher
+
+    def _read(self, dispatcher, stored) -> bool:
+        """Load the machine code; False if that cannot be done."""
+        try:
+            kept = self._compile(dispatcher)
+        except Exception:  # files as they were written, but not for Numba as it is now
+            return False
+        if kept and sum(dispatcher.stats.cache_misses.values()):  # compiled after all, and added to the files
+            stored.seal()
+        return True
 
     @functools.cached_property
     def as_argument(self):
@@ -157,11 +250,20 @@ class Entry:
         dispatcher: Any = self.load().call
         return dispatcher if JIT_OFF else dispatcher.get_compile_result(self.signatures[0]).entry_point
 
-    def _compile(self, dispatcher):
+    def _compile(self, dispatcher) -> bool:
+        """Compile or load all signatures; whether the result could be written."""
+        kept = True
         with warnings.catch_warnings():  # functions as arguments: how solvers get their right-hand side
             warnings.simplefilter("ignore", NumbaExperimentalFeatureWarning)
             for signature in self.signatures:
-                dispatcher.compile(signature)
+                try:
+                    dispatcher.compile(signature)
+                except OSError as error:  # a full disk, a quota: Numba writes when all else is done
+                    if signature.args not in dispatcher.overloads:
+                        raise
+                    kept = False
+                    _not_kept(error)
+        return kept
 
     def _first_call(self, *args):
         self.load()
@@ -185,17 +287,35 @@ def _alone(path):
         yield
 
 
+def _say(what: str) -> None:
+    """A line on standard error; quiet with BUNRAKU_QUIET=1."""
+    if os.environ.get("BUNRAKU_QUIET", "") in ("", "0"):
+        print(f"bunraku: {what}", file=sys.stderr, flush=True)
+
+
+def _not_kept(why) -> None:
+    """Say once that machine code is not kept on disk."""
+    if not _not_kept_said:
+        _not_kept_said.append(why)
+        why = f"{why.filename or cache_root()}: {why.strerror}" if isinstance(why, OSError) else why
+        _say(f"compiled code cannot be kept on disk ({why}): it serves this process only, and the next one compiles "
+             "again; NUMBA_CACHE_DIR chooses another folder")
+
+
+_not_kept_said: list = []
+
+
 class _Announced:
     """Says on standard error what is being compiled and how long it took; quiet with BUNRAKU_QUIET=1."""
 
-    def __init__(self, label):
-        self.label = label
+    def __init__(self, label, kept=True):
+        self.label, self.where = label, "; kept on disk" if kept else ""
         self.quiet = os.environ.get("BUNRAKU_QUIET", "") not in ("", "0")
 
     def __enter__(self):
         self.start = time.perf_counter()
         if not self.quiet:
-            print(f"bunraku: compiling {self.label} (first use on this machine; kept on disk) ...",
+            print(f"bunraku: compiling {self.label} (first use on this machine{self.where}) ...",
                   end="" if sys.stderr.isatty() else "\n", file=sys.stderr, flush=True)
 
     def __exit__(self, kind, value, trace):

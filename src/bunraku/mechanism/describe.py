@@ -8,6 +8,7 @@ import numpy as np
 
 from bunraku.errors import ModelError
 from bunraku.mechanism import joints
+from bunraku.mechanism.checks import as_count, as_rotation, as_vector
 from bunraku.mechanism.mechanism import GROUND, Mechanism, Visual
 
 FORMAT = 1
@@ -37,6 +38,7 @@ def describe(mechanism: Mechanism) -> dict[str, Any]:
             "actuated": c.actuated, "position_a": c.position_a.tolist(), "rotation_a": c.rotation_a.tolist(),
             "position_b": c.position_b.tolist(), "rotation_b": c.rotation_b.tolist(),
         } for c in mechanism.connections.values()],
+        "connected": mechanism._connected,
     }
 
 
@@ -44,10 +46,13 @@ def rebuild(data: dict[str, Any]) -> Mechanism:
     """The mechanism that `describe` described."""
     if data.get("format") != FORMAT:
         raise ModelError(f"mechanism data of format {data.get('format')!r}; this version reads format {FORMAT}")
+    if not isinstance(data["name"], str):
+        raise ModelError(f"the name of a mechanism is text, not {data['name']!r}")
     mechanism = Mechanism(gravity=data["gravity"], name=data["name"])
     mechanism.length_scale = data.get("length_scale", 1.0)  # as in files from before it was written
     for link in data["links"]:
-        visuals = [Visual(**{**v, "position": np.array(v["position"]), "rotation": np.array(v["rotation"])})
+        visuals = [Visual(**{**v, "position": as_vector("the position of a visual", v["position"]),
+                             "rotation": as_rotation("the rotation of a visual", v["rotation"])})
                    for v in link["visuals"]]
         mechanism.add_link(**{**link, "joint": _rebuild_joint(link["joint"]), "visuals": visuals,
                               "physical": False})  # judged when it was first built
@@ -55,6 +60,7 @@ def rebuild(data: dict[str, Any]) -> Mechanism:
         mechanism.add_spring(**spring)
     for connection in data.get("connections", ()):  # files from before there were any have none
         mechanism.connect(**{**connection, "joint": _rebuild_joint(connection["joint"])})
+    mechanism._connected = max(mechanism._connected, as_count("connected", data.get("connected", 0), 0))
     return mechanism
 
 
@@ -81,7 +87,10 @@ def _describe_joint(joint) -> dict[str, Any]:
 
 def _rebuild_joint(data):
     data = dict(data)
-    kind = getattr(joints, data.pop("type"))
+    name = data.pop("type")
+    kind = getattr(joints, str(name), None)
+    if not (isinstance(kind, type) and issubclass(kind, joints.Joint)):
+        raise ModelError(f"there is no joint of type {name!r}")
     if kind is joints.Compound:
         return kind(*[_rebuild_joint(screw) for screw in data["screws"]])
     for name in joints.PASSIVE:

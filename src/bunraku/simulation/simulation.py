@@ -6,6 +6,7 @@ import inspect
 import math
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numba.core.errors import NumbaError
@@ -25,6 +26,7 @@ from bunraku.mechanism.readonly import StateArray
 from bunraku.run import implicit, rollout
 from bunraku.run.actuation import Actuation, PlainActuation
 from bunraku.run.states import as_array, as_floats, explain
+from bunraku.simulation.checkpoint import load_checkpoint, refuse_forgotten, restore, save_checkpoint
 from bunraku.simulation.closing import (
     EXACT,
     capture,
@@ -105,7 +107,7 @@ class Simulation:
     def __init__(self, mechanism: Mechanism, q=None, v=None, solver: str | Tableau = "gear", rtol: float = 1e-6,
                  atol: float = 1e-8, actuation=None, params=None, *, step: float | None = None,
                  max_step: float = math.inf, min_step: float = 0.0, max_order: int | None = None,
-                 baumgarte: float | None = None, progress: bool | None = None, t: float = 0.0):
+                 baumgarte: float | None = None, progress: bool | None = None, t: float = 0.0, _resumed: bool = False):
         _check_solver(solver)
         check_order(solver, max_order)
         self._settings = as_positive("rtol", rtol, ShapeError), as_positive("atol", atol, ShapeError), max_order
@@ -116,8 +118,11 @@ class Simulation:
         self._structured = isinstance(solver, str) and solver in STRUCTURED
         self.stats = Statistics()
         plan = self.mechanism.plan()
-        start, speed, open_by = self._as_state(self.mechanism.neutral() if q is None else q,
-                                               plan.zero_tau if v is None else v)
+        if _resumed:  # from a checkpoint: the state is that of the run, to the last bit
+            start, speed, open_by = q, v, 0.0
+        else:
+            start, speed, open_by = self._as_state(self.mechanism.neutral() if q is None else q,
+                                                   plan.zero_tau if v is None else v)
         self._memory = memory_for(solver, np.concatenate([start, speed]), *self._settings)
         self._memory.clock[[m.STEP, m.MIN_STEP, m.MAX_STEP]] = steps
         self._memory.clock[m.TIME] = as_number("t [s]", t, ShapeError)
@@ -130,6 +135,8 @@ class Simulation:
         if open_by:
             self._events.append(Event(self.t, f"loops closed that were open by {open_by:.2g} (m, rad)"))
         self._watches: list[Watch] = []
+        self._awaited: list[dict] = []  # states of conditions that a checkpoint had, until `when` names them again
+        self._in_step = False
         self.impulses: dict[str, np.ndarray] = {}  # of the last connection made: see `connect`
 
     def __setattr__(self, name, value):
@@ -163,6 +170,31 @@ class Simulation:
         t, y = self._chunks[0]
         nq = self.mechanism.nq
         return Segment(self.mechanism, t, y[:, :nq], y[:, nq:])
+
+    # -- keep ------------------------------------------------------------------------------------------------------
+
+    def save(self, path) -> Path:
+        """Write a checkpoint: everything that `Simulation.load` needs to go on as if nothing had been in between.
+
+        The file (NumPy's .npz; no pickles) is written in one piece: a crash leaves the one that was there before.
+        Functions are not in it: the actuation and the actions of `when` are given again after loading. May be called
+        between runs and by an action of `when`.
+        """
+        return save_checkpoint(self, path)
+
+    @classmethod
+    def load(cls, path, actuation=None, *, mechanism: Mechanism | None = None, forget=(),
+             progress: bool | None = None) -> Simulation:
+        """The simulation of a checkpoint, which goes on to the last bit as the one that was saved.
+
+        actuation   the same function as before, if there was one
+        mechanism   refuse the file unless this is the mechanism that it has now
+        forget      names of conditions that are not to be watched any more
+
+        Conditions are given again by `when` under the same names, which restores their state; `run` refuses to go on
+        without one that was being watched.
+        """
+        return load_checkpoint(cls, path, actuation, mechanism, forget, progress)
 
     # -- change the state ------------------------------------------------------------------------------------------
 
@@ -291,6 +323,7 @@ class Simulation:
         begins comes true there. One about a joint or link that is gone waits until it is there again.
         """
         watch = as_watch(self.mechanism, condition, action, name, repeat, len(self._watches))
+        restore(self._awaited, watch)
         self._watches.append(watch)
         return watch
 
@@ -307,6 +340,7 @@ class Simulation:
         """
         if as_number("until", until, ShapeError) < self.t:
             raise ShapeError(f"until must be a time from {self.t:g} s on, not {until!r}")
+        refuse_forgotten(self._awaited)
         with Bar(self.progress, self.t, until) as bar, Interrupts() as interrupts:
             while True:
                 watched = Watched(self, self._watches)
@@ -349,9 +383,11 @@ class Simulation:
             notes = watched.paper(rows, memory.rows.shape[1])
             memory.tally[m.RECORDED] = 0
             before, tick = memory.tally.copy(), time.perf_counter()
+            self._in_step = True
             try:
                 status = entry.call(*method, *constants, address, self.params, memory, notes)
             finally:
+                self._in_step = False
                 self._keep(memory.tally - before, notes.t, notes.y, time.perf_counter() - tick)
             error, status = look_at_loops(self.mechanism, plan, memory, self._hold, status)
             self.stats.loop_error = max(self.stats.loop_error, error)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from bunraku.errors import MissingFileError, ModelError, ShapeError
+from bunraku.errors import ShapeError
 from bunraku.mechanism import Mechanism
+from bunraku.mechanism.checks import as_number
 from bunraku.mechanism.describe import describe, rebuild
+from bunraku.simulation.storage import Rule, check, read, refuse, write
 
 FORMAT = 1
+
+# Arrays of a segment, in memory and (numbered by segments) in files; a new one is a line here. Sizes are nq, nv, ny =
+# nq + nv of the mechanism, and those that the first array has which names them.
+ARRAYS = {
+    "t": Rule(("states",), rising=True),
+    "q": Rule(("states", "nq")),
+    "v": Rule(("states", "nv")),
+}
 
 
 class Event(NamedTuple):
@@ -91,39 +99,23 @@ class Trajectory:
         return self.t, np.concatenate([k for k, _ in parts]), np.concatenate([p for _, p in parts])
 
     def save(self, path) -> Path:
-        """Write everything, mechanisms included, to one file (NumPy's .npz; no pickles). Returns its path.
-
-        A name that does not end in .npz gets that ending, here and in `load`.
+        """Write everything, mechanisms included, to one file (NumPy's .npz; no pickles), in one piece: a crash leaves
+        the file that was there before. Returns its path: a name that does not end in .npz gets that ending, here and in
+        `load`.
         """
-        path = _as_file(path)
-        header = {"format": FORMAT, "mechanisms": [describe(s.mechanism) for s in self.segments],
-                  "events": [list(event) for event in self.events]}
-        arrays = {f"{name}{k}": getattr(s, name) for k, s in enumerate(self.segments) for name in ("t", "q", "v")}
-        partial = path.with_name(path.name + ".partial")  # never leave half a file under the real name
-        with open(partial, "wb") as file:
-            np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)
-        partial.replace(path)
-        return path
+        header, arrays = to_file(self)
+        return write(path, {"format": FORMAT, **header}, arrays)
 
     @classmethod
     def load(cls, path) -> Trajectory:
-        """Read what `save` wrote, under the name that it was given."""
-        path = Path(path) if Path(path).is_file() else _as_file(path)
-        try:
-            with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
-                header = json.loads(str(file["header"]))
-                if header["format"] != FORMAT:
-                    raise ModelError(f"{path}: trajectory of format {header['format']}; this version reads {FORMAT}")
-                segments = [Segment(rebuild(data), file[f"t{k}"], file[f"q{k}"], file[f"v{k}"])
-                            for k, data in enumerate(header["mechanisms"])]
-        except FileNotFoundError:
-            raise MissingFileError(f"{path}: there is no such file") from None
-        except (OSError, KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            if isinstance(error, ModelError):
-                raise
-            what = "" if "pickle" in str(error) else f": {error}"  # NumPy's advice to load it unsafely would be wrong
-            raise ModelError(f"{path} is not a trajectory that bunraku wrote{what}") from error
-        return cls(segments, [Event(*event) for event in header["events"]])
+        """Read what `save` wrote. A damaged file, one with wrong shapes, numbers that are not finite or times that
+        decrease is a ModelError."""
+        def use(header, arrays):
+            if header["format"] != FORMAT:
+                refuse(f": trajectory of format {header['format']}; this version reads {FORMAT}")
+            return from_file(header, arrays)
+
+        return read(path, "trajectory", use)
 
     def __repr__(self):
         if not self.segments:
@@ -133,10 +125,47 @@ class Trajectory:
                 f"{len(self.segments)} segment{'s' * (len(self.segments) > 1)}, {len(self.events)} events")
 
 
-def _as_file(path) -> Path:
-    """The file of a trajectory: the same for what is saved and for what is loaded."""
-    path = Path(path)
-    return path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
+def to_file(trajectory: Trajectory) -> tuple[dict, dict[str, np.ndarray]]:
+    """A trajectory as the part of a header and arrays."""
+    arrays = {}
+    for k, segment in enumerate(trajectory.segments):
+        sizes = _sizes(segment.mechanism)
+        for name, rule in ARRAYS.items():
+            array = getattr(segment, name)
+            if array is not None:
+                check(f"cannot be saved: {name} of segment {k}", array, rule, sizes)
+                arrays[f"{name}{k}"] = array
+    return {"mechanisms": [describe(s.mechanism) for s in trajectory.segments],
+            "events": [list(event) for event in trajectory.events]}, arrays
+
+
+def from_file(header: dict, arrays) -> Trajectory:
+    """A trajectory from what `to_file` gave, checked."""
+    segments: list[Segment] = []
+    for k, data in enumerate(header["mechanisms"]):
+        mechanism = rebuild(data)
+        mechanism.plan()  # refuses what cannot move
+        sizes = _sizes(mechanism)
+        segment = Segment(mechanism, **{name: arrays(f"{name}{k}", rule, sizes, f"{name} of segment {k}")
+                                        for name, rule in ARRAYS.items()})
+        if not len(segment.t):
+            raise ShapeError(f"segment {k} is empty")
+        if segments and segment.t[0] < segments[-1].t[-1]:
+            raise ShapeError(f"segment {k} begins at {segment.t[0]:g} s; the one before it ends at "
+                             f"{segments[-1].t[-1]:g} s")
+        segments.append(segment)
+    return Trajectory(segments, [Event(as_number("the time of an event", t), _text(text))
+                                 for t, text in header["events"]])
+
+
+def _sizes(mechanism: Mechanism) -> dict[str, int]:
+    return {"nq": mechanism.nq, "nv": mechanism.nv, "ny": mechanism.nq + mechanism.nv}
+
+
+def _text(text) -> str:
+    if not isinstance(text, str):
+        raise ShapeError(f"an event is text, not {text!r}")
+    return text
 
 
 def load_trajectory(path) -> Trajectory:

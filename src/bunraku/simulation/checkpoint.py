@@ -1,0 +1,209 @@
+"""Checkpoints: a simulation with the history of its solver in a file, to go on from there to the last bit.
+
+Compiled code keeps nothing between two calls of `run` but the solver's `Memory`, so that and the recorded motion are
+all there is to save. Functions cannot be in a file: they are given again when it is loaded.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import math
+from typing import Any
+
+import numpy as np
+
+from bunraku.errors import ModelError, NamingError, SimulationError
+from bunraku.integrate import memory as m
+from bunraku.integrate.history import Family
+from bunraku.integrate.methods import memory_for, method_of
+from bunraku.integrate.runge_kutta import Tableau
+from bunraku.mechanism import Mechanism
+from bunraku.mechanism.checks import as_vector, hint
+from bunraku.mechanism.describe import describe
+from bunraku.run.notes import COEFFICIENTS
+from bunraku.simulation.conditions import Watch
+from bunraku.simulation.storage import Rule, read, refuse, write
+from bunraku.simulation.trajectory import from_file, to_file
+
+FORMAT = 1
+GIVEN = ("condition", "action", "name", "repeat")  # of a Watch by `when`; everything else is its state
+STATE = {field.name: field for field in dataclasses.fields(Watch) if field.name not in GIVEN}
+TABLEAU = {"A": Rule(("stages", "stages")), "B": Rule(("stages",)), "E": Rule(("stages",)), "C": Rule(("stages",)),
+           "P": Rule(("stages and end", "degree"))}
+KINDS: tuple[Any, ...] = (int, int, bool, bool, bool)  # of the rest of a tableau
+
+
+def _version() -> str:
+    return importlib.import_module("bunraku").__version__
+
+
+def save_checkpoint(simulation, path):
+    """See `Simulation.save`."""
+    if simulation._in_step:
+        raise SimulationError("save: a step is under way, and half a step cannot be saved; call it between runs or "
+                              "from an action of `when`")
+    if not np.isfinite(simulation._memory.rows[0]).all():
+        raise SimulationError(f"save: the state at t = {simulation.t:.6g} s is not finite: nothing can go on from "
+                              "it; `trajectory` has what was computed", simulation.trajectory)
+    solver, drive = simulation.solver, simulation._drive
+    header, arrays = to_file(simulation.trajectory)
+    header |= {
+        "kind": "checkpoint", "format": FORMAT, "version": _version(),
+        "settings": list(simulation._settings), "hold": simulation._hold, "solver": solver,
+        "actuation": None if drive is None else getattr(drive, "__name__", type(drive).__name__),
+        "stats": dataclasses.asdict(simulation.stats),
+        "impulses": {name: impulse.tolist() for name, impulse in simulation.impulses.items()},
+        "watches": [*simulation._awaited, *({"name": watch.name, **{name: getattr(watch, name) for name in STATE}}
+                                            for watch in simulation._watches)],
+    }
+    if isinstance(solver, Tableau):
+        rest = [name for name in Tableau._fields if name not in TABLEAU]
+        header["solver"] = {name: kind(getattr(solver, name)) for name, kind in zip(rest, KINDS, strict=True)}
+        arrays |= {f"tableau {name}": getattr(solver, name) for name in TABLEAU}
+    arrays |= {f"memory {name}": array for name, array in simulation._memory._asdict().items()}
+    return write(path, header, {**arrays, "params": simulation.params})
+
+
+def load_checkpoint(cls, path, actuation, mechanism, forget, progress):
+    """See `Simulation.load`."""
+    def use(header, arrays):
+        if (header["format"], header.get("version")) != (FORMAT, _version()):
+            refuse(f" was written by bunraku {header.get('version')} (format {header['format']}); this is "
+                           f"{_version()} (format {FORMAT}), whose solvers may keep another history: go on "
+                           "with the version that wrote it")
+        return _rebuilt(cls, header, arrays, actuation, mechanism, progress)
+
+    if actuation is not None and not callable(actuation):
+        raise ModelError(f"actuation must be a function (t, q, v) -> tau or made by @bk.actuation, not {actuation!r}")
+    if mechanism is not None and not isinstance(mechanism, Mechanism):
+        raise ModelError(f"mechanism must be a bk.Mechanism, not {mechanism!r}")
+    if isinstance(forget, str):
+        raise NamingError(f"forget is a list of names of conditions, not {forget!r}")
+    simulation = read(path, "checkpoint", use)
+    for name in forget:
+        known = [state["name"] for state in simulation._awaited]
+        if name not in known:
+            raise NamingError(f"{path}: there is no condition {name!r} to forget{hint(name, known)}")
+        simulation._awaited = [state for state in simulation._awaited if state["name"] != name]
+    return simulation
+
+
+def _rebuilt(cls, header, arrays, actuation, mechanism, progress):
+    had = header["actuation"]
+    if had is not None and actuation is None:
+        refuse(f": the simulation had the actuation {had!r}, and functions are not in files; give it again: "
+                       f"bk.Simulation.load(file, actuation={had})")
+    if had is None and actuation is not None:
+        refuse(": the simulation had no actuation, and would not go on as before with one; load it without")
+    trajectory = from_file(header, arrays)
+    *past, present = trajectory.segments
+    if mechanism is not None:
+        _refuse_another(describe(mechanism), describe(present.mechanism))
+    solver = _solver(header["solver"], arrays)
+    rtol, atol, max_order = header["settings"]
+    hold = header["hold"]
+    params = arrays("params", Rule(("params",)), {}, "params")
+    blank = memory_for(solver, np.concatenate([present.q[-1], present.v[-1]]), rtol, atol, max_order)
+    memory = m.Memory(**{name: arrays(f"memory {name}", Rule(array.shape, array.dtype.type, finite=False), {},
+                                      f"the solver's {name}") for name, array in blank._asdict().items()})
+    _check(memory, method_of(solver), present.t[-1])
+    q, v = np.split(memory.rows[0], [present.mechanism.nq])
+    simulation = cls(present.mechanism, q, v, solver, rtol, atol, actuation, params,
+                     step=memory.clock[m.MAX_STEP] if memory.clock[m.MIN_STEP] == memory.clock[m.MAX_STEP] else None,
+                     max_order=max_order, baumgarte=hold or None, progress=progress, _resumed=True)
+    simulation._memory = memory
+    simulation._past = past
+    simulation._chunks = [(present.t, np.hstack([present.q, present.v]))]
+    simulation._events = trajectory.events
+    for name, value in header["stats"].items():
+        if name not in vars(simulation.stats) or not isinstance(value, (int, float)):
+            raise ModelError(f"there are no statistics {name!r} of {value!r}")
+        setattr(simulation.stats, name, type(vars(simulation.stats)[name])(value))
+    simulation.impulses = {name: np.concatenate([as_vector(f"impulse of {name!r}", half) for half in (x[:3], x[3:])])
+                           for name, x in header["impulses"].items()}
+    simulation._awaited = [_as_state(state) for state in header["watches"]]
+    return simulation
+
+
+def _solver(data, arrays):
+    if isinstance(data, str):
+        return data
+    sizes: dict[str, int] = {}
+    coefficients = {name: arrays(f"tableau {name}", rule, sizes, f"{name} of the tableau")
+                    for name, rule in TABLEAU.items()}
+    rest: dict[str, Any] = {name: data[name] for name in Tableau._fields if name not in TABLEAU}
+    if not (sizes["stages and end"] == sizes["stages"] + 1 and 0 < sizes["degree"] < COEFFICIENTS
+            and all(type(value) is kind and value >= 0 for value, kind in zip(rest.values(), KINDS, strict=True))):
+        raise ModelError("the tableau of the solver is damaged")
+    return Tableau(**coefficients, **rest)
+
+
+def _check(memory, method, end) -> None:
+    """Refuse numbers that compiled code, which looks at nothing twice, could not do with."""
+    clock, tally = memory.clock, memory.tally
+    finite = np.isfinite(np.delete(clock, [m.MAX_STEP, m.GAP])).all() and np.isfinite(memory.rows[0]).all()
+    if not (finite and 0 <= clock[m.MIN_STEP] <= clock[m.MAX_STEP] and clock[m.STEP] >= 0 and clock[m.GAP] >= 0
+            and clock[m.TIME] >= end):
+        raise ModelError("the solver's clock is damaged")
+    if isinstance(method, Family) and tally[m.STARTED]:
+        orders = tally[[m.ORDER, m.NEXT_ORDER, m.MAX_ORDER]]
+        if orders.min() < 1 or orders.max() > method.orders or orders[:2].max() > orders[2]:
+            raise ModelError(f"the solver's orders are {orders.tolist()}, which there are not")
+    if isinstance(method, Family) and not 1 <= tally[m.MAX_ORDER] <= method.orders:
+        raise ModelError(f"the solver's highest order is {tally[m.MAX_ORDER]}")
+    if not np.all((memory.tolerance > 0) & np.isfinite(memory.tolerance)):
+        raise ModelError("the solver's tolerances are damaged")
+    if memory.pivots.size and not (memory.pivots.min() >= 0 and memory.pivots.max() < memory.pivots.size):
+        raise ModelError("the solver's matrix is damaged")
+
+
+def _refuse_another(given: dict, saved: dict) -> None:
+    """Say what distinguishes two mechanisms, if anything does."""
+    for what in saved:
+        if given[what] == saved[what]:
+            continue
+        if isinstance(saved[what], list) and saved[what] and isinstance(saved[what][0], dict):
+            names = [[part["name"] for part in mechanism[what]] for mechanism in (given, saved)]
+            if names[0] == names[1]:
+                other = [a["name"] for a, b in zip(given[what], saved[what], strict=True) if a != b]
+                refuse(f" is of another mechanism: {', '.join(map(repr, other[:5]))} of its {what} differ")
+            refuse(f" is of another mechanism: its {what} are {', '.join(map(repr, names[1][:8])) or 'none'}"
+                           f"{' ...' if len(names[1]) > 8 else ''}")
+        if what not in ("name", "connected"):
+            refuse(f" is of another mechanism: its {what.replace('_', ' ')} is {saved[what]}, "
+                           f"not {given[what]}")
+
+
+# -- conditions ----------------------------------------------------------------------------------------------------
+
+
+def _as_state(data) -> dict:
+    """The state of a condition from a file, checked."""
+    if not isinstance(data["name"], str) or set(data) != {"name", *STATE}:
+        raise ModelError(f"the state of a condition is damaged: {data!r}")
+    for name, field in STATE.items():
+        kind = list if field.default is dataclasses.MISSING else type(field.default)
+        value = data[name]
+        numbers = value if kind is list else [value]
+        if not isinstance(value, kind) or not all(isinstance(x, (int, float)) and not math.isnan(x) for x in numbers):
+            raise ModelError(f"{name!r} of the condition {data['name']!r} is {value!r}")
+    return data
+
+
+def restore(awaited: list[dict], watch: Watch) -> None:
+    """Give a condition the state that one of its name had in a checkpoint."""
+    found = next((state for state in awaited if state["name"] == watch.name), None)
+    if found is not None:
+        awaited.remove(found)
+        for name in STATE:
+            setattr(watch, name, found[name])
+
+
+def refuse_forgotten(awaited: list[dict]) -> None:
+    """A run without a condition that was being watched would be another run."""
+    names = [state["name"] for state in awaited if state["active"]]
+    if names:
+        raise SimulationError(f"cannot go on: the checkpoint watched for {', '.join(map(repr, names))}; give "
+                              f"{'them' if len(names) > 1 else 'it'} again by sim.when(condition, action, name=...), "
+                              f"or load it with forget={names!r}")
