@@ -161,8 +161,6 @@ def test_errors_of_conditions_name_the_condition_and_keep_the_motion():
     with pytest.raises(bk.SimulationError, match=r"condition 'fragile' failed at t = .*no such thing") as error:
         sim.run(until=1.0)
     assert error.value.trajectory.t[-1] > 0
-    with pytest.raises(bk.ModelError, match="there is no joint or connection 'gripp'"):
-        sim.when(bk.force_above("gripp", 3.0), lambda s: True)
     with pytest.raises(bk.ModelError, match="condition must be"):
         sim.when(3.0, lambda s: True)
     with pytest.raises(bk.ModelError, match="action must be"):
@@ -265,3 +263,99 @@ def test_what_begins_and_ends_within_one_step_is_found():
     sol = bk.solve_ivp(lambda t, y: [1.0], (0, 20), [0.0], events=near)
     assert np.diff(sol.t).max() > 1.0
     np.testing.assert_allclose(sol.t_events[0], [4.999, 5.001], rtol=1e-12)
+
+
+# -- conditions that are zero before they are true -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [{}, {"solver": "tsit5"}, {"solver": "rk4", "step": 0.01}])
+def test_a_condition_that_is_zero_at_the_start_and_rises_comes_true_there(settings):
+    sim = bk.Simulation(falling(), **settings)
+    watch = sim.when(lambda t, q, v: t, lambda s: None, repeat=True)
+    falls = sim.when(lambda t, q, v: -q[0], lambda s: None)
+    sim.when(lambda t, q, v: q[0], lambda s: None, "never")
+    tr = sim.run(until=1.0)
+    assert watch.times == [0.0]
+    assert falls.times == pytest.approx([0.0], abs=1e-15)
+    assert len(tr.events) == 2
+    sim.run(until=1.5)
+    assert len(watch.times) == 1
+
+
+@numba.njit
+def _deep(t, q, v):
+    return q[0] < -3.0
+
+
+@pytest.mark.parametrize("condition", [lambda t, q, v: q[0] < -3.0, lambda t, q, v: max(0.0, -3.0 - q[0]), _deep,
+                                       lambda t, q, v: np.sign(-3.0 - q[0])])
+@pytest.mark.parametrize("solver", ["gear", "tsit5", "implicit"])
+def test_a_condition_may_be_true_or_false(condition, solver):
+    sim = bk.Simulation(falling(), solver=solver, rtol=1e-10, atol=1e-12)
+    watch = sim.when(condition, lambda s: True)
+    sim.run(until=2.0)
+    assert watch.times == [sim.t]
+    assert sim.t == pytest.approx(math.sqrt(6.0 / G), rel=1e-9)
+
+
+def test_a_condition_that_turns_true_at_the_end_of_a_step_is_not_lost():
+    sim = bk.Simulation(falling(), solver="rk4", step=0.125)  # a step ends at 0.5 exactly
+    watch = sim.when(lambda t, q, v: max(0.0, t - 0.5), lambda s: True)
+    sim.run(until=1.0)
+    assert watch.times == pytest.approx([0.5], abs=1e-15)
+
+
+def test_true_or_false_again_and_again():
+    sim = bk.Simulation(pendulum(), q=[1.0], rtol=1e-9, atol=1e-11)
+    turns = sim.when(lambda t, q, v: q[0] < 0.0, lambda s: None, repeat=True)
+    crossings = sim.when(lambda t, q, v: -q[0], lambda s: None, repeat=True)
+    for until in (1.0, 2.0, 9.2):
+        sim.run(until=until)
+    assert len(turns.times) == 5
+    np.testing.assert_allclose(turns.times, crossings.times, atol=1e-12)
+
+
+def test_a_repeated_condition_hears_a_connection_that_is_made_again():
+    """The rope holds more than the limit at once; it is cut and, a while later, made again."""
+    m = falling(joint=bk.Free())
+    sim = bk.Simulation(m)
+    sim.connect("ground", "ball", bk.Spherical(), "rope")
+    watch = sim.when(bk.force_above("rope", 1.0), lambda s: s.cut("rope"), repeat=True)
+    for t in (0.25, 0.5):
+        sim.when(lambda t, q, v, at=t: t - at, lambda s: s.connect("ground", "ball", bk.Spherical(), "rope"))
+    sim.run(until=1.0)
+    assert watch.times == pytest.approx([0.0, 0.25, 0.5], abs=1e-12)
+
+
+def test_a_condition_hears_a_connection_made_again_by_the_same_action():
+    m = falling(joint=bk.Free())
+    sim = bk.Simulation(m)
+    sim.connect("ground", "ball", bk.Spherical(), "rope")
+    watch = sim.when(bk.force_above("rope", 1.0), lambda s: None, repeat=True)
+
+    def renew(s):
+        s.cut("rope")
+        s.connect("ground", "ball", bk.Spherical(), "rope")
+    sim.when(lambda t, q, v: t - 0.25, renew)
+    sim.run(until=0.5)
+    assert watch.times == pytest.approx([0.0, 0.25], abs=1e-12)
+
+
+def test_a_condition_on_a_connection_that_is_yet_to_come_waits_for_it():
+    sim = bk.Simulation(falling(joint=bk.Free()))
+    watch = sim.when(bk.force_above("rope", 1.0), lambda s: True)
+    sim.when(lambda t, q, v: t - 0.5, lambda s: s.connect("ground", "ball", bk.Spherical(), "rope"))
+    sim.run(until=1.0)
+    assert watch.times == pytest.approx([0.5], abs=1e-12)
+
+
+def test_a_name_that_never_was_is_said_once_at_the_end_of_a_run():
+    sim = bk.Simulation(pendulum(), q=[0.1])
+    sim.when(bk.force_above("pivto", 1.0), lambda s: True)
+    sim.when(bk.points_meet("bob", "flor", within=0.1), lambda s: True)
+    with pytest.warns(bk.SimulationWarning) as said:
+        sim.run(until=0.1)
+    assert ["'pivto'" in str(w.message) or "'flor'" in str(w.message) for w in said] == [True, True]
+    assert "did you mean 'pivot'?" in str(said[0].message)
+    sim.run(until=0.2)  # and only once
+    assert sim.t == 0.2

@@ -119,7 +119,9 @@ def test_bdf_needs_few_steps_where_explicit_methods_need_many():
         return [-1e4 * (y[0] - math.cos(t))]
 
     implicit = bk.solve_ivp(stiff, (0, 10), [0.0], method="bdf")
-    explicit = bk.solve_ivp(stiff, (0, 10), [0.0], method="tsit5")
+    with pytest.warns(bk.SimulationWarning, match=r"stiff.*method='bdf'") as said:
+        explicit = bk.solve_ivp(stiff, (0, 10), [0.0], method="tsit5")
+    assert len(said) == 1
     for solution in (implicit, explicit):
         assert solution.y[0, -1] == pytest.approx(math.cos(10.0), abs=1e-3)
     assert implicit.nfev < explicit.nfev / 50
@@ -186,6 +188,35 @@ def test_an_event_that_a_run_starts_from_is_not_met_again():
         times.append(t)
     fall = math.sqrt(2 / 9.81)
     np.testing.assert_allclose(times, fall + 2 * fall * np.cumsum([0, 0.8, 0.64, 0.512, 0.4096]), atol=1e-7)
+
+
+def test_events_that_are_true_or_false_happen_when_they_turn():
+    """g that leaves 0, or comes to it, has changed its sign there: SciPy's rule."""
+    def below(t, y):
+        return y[0] < 1.0
+
+    def depth(t, y):
+        return max(0.0, 1.0 - y[0])
+
+    def above(t, y):
+        return y[0] > 1.0
+
+    def late(t, y):
+        return t > 0.25
+    above.direction = -1
+    late.terminal = True
+    solution = bk.solve_ivp(falling, (0, 1), [1.2, 0.0], events=[below, depth, above])
+    when = math.sqrt(0.4 / 9.81)
+    for found in solution.t_events:
+        np.testing.assert_allclose(found, [when], atol=1e-9)
+    assert bk.solve_ivp(falling, (0, 1), [1.2, 0.0], events=late).t[-1] == pytest.approx(0.25, abs=1e-15)
+
+
+def test_an_event_that_stays_zero_for_a_while_happens_where_it_comes_and_goes():
+    def flat(t, y):
+        return max(0.0, abs(t - 1.0) - 0.5)
+    solution = bk.solve_ivp(lambda t, y: [1.0], (0, 2), [0.0], events=flat, max_step=0.1)
+    np.testing.assert_allclose(solution.t_events[0], [0.5, 1.5], atol=1e-12)
 
 
 def test_many_events_in_one_run():

@@ -75,6 +75,16 @@ def test_a_changed_joint_has_its_limits_springs_and_axis():
     assert not turned.link("lower").actuated
 
 
+def test_a_joint_can_be_given_another_name():
+    m = double().with_joint("upper_joint", joint_name="shoulder")
+    assert m.joint_names == ["shoulder", "lower_joint"]
+    assert m.q_slice("shoulder") == slice(0, 1)
+    with pytest.raises(bk.NamingError, match="upper_joint"):
+        m.q_slice("upper_joint")
+    with pytest.raises(bk.NamingError, match="already a joint"):
+        m.with_joint("shoulder", joint_name="lower_joint")
+
+
 def test_another_kind_of_joint_shifts_the_coordinates_that_follow():
     m = arm().with_joint("link0", joint=bk.Spherical(damping=0.1))
     assert (m.nq, m.nv) == (6, 5)
@@ -187,6 +197,14 @@ def test_a_simulation_can_start_and_go_on_at_any_time():
     assert (np.diff(trajectory.t) > 0).all()
     with pytest.raises(bk.ShapeError, match="t "):
         bk.Simulation(double(), t=np.nan)
+
+
+def test_an_action_may_set_the_state_and_the_time():
+    sim = bk.Simulation(double(), [0.5, 0.0])
+    sim.when(lambda t, q, v: t - 0.1, lambda s: s.set_state([0.0, 0.0], [0.0, 0.0], t=0.3))
+    sim.run(until=0.2)
+    assert (sim.t, sim.q.tolist(), sim.v.tolist()) == (0.3, [0.0, 0.0], [0.0, 0.0])
+    assert [event.text for event in sim.trajectory.events] == ["condition 0", "set_state: from t = 0.1 s"]
 
 
 def test_a_refused_state_changes_nothing():

@@ -133,6 +133,17 @@ def test_quick_turns_take_the_long_way():
         np.testing.assert_allclose(r.q[k, 0], sim.q, atol=1e-13)
 
 
+@pytest.mark.parametrize("solver", ["gear", "bdf", "implicit", "tsit5"])
+def test_times_a_rounding_apart_cost_no_steps(solver):
+    m = bk.models.human(dof=16)
+    v = np.random.default_rng(1).normal(size=m.nv)
+    close = bk.rollout(m, v=v, times=[1e-160, 0.3, 0.1 + 0.2, 1.0], solver=solver)
+    alone = bk.rollout(m, v=v, until=1.0, solver=solver)
+    assert close.steps <= 1.3 * alone.steps + 12
+    np.testing.assert_allclose(close.q[-1], alone.q[-1], atol=1e-3)
+    np.testing.assert_allclose(close.q[1], close.q[2], atol=1e-14)
+
+
 def test_one_state_has_no_batch_axis():
     m = bk.models.chain(3)
     r = bk.rollout(m, v=np.ones(m.nv), times=[0.1, 0.2], **EULER)

@@ -441,3 +441,201 @@ def test_a_plain_actuation_that_returns_no_torques_is_refused(answer, words):
         sim.run(until=0.1)
     with pytest.raises(bk.ShapeError, match=words):
         sim.torque(0.0, sim.q, sim.v)
+
+
+# -- stops ---------------------------------------------------------------------------------------------------------
+
+
+def in_pieces(times, **settings):
+    """(steps of a figure that runs to each of the times, steps of one that runs to the last at once, difference)."""
+    m = bk.models.human(dof=16)
+    v = np.random.default_rng(1).normal(size=m.nv)
+    one, sim = bk.Simulation(m, v=v, **settings), bk.Simulation(m, v=v, **settings)
+    one.run(times[-1])
+    for t in times:
+        sim.run(t)
+        assert sim.t == t
+    return sim.stats.steps, one.stats.steps, np.abs(m.difference(one.q, sim.q)).max()
+
+
+@pytest.mark.parametrize("solver", ["gear", "bdf", "implicit", "tsit5", "rkf"])
+def test_a_run_of_one_rounding_costs_the_next_run_nothing(solver):
+    """0.1 + 0.2 is one rounding after 0.3. Such a step must not become the step of the run after it."""
+    steps, alone, apart = in_pieces([0.3, 0.1 + 0.2, 1.0], solver=solver)
+    assert steps <= 1.3 * alone + 4
+    assert apart < 1e-3
+
+
+@pytest.mark.parametrize("solver", ["gear", "bdf", "implicit", "tsit5"])
+def test_many_stops_a_few_roundings_apart_cost_at_most_a_step_each(solver):
+    times, t = [], 0.2
+    for k in range(200):
+        t = float(np.nextafter(t, 1.0)) if k % 3 else t  # also where it is
+        times.append(t)
+    steps, alone, apart = in_pieces([*times, 0.5], solver=solver)
+    assert steps <= 1.3 * alone + 200 + 4
+    assert apart < 1e-3
+
+
+@pytest.mark.parametrize("solver", ["gear", "bdf", "implicit", "tsit5", "iec"])
+@pytest.mark.parametrize("first", [5e-324, 1e-310, 1e-160, 1e-30, 1e-14])
+def test_a_first_run_however_short_ends(solver, first):
+    steps, alone, apart = in_pieces([first, 2 * first, 0.1], solver=solver)
+    assert steps <= 1.3 * alone + 12
+    assert apart < 1e-4
+
+
+def test_stops_at_a_tenth_of_a_step_keep_the_accuracy():
+    """A stop cuts a step short; the step after it goes on with the length that error control had found."""
+    m = bk.models.human(dof=16)
+    v = np.random.default_rng(1).normal(size=m.nv)
+    states = []
+    for settings, times in (({"rtol": 1e-12, "atol": 1e-13}, [1.0]), ({}, [1.0]), ({}, np.arange(1, 101) / 100)):
+        sim = bk.Simulation(m, v=v, **settings)
+        for t in times:
+            sim.run(float(t))
+        states.append((sim.q, sim.stats.steps))
+    (exact, _), (one, alone), (pieces, steps) = states
+    assert np.abs(m.difference(exact, pieces)).max() < 3 * np.abs(m.difference(exact, one)).max() + 1e-6
+    assert steps < alone + 250
+
+
+# -- between the steps ---------------------------------------------------------------------------------------------
+
+
+def tumbling():
+    """A free body, quick and unsymmetrical: everything about quaternions matters."""
+    m = bk.Mechanism(gravity=(0, 0, -9.81))
+    m.add_link("body", joint=bk.Free(), mass=2.0, com=(0.02, 0.0, 0.05), inertia=np.diag([0.03, 0.05, 0.02]))
+    return m, m.neutral(), np.array([1.0, 0.0, 2.0, 4.0, 0.3, 3.0])
+
+
+def linkage():
+    m = bk.models.four_bar()
+    return m, m.neutral(), bk.project(m, m.neutral(), np.full(m.nv, 3.0))[1]
+
+
+@pytest.mark.parametrize(("solver", "rtol", "dense"), [
+    ("gear", 1e-10, False), ("gear", 1e-10, True), ("gear", 1e-6, False), ("gear", 1e-6, True), ("bdf", 1e-6, False),
+    ("bdf", 1e-6, True), ("tsit5", 1e-8, True), ("rkg", 1e-8, True), ("rk4", 0, False), ("rk4", 0, True)])
+@pytest.mark.parametrize("build", [tumbling, linkage])
+def test_samples_are_as_good_as_the_steps(build, solver, rtol, dense):
+    m, q, v = build()
+    settings = {"step": 0.005} if solver == "rk4" else {"rtol": rtol, "atol": 1e-2 * rtol}
+    tr = bk.Simulation(m, q, v, solver=solver, dense=dense, **settings).run(1.0)
+    k = np.linspace(3, len(tr.t) - 2, 15).astype(int)
+    middle = 0.37 * tr.t[k] + 0.63 * tr.t[k + 1]
+    times = np.unique(np.concatenate([tr.t[k], middle]))
+    exact = bk.rollout(m, q, v, times=times, rtol=1e-13, atol=1e-14)
+
+    def worst(at, states):
+        out = 0.0
+        for t, (q, v) in zip(at, states, strict=True):
+            n = int(np.flatnonzero(times == t)[0])
+            out = max(out, np.abs(m.difference(exact.q[n], q)).max(), np.abs(exact.v[n] - v).max())
+        return out
+    steps = worst(tr.t[k], zip(tr.q[k], tr.v[k], strict=True))
+    between = worst(middle, [(q, v) for _, q, v in tr.sample(middle)])
+    assert between < 10 * steps + 1e-11
+
+
+def test_samples_pass_through_the_recorded_states_without_a_jump():
+    for build in (tumbling, linkage):
+        m, q, v = build()
+        tr = bk.Simulation(m, q, v, rtol=1e-4, atol=1e-5, dense=True).run(1.0)
+        for k in (5, len(tr.t) // 2, len(tr.t) - 1):
+            for t in (np.nextafter(tr.t[k], 0.0), tr.t[k], np.nextafter(tr.t[k], tr.t[-1])):
+                _, q, v = tr.sample(t)[0]
+                assert np.abs(m.difference(tr.q[k], q)).max() < 1e-12
+                assert np.abs(tr.v[k] - v).max() < 1e-11
+
+
+def test_loops_are_closed_between_the_steps():
+    m, q, v = linkage()
+    for dense in (False, True):
+        tr = bk.Simulation(m, q, v, rtol=1e-3, atol=1e-4, dense=dense).run(1.0)
+        for _, q, v in tr.sample(np.linspace(0.0, 1.0, 41)):
+            c = bk.constraints(m, q, v)
+            assert np.abs(c.gap).max() < 1e-9
+            assert np.abs(c.rates).max() < 1e-8
+
+
+def test_a_file_keeps_what_was_between_the_steps(tmp_path):
+    m, q, v = tumbling()
+    sim = bk.Simulation(m, q, v, rtol=1e-9, atol=1e-10, dense=True)
+    sim.when(lambda t, q, v: t - 0.4, lambda s: None)
+    tr = sim.run(1.0)
+    times = np.linspace(0.0, 1.0, 57)
+    again = bk.load_trajectory(tr.save(tmp_path / "dense.npz"))
+    for (_, q, v), (_, q_again, v_again) in zip(tr.sample(times), again.sample(times), strict=True):
+        np.testing.assert_array_equal(q, q_again)
+        np.testing.assert_array_equal(v, v_again)
+
+
+def test_a_kink_between_steps_does_not_ring():
+    """Without the solver's polynomials, states come from those around; a torque that switches must not disturb that."""
+    @bk.actuation
+    def switch(t, q, v, params, tau):
+        tau[0] = 5.0 if t > 0.5 else 0.0
+
+    tr = bk.Simulation(pendulum(), [0.3], actuation=switch, rtol=1e-8, atol=1e-10).run(1.0)
+    times = np.linspace(0.4, 0.6, 101)
+    first = bk.rollout(pendulum(), [0.3], times=[*times[times < 0.5], 0.5], rtol=1e-12, atol=1e-13)
+    second = bk.rollout(pendulum(), first.q[-1], first.v[-1], times=times[times > 0.5] - 0.5, rtol=1e-12, atol=1e-13,
+                        actuation=lambda t, q, v: [5.0])
+    exact = np.concatenate([first.q, second.q]), np.concatenate([first.v, second.v])
+    times = np.concatenate([first.t, second.t + 0.5])
+    for q, v, (_, q_sampled, v_sampled) in zip(*exact, tr.sample(times), strict=True):
+        np.testing.assert_allclose(q_sampled, q, atol=1e-7)
+        np.testing.assert_allclose(v_sampled, v, atol=1e-5)
+
+
+# -- runs that hardly get on ---------------------------------------------------------------------------------------
+
+
+def said_within(seconds, sim, until):
+    """The warning that a run gives, which must come soon; the run is left there."""
+    began = time.perf_counter()
+    with pytest.raises(bk.SimulationWarning) as caught:  # warnings are errors in these tests
+        sim.run(until)
+    assert time.perf_counter() - began < seconds
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("solver", ["gear", "tsit5", "bdf"])
+def test_a_torque_that_chatters_is_said_while_the_run_goes_on(solver):
+    bk.Simulation(pendulum(), [0.3], solver=solver).run(0.01)  # compiled
+    sim = bk.Simulation(pendulum(), [0.01], solver=solver, actuation=lambda t, q, v: -0.3 * np.sign(v))
+    text = said_within(5.0, sim, 1.0)
+    assert "chatters" in text
+    assert "tau[0]" in text
+    assert "tanh" in text
+
+
+@pytest.mark.parametrize("solver", ["gear", "tsit5"])
+def test_stiffness_is_said_with_the_solver_to_take(solver):
+    bk.Simulation(pendulum(), [0.3], solver=solver).run(0.01)  # compiled
+    sim = bk.Simulation(pendulum(damping=1e5), [0.3], solver=solver)
+    text = said_within(3.0, sim, 10.0)
+    assert "stiff" in text
+    assert "implicit" in text
+    ahead = bk.Simulation(pendulum(damping=1e5), [0.3], solver="implicit")
+    ahead.run(10.0)
+    assert ahead.stats.steps < 1000
+
+
+@pytest.mark.parametrize("solver", ["gear", "tsit5", "bdf", "implicit"])
+def test_ordinary_runs_are_left_in_peace(solver):
+    """Long ones of many steps, with warnings as errors: accurate, quick, damped or driven."""
+    @bk.actuation
+    def hold(t, q, v, params, tau):
+        for j in range(len(tau)):
+            tau[j] = -20.0 * q[j] - 2.0 * v[j] + np.sin(10.0 * t)
+
+    chain = bk.models.chain(4)
+    bk.Simulation(chain, 0.5 * np.ones(4), solver=solver, actuation=hold, rtol=1e-6).run(30.0)
+    bk.Simulation(pendulum(damping=0.1), [2.0], solver=solver, rtol=1e-7).run(100.0)
+    m, q, v = tumbling()
+    bk.Simulation(m, q, v, solver=solver, rtol=1e-7).run(30.0)
+    m, q, v = linkage()
+    bk.Simulation(m, q, v, solver=solver, rtol=1e-6).run(10.0)

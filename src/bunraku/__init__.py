@@ -20,6 +20,7 @@ from bunraku.errors import (
     ReadOnlyError,
     ShapeError,
     SimulationError,
+    SimulationWarning,
     StateError,
 )
 
@@ -74,8 +75,8 @@ __all__ = [
     "ActuationError", "BunrakuError", "Compound", "ConstraintError", "Cylindrical", "Fixed", "Free", "Helical",
     "InertiaError", "LoadError", "LoadWarning", "Mechanism", "MissingExtra", "MissingFileError", "ModelError",
     "NamingError", "Planar", "Prismatic", "ReadOnlyError", "Revolute", "Rollout", "Schedule", "ShapeError",
-    "Simulation", "SimulationError", "Spherical", "StateError", "Trajectory", "actuation", "closed_chain",
-    "constraints", "convert", "coordinates", "dynamics", "force_above", "forward_dynamics", "impact",
+    "Simulation", "SimulationError", "SimulationWarning", "Spherical", "StateError", "Trajectory", "actuation",
+    "closed_chain", "constraints", "convert", "coordinates", "dynamics", "force_above", "forward_dynamics", "impact",
     "inverse_dynamics", "joint_forces", "kinematics", "load", "load_trajectory", "mass_matrix", "models",
     "operation_count", "points_meet", "points_part", "poses", "processor_array", "project", "rollout", "schedule",
     "solve_ivp",

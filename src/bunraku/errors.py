@@ -60,6 +60,10 @@ class SimulationError(BunrakuError, RuntimeError):
         self.result = result
 
 
+class SimulationWarning(UserWarning):
+    """A run goes on, but probably not as meant: hardly any progress, or a condition about a name that never was."""
+
+
 class LoadError(ModelError):
     """A model file cannot be read or represented; the message names file and element."""
 

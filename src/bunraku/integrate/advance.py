@@ -15,17 +15,23 @@ To restart after a discontinuity: put the state into rows[0] and set tally[START
 from bunraku.integrate.memory import (
     ACCEPTED,
     AGAIN,
+    AIM,
+    BEGAN,
     GAP,
+    MAX_STEP,
+    MIN_STEP,
     ORDER,
     REACHED,
     RECORD_FULL,
     RECORDED,
     STARTED,
-    TAKEN,
+    STEP,
     TIME,
     UNTIL,
 )
 from bunraku.jit import inline
+
+SPECK = 1e-6  # of the way to a new stop: a past shorter than this says nothing about the steps to take there
 
 
 @inline
@@ -37,11 +43,16 @@ def advance(prepare, attempt, complete, polynomial, go_on, rhs, settle, note, co
     clock, tally = memory.clock, memory.tally
     if clock[TIME] == clock[UNTIL]:
         return REACHED
+    if clock[UNTIL] != clock[AIM] and clock[MIN_STEP] < clock[MAX_STEP]:
+        past = abs(clock[TIME] - clock[BEGAN])
+        if 0.0 < past < SPECK * abs(clock[UNTIL] - clock[TIME]):
+            tally[STARTED], clock[STEP] = 0, 0.0
+    clock[AIM] = clock[UNTIL]
     if tally[STARTED] == 0:
         status = prepare(rhs, context, method, memory)
         if status != 0:
             return status
-        tally[STARTED] = 1
+        tally[STARTED], clock[BEGAN] = 1, clock[TIME]
     while clock[TIME] != clock[UNTIL]:
         if tally[RECORDED] >= room:
             return RECORD_FULL
@@ -51,7 +62,7 @@ def advance(prepare, attempt, complete, polynomial, go_on, rhs, settle, note, co
             continue
         if status != ACCEPTED:
             return status
-        clock[GAP] = max(clock[GAP], settle(context, memory.rows, tally[ORDER] + 1, clock[TAKEN]))
+        clock[GAP] = max(clock[GAP], settle(context, memory.rows, tally[ORDER] + 1, clock[STEP]))
         unfinished = complete(rhs, context, method, memory)
         if clock[TIME] == began:  # taken back
             if unfinished == AGAIN:

@@ -2,7 +2,7 @@
 
 import math
 
-from bunraku.integrate.memory import EPSILON, MAX_STEP, MIN_STEP, STEP, TIME, UNTIL
+from bunraku.integrate.memory import EPSILON, MAX_STEP, MIN_STEP, TIME, UNTIL
 from bunraku.jit import inline
 
 SAFETY = 0.9
@@ -42,9 +42,10 @@ def smallest_step(clock):
 
 
 @inline
-def fitted_step(clock, even):
-    """(step to try, whether it ends at UNTIL). `even` splits the rest in two rather than leave a tiny last step."""
-    h, left = clock[STEP], clock[UNTIL] - clock[TIME]
+def fitted_step(clock, h, even):
+    """(step to try, whether it ends at UNTIL), where h is wanted. `even` splits the rest in two rather than leave a
+    tiny last step."""
+    left = clock[UNTIL] - clock[TIME]
     size = max(min(abs(h), clock[MAX_STEP]), smallest_step(clock))
     if size >= abs(left) * (1.0 - 1e-12):
         return left, True

@@ -1,8 +1,11 @@
 """When something happens within a step: zeros of functions g(t, y) along the step's own polynomial.
 
-A zero is where g changes its sign, or arrives at 0; one that a run starts from is not counted again. Located by
-Chandrupatla's method (Advances in Engineering Software 28 (1997)): inverse quadratic interpolation where that is
-safe, else bisection.
+A zero is where g changes its sign, or arrives at 0. Located by Chandrupatla's method (Advances in Engineering Software
+28 (1997)): inverse quadratic interpolation where that is safe, else bisection.
+
+A g that has been 0 and is so no longer has changed its sign too (conditions that are True or False, max(0, x)): it
+counts where it leaves 0, unless it is just leaving a zero that it was counted for. Where it comes to 0 or leaves it is
+found by bisection.
 
 A step is looked at in PARTS. Within a part at whose ends g has one sign it may still touch the other: this is searched
 for where g, continued straight from the neighbouring parts, would reach zero. A g that bends away from zero there, or
@@ -33,6 +36,12 @@ def evaluate(poly, origin, scale, degree, t, out):
 def crosses(before, after, direction):
     """Whether g has come to zero in the wanted direction (0: any)."""
     return (before < 0.0 <= after and direction >= 0) or (before > 0.0 >= after and direction <= 0)
+
+
+@inline
+def leaves(before, after, direction):
+    """Whether g has left zero in the wanted direction (0: any)."""
+    return before == 0.0 and ((after > 0.0 and direction >= 0) or (after < 0.0 and direction <= 0))
 
 
 @inline
@@ -89,10 +98,9 @@ def extreme(guard, context, k, s, poly, origin, scale, degree, a, b, y, g):
 
 @inner
 def locate(guard, context, k, poly, origin, scale, degree, a, b, ga, gb, y, g):
-    """Time in (a, b] at which g_k is zero: (status, time). `guard(context, t, y, g) -> status` fills g."""
+    """Time in (a, b] at which g_k, of other signs at a and b, is zero: (status, time). `guard(context, t, y, g) ->
+    status` fills g."""
     t1, t2, g1, g2 = b, a, gb, ga
-    if g1 == 0.0:
-        return 0, t1
     t3, g3 = t2, g2
     share = 0.5
     for _ in range(100):
@@ -120,3 +128,23 @@ def locate(guard, context, k, poly, origin, scale, degree, a, b, ga, gb, y, g):
         least = tolerance / width
         share = min(max(share, least), 1.0 - least)
     return 0, t1
+
+
+@inner
+def boundary(guard, context, k, poly, origin, scale, degree, a, b, sign, positive, y, g):
+    """Time in [a, b] from which on sign g_k is positive (or not), as it is at b and not at a, by bisection: (status,
+    time, whether that is at once)."""
+    low, high, tolerance = a, b, 2.0 * EPSILON * max(abs(a), abs(b))
+    while abs(high - low) > tolerance:
+        t = low + 0.5 * (high - low)
+        if t == low or t == high:
+            break
+        evaluate(poly, origin, scale, degree, t, y)
+        status = guard(context, t, y, g)
+        if status != 0:
+            return status, t, False
+        if ((g[k] > 0.0 and sign > 0.0) or (g[k] < 0.0 and sign < 0.0)) == positive:
+            high = t
+        else:
+            low = t
+    return 0, a if low == a else high, low == a

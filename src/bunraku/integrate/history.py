@@ -68,6 +68,15 @@ def retract(z, q):
 
 
 @inner
+def shift(z, q, x):
+    """Taylor step of x steps: `predict` is that of one. (Horner's scheme.)"""
+    for k in range(q):
+        for j in range(q - 1, k - 1, -1):
+            for i in range(z.shape[1]):
+                z[j, i] += x * z[j + 1, i]
+
+
+@inner
 def rescale(z, q, ratio):
     """Change of step."""
     power = 1.0

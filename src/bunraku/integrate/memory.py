@@ -21,8 +21,13 @@ GROWTH = 8                   # limit of the next change of step
 RATE = 9                     # at which the corrector converges
 GAMMA = 10                   # h l0 that the iteration matrix was made for
 STEEPNESS = 11               # RATE of functional iteration per h l0, of late; 0: not seen
-OPEN_BY = 12                 # gap of the connection OPEN_AT that ended a run with LOOPS_OPEN [m, rad]
-CLOCK = 13
+WISH = 12                    # step that error control would take, where a stop has cut it short; 0: it is STEP
+EXTRAPOLATED = 13            # time since the last evaluation, where stops follow each other so closely that none is due
+# of runs that stop
+AIM = 14                     # the last UNTIL
+BEGAN = 15                   # when the method last started anew
+OPEN_BY = 16                 # gap of the connection OPEN_AT that ended a run with LOOPS_OPEN [m, rad]
+CLOCK = 17
 
 # Places in `tally` (int64)
 STEPS, REJECTED, EVALUATIONS, RECORDED, JACOBIANS, FACTORISATIONS = range(6)

@@ -25,12 +25,14 @@ from bunraku.integrate.history import (
     predict,
     rescale,
     retract,
+    shift,
 )
 from bunraku.integrate.memory import (
     ACCEPTED,
     AGAIN,
     EPSILON,
     EVALUATIONS,
+    EXTRAPOLATED,
     FAILURES,
     GROWTH,
     JACOBIAN_STEP,
@@ -53,13 +55,18 @@ from bunraku.integrate.memory import (
     TROUBLE,
     UNTIL,
     WAIT,
+    WISH,
 )
 from bunraku.jit import inline, inner
 
 WORTHWHILE = 1.1                  # a smaller gain is not worth a change of step
 MARGIN_DOWN, MARGIN_SAME, MARGIN_UP = 1.3, 1.2, 1.4
 TINY = 1e-6
+LEAST = 1e-300                    # first step
 CONTRACTING = 0.5                 # rate of functional iteration up to which steps may grow
+NUDGE = 1e-6                      # a step that differs by less is the same step
+SHORT = 0.01                      # part of a step within which a stop is reached on the polynomial of the last step
+REGROWN = 0.3                     # of the tolerance: error that a step after a stop may inherit from a short one
 CALM, CONVINCING = 60, 1.3        # fewer than CALM / q steps after a failure, a higher order must gain so much
 
 
@@ -80,6 +87,7 @@ def prepare(rhs, context, method, memory):
     tally[ORDER], tally[NEXT_ORDER], tally[WAIT], tally[FAILURES] = 1, 1, 2, 0
     tally[MATRIX_STEP], tally[JACOBIAN_STEP], tally[TROUBLE], tally[LAST_REJECTED] = -1, -1, 0, -100
     clock[PENDING], clock[GROWTH], clock[RATE], clock[STEEPNESS] = 1.0, 1e4, 0.7, 0.0
+    clock[WISH], clock[EXTRAPOLATED] = 0.0, 0.0
     return 0
 
 
@@ -101,8 +109,8 @@ def opening_step(memory):
         largest = max(largest, memory.tolerance[0, i])
     small = min(max(largest, 100.0 * EPSILON), 1e-3)
     speed, scale = norm(z[RATES], z[WEIGHTS]), max(abs(clock[TIME]), abs(clock[UNTIL]))
-    h = 1.0 / math.sqrt(1.0 / (small * scale * scale) + small * speed * speed)
-    return math.copysign(min(max(h, clock[MIN_STEP]), abs(span), clock[MAX_STEP]), span)
+    h = math.sqrt(small) * scale / math.sqrt(1.0 + (small * scale * speed) ** 2)
+    return math.copysign(min(max(h, clock[MIN_STEP], LEAST), clock[MAX_STEP]), span)
 
 
 @inner
@@ -191,6 +199,33 @@ def begin_again(rhs, context, memory):
     return status
 
 
+@inner
+def extrapolate(memory, h):
+    """Come to a stop next to the last step without an evaluation: the polynomial of that step holds there, its error
+    is SHORT^2 times that of a prediction. The history stays as good as it is for the steps to come."""
+    clock, tally = memory.clock, memory.tally
+    shift(memory.rows, tally[ORDER], h / clock[STEP])
+    clock[TIME], clock[TAKEN] = clock[UNTIL], h
+    clock[EXTRAPOLATED] += abs(h)
+    tally[STEPS] += 1
+    return ACCEPTED
+
+
+@inner
+def go_back(method, memory, wanted, size):
+    """After a step that a stop has cut short: WISH for the step that was wanted. It must not be so long that the last
+    correction, of the given size, which grows by (ratio)^q in the highest derivative, spoils the next prediction: this
+    is where rounding and jumps of the right-hand side show."""
+    clock, tally = memory.clock, memory.tally
+    q, h = tally[ORDER], clock[STEP]
+    spoiling = q * method.L[q, q] * size
+    reach = (REGROWN * method.T[q, 1] / spoiling) ** (1.0 / q) if spoiling > 0.0 else math.inf
+    if reach * abs(h) >= abs(wanted):
+        clock[WISH] = wanted
+    else:
+        clock[WISH], tally[WAIT] = max(reach, 1.0) * h, q + 1
+
+
 @inline
 def attempt(rhs, context, method, memory):
     """One step, corrected by the method's own iteration."""
@@ -215,10 +250,15 @@ def step(correct, rhs, context, method, memory):
     if clock[PENDING] != 1.0:
         change_step(memory, clock[PENDING], clock[GROWTH])
         clock[PENDING], clock[GROWTH] = 1.0, 10.0
-    h, last = fitted_step(clock, True)
+    wanted = clock[STEP] if clock[WISH] == 0.0 else clock[WISH]
+    h, last = fitted_step(clock, wanted, True)
+    if last and abs(h) + clock[EXTRAPOLATED] <= SHORT * abs(clock[STEP]):
+        return extrapolate(memory, h)
+    ratio = h / clock[STEP]
+    cut, other = abs(h) < (1.0 - NUDGE) * abs(wanted), abs(ratio - 1.0) > NUDGE
     if h != clock[STEP]:
-        rescale(z, tally[ORDER], h / clock[STEP])
-        clock[STEP], tally[WAIT] = h, tally[ORDER] + 1
+        rescale(z, tally[ORDER], ratio)
+        clock[STEP] = h
     q, t = tally[ORDER], clock[UNTIL] if last else clock[TIME] + h
     weigh(memory)
     predict(z, q)
@@ -229,11 +269,17 @@ def step(correct, rhs, context, method, memory):
             part = method.L[q, j]
             for i in range(n):
                 z[j, i] += part * z[CHANGE, i]
-        clock[TIME], clock[TAKEN] = t, h
+        clock[TIME], clock[TAKEN], clock[EXTRAPOLATED] = t, h, 0.0
         tally[STEPS] += 1
         tally[FAILURES] = 0
+        if not cut:
+            clock[WISH] = 0.0
+        elif other:
+            go_back(method, memory, wanted, size)
+            return ACCEPTED
         tally[WAIT] -= 1
         if tally[WAIT] == 0:
+            clock[WISH] = 0.0
             consider(method, memory, error, False)
             if clock[PENDING] < WORTHWHILE:
                 tally[NEXT_ORDER], clock[PENDING], tally[WAIT] = q, 1.0, 3
@@ -244,7 +290,7 @@ def step(correct, rhs, context, method, memory):
     retract(z, q)
     tally[REJECTED] += 1
     tally[LAST_REJECTED] = tally[STEPS]
-    clock[GROWTH] = 2.0
+    clock[GROWTH], clock[WISH] = 2.0, 0.0
     if abs(h) <= smallest_step(clock) * 1.00001:
         return STEP_TOO_SMALL if outcome == CONVERGED or outcome == DIVERGED else outcome
     if outcome != CONVERGED:
@@ -280,4 +326,4 @@ def polynomial(method, memory, out):
     for j in range(q + 1):
         for i in range(z.shape[1]):
             out[j, i] = z[j, i]
-    return memory.clock[TIME], memory.clock[TAKEN], q
+    return memory.clock[TIME], memory.clock[STEP], q

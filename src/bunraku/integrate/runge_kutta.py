@@ -138,7 +138,7 @@ def attempt(rhs, context, method, memory):
     stages, n, t = method.B.shape[0], rows.shape[1], clock[TIME]
     power = method.estimate - 1 if method.per_unit else method.estimate  # of h in the error
     y, end, trial = rows[0], rows[stages + 1], rows[stages + 2]
-    h, last = fitted_step(clock, False)
+    h, last = fitted_step(clock, clock[STEP], False)
     status = 0
     for stage in range(1, stages):
         combine(method.A[stage], stage, h, rows, trial)

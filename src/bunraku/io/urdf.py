@@ -277,7 +277,7 @@ class _Robot:
         inertia = turn @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turn.T
         if mass == 0 or np.abs(inertia).max() > POINT_MASS * mass:
             try:
-                check_inertia("", mass, com, inertia)
+                check_inertia("", mass, com, inertia, advice="")
             except InertiaError as error:
                 self.findings.note(node.label, str(error).removeprefix(": "))
         return mass, com, inertia

@@ -98,7 +98,7 @@ def as_rotation(what, value) -> np.ndarray:
     return u @ vt
 
 
-def check_inertia(what, mass, com, inertia, physical=True):
+def check_inertia(what, mass, com, inertia, physical=True, advice=", or take it as it is with physical=False"):
     """Mass, centre of mass and inertia as arrays; an InertiaError if no real body has them (unless not `physical`)."""
     mass = as_size(f"{what}: mass", mass, InertiaError)
     com = as_vector(f"{what}: com", com)
@@ -117,14 +117,12 @@ def check_inertia(what, mass, com, inertia, physical=True):
     tensor = 0.5 * (tensor + tensor.T)
     if size > 0 and physical:
         if mass == 0:
-            raise InertiaError(f"{what}: inertia without mass is not a body; give it a mass, or take it as it is "
-                               "with physical=False")
+            raise InertiaError(f"{what}: inertia without mass is not a body; give it a mass{advice}")
+        advice = advice and f"; correct it{advice}"
         a, b, c = np.linalg.eigvalsh(tensor)
         if a < -1e-9 * size:
-            raise InertiaError(f"{what}: inertia has a negative principal moment ({a:.3g} kg m^2), which no body "
-                               "has; correct it, or take it as it is with physical=False")
+            raise InertiaError(f"{what}: inertia has a negative principal moment ({a:.3g} kg m^2){advice}")
         if a + b < c * (1 - 1e-6):
             raise InertiaError(f"{what}: principal moments {a:.3g}, {b:.3g}, {c:.3g} kg m^2 violate the triangle "
-                               "inequality (no body has one larger than the sum of the others); correct them, or take "
-                               "them as they are with physical=False")
+                               f"inequality (no body has one larger than the sum of the others){advice}")
     return mass, com, tensor

@@ -58,7 +58,9 @@ class Link:
 
     def how_to_change(self, name, value="...") -> str:
         value = "..." if isinstance(value, np.ndarray) else value if value == "..." else repr(value)
-        of_joint = name == "joint" or name in PASSIVE
+        if name in ("name", "parent"):
+            return f"link {self.name!r} is read-only: build the mechanism with add_link for another {name}"
+        of_joint = name in ("joint", "joint_name") or name in PASSIVE
         call = f"with_joint({self.joint_name!r}" if of_joint else f"with_link({self.name!r}"
         return (f"link {self.name!r} is read-only: m = m.{call}, {name}={value}) returns a mechanism with the change")
 
@@ -265,7 +267,8 @@ class Mechanism:
         """A copy in which a joint (by joint name, else by link name) or connection has other parameters.
 
         They are those the joint was made with (lower, upper, damping, stiffness, axis, ...), `joint` for another one
-        altogether, and `actuated`, `position` and `rotation`. With another kind of joint q and v may change length.
+        altogether, and `actuated`, `position`, `rotation` and `joint_name`. With another kind of joint q and v may
+        change length.
         """
         if isinstance(name, str) and name in self.connections:
             connection = self.connections[name]
@@ -281,8 +284,16 @@ class Mechanism:
         for given in changes:
             if given in ("mass", "com", "inertia", "visuals"):
                 raise ModelError(f"with_joint: {given} belongs to the link; use with_link({link.name!r}, {given}=...)")
+        called = changes.pop("joint_name", link.joint_name)
         made = _changed_joint(f"joint {link.joint_name!r}", link.joint, joint, changes)
-        return self._with(index, {**own, "joint": made})
+        twin = self._with(index, {**own, "joint": made, "joint_name": called})
+        if called != link.joint_name:
+            check_name(called, "joint")
+            if called in self._joint_index or called in self.connections:
+                raise NamingError(f"with_joint: there is already a joint or connection {called!r}; give another "
+                                  "joint_name")
+            twin._joint_index = {called if i == index else other: i for other, i in self._joint_index.items()}
+        return twin
 
     def with_spring(self, name: str, **changes) -> Mechanism:
         """A copy in which a spring has another stiffness, rest_length, damping, position_a or position_b."""

@@ -136,7 +136,7 @@ def human(dof: int = 34, *, height: float = 1.75, mass: float = 70.0, limits: bo
 
 def _within(what: str, value, bounds, unit: str, others: dict[float, str]) -> float:
     """A number in the range of people, or what it may have been meant to be."""
-    number = as_positive(f"{what} [{unit}]", value)
+    number = as_positive(what, value)
     if bounds[0] <= number <= bounds[1]:
         return number
     meant = next((f"; {number:g} {name} are {what.split()[-1]}={number / scale:g}" for scale, name in others.items()

@@ -1,7 +1,7 @@
 """What a run writes down step by step, and the events it watches for; shared by `ivp.py` and `rollout.py`.
 
 An event is a C function in the form of an actuation (`actuation.py`) that writes one number; it happens where that
-number changes its sign.
+number changes its sign, from or to 0 included (`integrate/events.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from bunraku.integrate.events import PARTS, crosses, evaluate, extreme, locate, may_touch
+from bunraku.integrate.events import PARTS, boundary, crosses, evaluate, extreme, leaves, locate, may_touch
 from bunraku.integrate.history import HIGHEST
 from bunraku.integrate.memory import ACTUATION_FAILED, EVENT, RECORDED, TAKEN, TIME, copy, counts, floats, table
 from bunraku.jit import inline, inner
@@ -21,7 +21,7 @@ COEFFICIENTS = HIGHEST + 1    # rows of a polynomial
 # Places in `marks` (int64)
 NEXT_TIME, EVENTS = range(2)
 SPLIT = 2                     # how much of y is q; the rest is v
-MARKS = 3
+MARKS = 3                     # and for each event, whether the zero that it is at now has been counted
 
 PER_STEP = 2 * PARTS          # how often an event can be found to happen in a step
 
@@ -48,7 +48,7 @@ class Notes(NamedTuple):
     event_t: np.ndarray      # (room for events,)
     event_y: np.ndarray      # (room for events, n)
     event_kind: np.ndarray   # (room for events,)
-    marks: np.ndarray        # (MARKS,)
+    marks: np.ndarray        # (MARKS + events,)
 
 
 NOTES = types.NamedTuple([floats, table, cube, table, floats, table, table, floats, counts, floats, table, floats,
@@ -76,10 +76,17 @@ def ask_guards(watched, t, y, g):
 @inner
 def find(watched, notes, k, first, origin, scale, degree, a, b, ga, gb, began):
     """If event k happens in (a, b], note when, in order of time among those of this step."""
-    status = 0
-    if crosses(ga, gb, notes.direction[k]):
+    status, when, happens = 0, a, crosses(ga, gb, notes.direction[k])
+    left = not happens and leaves(ga, gb, notes.direction[k])
+    if happens and gb != 0.0:
         status, when = locate(ask_guards, watched, k, notes.now, origin, scale, degree, a, b, ga, gb, notes.y_trial,
                               notes.g_trial)
+    elif happens or left:
+        status, when, at_once = boundary(ask_guards, watched, k, notes.now, origin, scale, degree, a, b,
+                                         gb if left else ga, left, notes.y_trial, notes.g_trial)
+        happens = happens or not (at_once and notes.marks[MARKS + k] == 1)
+    notes.marks[MARKS + k] = 1 if gb == 0.0 and ga != 0.0 else 0
+    if happens:
         place = notes.marks[EVENTS]
         while place > first and abs(notes.event_t[place - 1] - began) > abs(when - began):
             notes.event_t[place], notes.event_kind[place] = notes.event_t[place - 1], notes.event_kind[place - 1]

@@ -22,6 +22,7 @@ from bunraku.integrate.history import CHANGE, CONVERGED, FAMILY, WEIGHTS
 from bunraku.integrate.memory import (
     ACTUATION_FAILED,
     EVALUATIONS,
+    EXTRAPOLATED,
     FAILURES,
     GAP,
     GROWTH,
@@ -46,6 +47,7 @@ from bunraku.integrate.memory import (
     TIME,
     UNTIL,
     WAIT,
+    WISH,
     copy,
 )
 from bunraku.integrate.memory import (
@@ -595,6 +597,7 @@ def begin_again(rhs, whole, context, passing, states, memory):
     if step_back(context, passing, states[1], states[2], memory):
         return LOOPS_OPEN
     clock[PENDING], clock[GROWTH], tally[FAILURES], tally[LAST_REJECTED] = 1.0, 2.0, 0, tally[STEPS]
+    clock[WISH], clock[EXTRAPOLATED] = 0.0, 0.0
     status = nordsieck.begin_again(rhs, whole, memory)
     return TRY_AGAIN if status == 0 else status
 

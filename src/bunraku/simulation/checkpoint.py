@@ -27,7 +27,7 @@ from bunraku.simulation.storage import Rule, read, refuse, write
 from bunraku.simulation.trajectory import from_file, to_file
 
 FORMAT = 1
-GIVEN = ("condition", "action", "name", "repeat")  # of a Watch by `when`; everything else is its state
+GIVEN = ("condition", "action", "name", "repeat", "about")  # of a Watch by `when`; everything else is its state
 STATE = {field.name: field for field in dataclasses.fields(Watch) if field.name not in GIVEN}
 TABLEAU = {"A": Rule(("stages", "stages")), "B": Rule(("stages",)), "E": Rule(("stages",)), "C": Rule(("stages",)),
            "P": Rule(("stages and end", "degree"))}
@@ -47,10 +47,12 @@ def save_checkpoint(simulation, path):
         raise SimulationError(f"save: the state at t = {simulation.t:.6g} s is not finite: nothing can go on from "
                               "it; `trajectory` has what was computed", simulation.trajectory)
     solver, drive = simulation.solver, simulation._drive
+    for watch in simulation._watches:
+        watch.applies(simulation.mechanism)  # forgets what it knew of a connection that is another one now
     header, arrays = to_file(simulation.trajectory)
     header |= {
         "kind": "checkpoint", "format": FORMAT, "version": _version(),
-        "settings": list(simulation._settings), "hold": simulation._hold, "solver": solver,
+        "settings": list(simulation._settings), "hold": simulation._hold, "solver": solver, "dense": simulation._dense,
         "actuation": None if drive is None else getattr(drive, "__name__", type(drive).__name__),
         "stats": dataclasses.asdict(simulation.stats),
         "impulses": {name: impulse.tolist() for name, impulse in simulation.impulses.items()},
@@ -111,10 +113,12 @@ def _rebuilt(cls, header, arrays, actuation, mechanism, progress):
     q, v = np.split(memory.rows[0], [present.mechanism.nq])
     simulation = cls(present.mechanism, q, v, solver, rtol, atol, actuation, params,
                      step=memory.clock[m.MAX_STEP] if memory.clock[m.MIN_STEP] == memory.clock[m.MAX_STEP] else None,
-                     max_order=max_order, baumgarte=hold or None, progress=progress, _resumed=True)
+                     max_order=max_order, baumgarte=hold or None, dense=bool(header["dense"]), progress=progress,
+                     _resumed=True)
     simulation._memory = memory
     simulation._past = past
     simulation._chunks = [(present.t, np.hstack([present.q, present.v]))]
+    simulation._steps = [] if present.steps is None else [present.steps]
     simulation._events = trajectory.events
     for name, value in header["stats"].items():
         if name not in vars(simulation.stats) or not isinstance(value, (int, float)):
@@ -191,11 +195,12 @@ def _as_state(data) -> dict:
     return data
 
 
-def restore(awaited: list[dict], watch: Watch) -> None:
+def restore(awaited: list[dict], watch: Watch, mechanism: Mechanism) -> None:
     """Give a condition the state that one of its name had in a checkpoint."""
     found = next((state for state in awaited if state["name"] == watch.name), None)
     if found is not None:
         awaited.remove(found)
+        watch.applies(mechanism)
         for name in STATE:
             setattr(watch, name, found[name])
 

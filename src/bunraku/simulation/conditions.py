@@ -1,7 +1,7 @@
 """When something is to happen: conditions on forces and places, watched while a simulation runs.
 
-A condition is a number that is positive where it holds. Any function (t, q, v) -> number is one; those here know the
-names of joints and links and go with the simulation's structure as it changes.
+A condition is a number that is positive, or True, where it holds. Any function (t, q, v) -> number is one; those here
+know the names of joints and links and go with the simulation's structure as it changes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numba import carray, types
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 
-from bunraku.errors import ModelError, NamingError, ShapeError, SimulationError, StateError
+from bunraku.errors import ModelError, ShapeError, SimulationError, StateError
 from bunraku.evaluate import connection_forces, joint_forces, kinematics
 from bunraku.integrate.events import PARTS
 from bunraku.mechanism.checks import as_number, as_vector
@@ -41,6 +41,12 @@ class ForceAbove:
         known = [*mechanism.joint_names, *mechanism.connections]
         return None if self.joint in known else mechanism.no_joint(self.joint)
 
+    def about(self, mechanism: Mechanism) -> object:
+        """What is watched, as an object that another one takes the place of when it is cut and made again."""
+        if self.joint in mechanism.connections:
+            return mechanism.connections[self.joint].position_a
+        return mechanism.links[mechanism.joint_names.index(self.joint)].joint
+
     def value(self, mechanism, q, v, tau) -> float:
         ask = connection_forces if self.joint in mechanism.connections else joint_forces
         force = ask(mechanism, q, v, tau)[self.joint][:3]
@@ -59,6 +65,9 @@ class Distance:
     def missing(self, mechanism: Mechanism) -> str | None:
         known = [GROUND, *mechanism.link_names]
         return next((mechanism.no_link(link) for link in self.links if link not in known), None)
+
+    def about(self, mechanism: Mechanism) -> object:
+        return GROUND  # links are never made anew
 
     def value(self, mechanism, q, v, tau) -> float:
         poses = {GROUND: (np.eye(3), np.zeros(3)), **kinematics(mechanism, q).poses}
@@ -98,7 +107,20 @@ class Watch:
     active: bool = True                                # set it to False to stop watching
     times: list[float] = field(default_factory=list)
     holds: bool = False                                # has come true and not ceased since
+    about: object = None                               # the present make of its connection: cut and made, another
+    applied: bool = False                              # to any structure so far
     before: float = 0.0                                # its number where the solver last started
+
+    def applies(self, mechanism: Mechanism) -> bool:
+        """Whether all that it is about is there. A connection that was cut and made again is another one: what was
+        known of the condition is forgotten."""
+        if not isinstance(self.condition, (ForceAbove, Distance)):
+            return True
+        there = not self.condition.missing(mechanism)
+        about = self.condition.about(mechanism) if there else None
+        if about is not self.about:
+            self.about, self.holds, self.before = about, False, 0.0
+        return there
 
     def function(self, simulation):
         """The condition as a C function for the present structure; None while it does not apply."""
@@ -107,7 +129,7 @@ class Watch:
             return _compiled(condition)
         if isinstance(condition, (ForceAbove, Distance)):
             mechanism = simulation.mechanism
-            if condition.missing(mechanism):
+            if not self.applies(mechanism):
                 return None
 
             def ask(t, q, v):
@@ -150,13 +172,15 @@ class Watched:
         self.simulation = simulation
         found = [(watch, watch.function(simulation)) for watch in watches if watch.active]
         self.watches = [watch for watch, function in found if function is not None]
+        for watch in self.watches:
+            watch.applied = True
         self.functions = [function for _, function in found if function is not None]
         count = len(self.watches)
         self.guards = np.array([function.address for function in self.functions], np.int64)
         self.g = np.zeros((PARTS + 1, count))
         for k in range(count):
             self.g[0, k] = self._ask(k)
-        self.marks = np.zeros(MARKS, np.int64)
+        self.marks = np.zeros(MARKS + count, np.int64)  # a zero that a run starts from is yet to be counted
         self.marks[SPLIT] = simulation.mechanism.nq
 
     def _ask(self, k) -> float:
@@ -178,19 +202,21 @@ class Watched:
         """A condition that holds although it was not seen to come true within a step."""
         return next((w for w, g in zip(self.watches, self.g[0], strict=True) if g > 0 and not w.holds), None)
 
-    def paper(self, rows: int, n: int) -> Notes:
-        """Empty pages for so many steps of n numbers."""
-        count = len(self.watches)
+    def paper(self, rows: int, n: int, polynomials) -> Notes:
+        """Empty pages for so many steps of n numbers; `polynomial_room` for those that are kept as polynomials."""
+        count, (cube, table) = len(self.watches), polynomials
         room = PER_STEP * count
         self.marks[EVENTS] = 0
         self.event_kind = np.empty(room, np.int64)
-        return Notes(np.empty(rows), np.empty((rows, n)), np.empty((0, 0, n)), np.empty((0, 3)), np.empty(0),
-                     np.empty((0, n)), np.empty((COEFFICIENTS if count else 0, n)), np.empty(n), self.guards,
+        return Notes(np.empty(rows), np.empty((rows, n)), cube, table, np.empty(0), np.empty((0, n)),
+                     np.empty((COEFFICIENTS if count or len(cube) else 0, n)), np.empty(n), self.guards,
                      self.simulation.params, self.g, np.empty(count), np.ones(count, np.int64),
                      np.ones(count, np.int64), np.empty(room), np.empty((room, n)), self.event_kind, self.marks)
 
     def found(self) -> Watch:
-        """The condition at which the run stopped."""
+        """The condition at which the run stopped. Others have ceased to hold by then."""
+        for watch, before in zip(self.watches, self.g[0], strict=True):
+            watch.holds = watch.holds and before > 0.0
         return self.watches[self.event_kind[self.marks[EVENTS] - 1]]
 
     def complain(self, alone: bool = True) -> None:
@@ -219,15 +245,17 @@ class Watched:
                                   "gave no number", trajectory)
 
 
-def as_watch(mechanism, condition, action, name, repeat, number: int) -> Watch:
+def polynomial_room(steps: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Room for the polynomials of so many steps, to be used again and again."""
+    return np.empty((steps, COEFFICIENTS, n)), np.empty((steps, 3))
+
+
+def as_watch(condition, action, name, repeat, number: int) -> Watch:
     """What `Simulation.when` was given, checked; the `number` is for conditions that have no name."""
     if not callable(action):
         raise ModelError("action must be a function of the simulation, such as lambda sim: sim.cut('grip'), not "
                          f"{action!r}")
     if isinstance(condition, (ForceAbove, Distance)):
-        missing = condition.missing(mechanism)
-        if missing:
-            raise NamingError(f"cannot watch for {condition.text}: {missing}")
         text = condition.text
     elif callable(condition):
         text = getattr(condition, "__name__", LAMBDA)
@@ -236,6 +264,16 @@ def as_watch(mechanism, condition, action, name, repeat, number: int) -> Watch:
         raise ModelError("condition must be a function (t, q, v) -> number, bk.force_above, bk.points_meet or "
                          f"bk.points_part, not {condition!r}")
     return Watch(condition, action, text if name is None else name, bool(repeat))
+
+
+def never_applied(watches: list[Watch], mechanism: Mechanism) -> list[str]:
+    """What to say, once, of conditions that no structure so far had the joint or link for: misspelt, probably."""
+    out = []
+    for watch in watches:
+        if watch.active and not watch.applied and isinstance(watch.condition, (ForceAbove, Distance)):
+            out.append(f"condition {watch.name!r} never applied: there was no {watch.condition.missing(mechanism)}")
+            watch.applied = True
+    return out
 
 
 def _unit(direction) -> np.ndarray:

@@ -7,15 +7,18 @@ so that progress bars and Ctrl-C get their turn.
 from __future__ import annotations
 
 import contextlib
+import copy
 import threading
 import time
+import warnings
 
 import numpy as np
 
+from bunraku.errors import SimulationWarning
 from bunraku.integrate import memory as m
 from bunraku.integrate.methods import FIXED_STEP, memory_for
 from bunraku.mechanism import Mechanism
-from bunraku.run.actuation import Actuation
+from bunraku.run.actuation import Actuation, PlainActuation
 from bunraku.run.batch_rollout import RECORD, TIME, fixed_steps_lanes
 from bunraku.run.notes import blank_notes
 from bunraku.run.pool import take_turns
@@ -84,6 +87,12 @@ class Group:
         return stopped(status, f"at t = {self.reached[k]:.6g} s", self.mechanism, q, v, cause=cause,
                        min_step=self.min_step, torques=self._torques(k), left_open=self.left_open.get(k))
 
+    def torque_of(self, k: int):
+        """Torques of state k as a function of (t, y)."""
+        size, actuation = self.nv + (0 if self.plan.loops is None else self.plan.loops.freedoms), self.actuation
+        assert isinstance(actuation, (Actuation, PlainActuation))
+        return lambda t, y: actuation.torque(t, y[:self.nq], y[self.nq:], self.params_of(k), size)
+
     def _torques(self, k: int):
         """What a compiled actuation gives where state k stopped."""
         if isinstance(self.actuation, Actuation):
@@ -116,15 +125,24 @@ def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
     address = first._address()
     rows, mean = max(1, min(512, BODY_STEPS_PER_CALL // group.plan.bodies)), _Mean(bar, len(group.y))
 
-    def advance(k, memory, notes, turns) -> int:
+    said = threading.Event()
+
+    def advance(k, memory, notes, turns, pace) -> int:
         """State k to the time in memory's clock; says how it ended."""
         status = m.RECORD_FULL
         while status == m.RECORD_FULL and not turns.stopped:
-            before, memory.tally[m.RECORDED] = memory.clock[m.TIME], 0
+            before, memory.tally[m.RECORDED], tick = memory.clock[m.TIME], 0, time.perf_counter()
             status = run(*method, *constants, address, group.params_of(k), memory, notes)
             error, status = look_at_loops(group.mechanism, group.plan, memory, first._hold, status)
             group.loop_error[k] = max(group.loop_error[k], error)
             mean.add(memory.clock[m.TIME] - before)
+            if status == m.RECORD_FULL and pace and not said.is_set():
+                n, order = int(memory.tally[m.RECORDED]), int(memory.tally[m.ORDER]) or method[0].order
+                text = pace.look(memory, order, notes.t[:n], notes.y[:n], time.perf_counter() - tick,
+                                 group.torque_of(k) if group.actuation else None)
+                if text:
+                    said.set()
+                    warnings.warn(f"state {k}: {text}", SimulationWarning, stacklevel=1)
         return status
 
     def work(turns):
@@ -137,9 +155,10 @@ def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
             for array, beginning in zip(memory, blank, strict=True):
                 array[:] = beginning
             memory.rows[0] = group.y[k]
+            pace = copy.copy(first._pace)
             for record, until in enumerate(group.times):
                 memory.clock[m.UNTIL] = until
-                status = advance(k, memory, notes, turns)
+                status = advance(k, memory, notes, turns, pace)
                 if status != m.REACHED:
                     group.status[k], group.left_open[k] = status, LeftOpen.of(memory, first._hold)
                     group.blame([k])

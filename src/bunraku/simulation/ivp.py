@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import time
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from bunraku.errors import ModelError, ShapeError, SimulationError, StateError
+from bunraku.errors import ModelError, ShapeError, SimulationError, SimulationWarning, StateError
 from bunraku.integrate import memory as m
 from bunraku.integrate.events import PARTS
+from bunraku.integrate.history import Family
 from bunraku.integrate.methods import METHODS, STRUCTURED, memory_for
 from bunraku.mechanism.checks import as_positive, as_size, hint
 from bunraku.run import ivp
@@ -19,6 +22,7 @@ from bunraku.run.callbacks import PlainFunction, event_function, right_hand_side
 from bunraku.run.notes import COEFFICIENTS, EVENTS, MARKS, NEXT_TIME, PER_STEP, SPLIT, Notes
 from bunraku.run.states import as_array
 from bunraku.simulation.failures import step_too_small
+from bunraku.simulation.pace import EQUATION, Pace
 from bunraku.simulation.terminal import Interrupts
 
 ROOM, ROOM_PLAIN = 512, 64  # steps recorded in one call of compiled code; of a plain f, so that Ctrl-C waits less
@@ -121,7 +125,12 @@ def solve_ivp(fun, t_span, y0, method: str = "gear", t_eval=None, dense_output: 
     f = right_hand_side(fun, args, len(y))
     room = ROOM_PLAIN if isinstance(f, PlainFunction) else ROOM
     record = _Record(t0, y, times, dense_output, watched, room)
-    status = m.REACHED
+    status, pace = m.REACHED, Pace(not (isinstance(table, Family) and table.newton), EQUATION)
+
+    def rates(t, y):
+        out = np.zeros(len(y))
+        call_actuation(f.address, t, y, np.empty(0), np.empty(0), out)
+        return out
     if len(y):
         entry = ivp.solver_of(table).load()
         status = m.RECORD_FULL
@@ -129,9 +138,15 @@ def solve_ivp(fun, t_span, y0, method: str = "gear", t_eval=None, dense_output: 
             while status == m.RECORD_FULL:
                 memory.tally[m.RECORDED] = 0
                 notes = record.paper()
+                tick = time.perf_counter()
                 status = entry.call(table, f.address, memory, notes)
                 record.keep(notes, int(memory.tally[m.RECORDED]))
                 interrupts.let_in()
+                if status == m.RECORD_FULL:
+                    n, order = int(memory.tally[m.RECORDED]), int(memory.tally[m.ORDER]) or getattr(table, "order", 1)
+                    text = pace.look(memory, order, notes.t[:n], notes.y[:n], time.perf_counter() - tick, rates)
+                    if text:
+                        warnings.warn(text, SimulationWarning, stacklevel=2)
     if status == m.ACTUATION_FAILED:
         _raise_from(f, watched, float(memory.clock[m.TIME]))
     if status in (m.STATE_FAILED, m.STEP_TOO_SMALL) and not memory.tally[m.STARTED]:
@@ -244,7 +259,8 @@ class _Record:
         self.t, self.y, self.steps = [np.array([t0])], [y[None].copy()], []
         self.event_t, self.event_y, self.event_kind = [np.empty(0)], [np.empty((0, n))], [np.empty(0, np.int64)]
         self.at_times = np.empty((0 if times is None else len(times), n))
-        self.marks = np.zeros(MARKS, np.int64)
+        self.marks = np.zeros(MARKS + events.count, np.int64)
+        self.marks[MARKS:] = events.g[0] == 0.0  # a zero that a run starts from is not counted
         self.marks[SPLIT] = n
         if times is not None and len(times) and times[0] == t0:
             self.at_times[0] = y

@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import math
 import time
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numba.core.errors import NumbaError
 
-from bunraku.errors import BunrakuError, ModelError, ReadOnlyError, ShapeError, SimulationError
+from bunraku.errors import BunrakuError, ModelError, ReadOnlyError, ShapeError, SimulationError, SimulationWarning
 from bunraku.evaluate import impact, project
 from bunraku.evaluate.impulse import impulse as struck
 from bunraku.evaluate.loops import closed_position
@@ -36,8 +37,10 @@ from bunraku.simulation.closing import (
     look_at_loops,
     refuse_open_loops,
 )
-from bunraku.simulation.conditions import Condition, Watch, Watched, as_watch
+from bunraku.simulation.conditions import Condition, Watch, Watched, as_watch, never_applied, polynomial_room
 from bunraku.simulation.failures import LeftOpen, cannot_compile, stopped
+from bunraku.simulation.interpolation import Steps, compact, join
+from bunraku.simulation.pace import MOTION, Pace
 from bunraku.simulation.terminal import Bar, Interrupts
 from bunraku.simulation.trajectory import Event, Segment, Trajectory
 
@@ -95,6 +98,9 @@ class Simulation:
     params      float array given to a compiled actuation; may be changed while running
     baumgarte   loops are closed after every step by the smallest move; with this rate [1/s], instead by forces that
                 make a gap g obey g'' + 2 rate g' + rate^2 g = 0
+    dense       keep the polynomial of every step for `Trajectory.sample`: order + 1 times the memory, and some time.
+                Without, samples come from the recorded states around: as good as the steps of multistep methods, less
+                good than the long ones of Runge-Kutta methods
     progress    a bar on the terminal: True, False, or None to decide by what the output is
     t           the time at which it starts [s]
 
@@ -107,7 +113,8 @@ class Simulation:
     def __init__(self, mechanism: Mechanism, q=None, v=None, solver: str | Tableau = "gear", rtol: float = 1e-6,
                  atol: float = 1e-8, actuation=None, params=None, *, step: float | None = None,
                  max_step: float = math.inf, min_step: float = 0.0, max_order: int | None = None,
-                 baumgarte: float | None = None, progress: bool | None = None, t: float = 0.0, _resumed: bool = False):
+                 baumgarte: float | None = None, dense: bool = False, progress: bool | None = None, t: float = 0.0,
+                 _resumed: bool = False):
         _check_solver(solver)
         check_order(solver, max_order)
         self._settings = as_positive("rtol", rtol, ShapeError), as_positive("atol", atol, ShapeError), max_order
@@ -131,6 +138,11 @@ class Simulation:
         self._actuation = _as_actuation(actuation, plan.nv)
         self._past: list[Segment] = []  # of structures that are no more
         self._chunks: list[tuple[np.ndarray, np.ndarray]] = [(np.array([self.t]), self._memory.rows[:1].copy())]
+        family = method_of(solver)
+        explicit = not self._structured and not (isinstance(family, Family) and family.newton)
+        self._pace = None if solver in WITH_STEP else Pace(explicit, MOTION)
+        self._dense = bool(dense)
+        self._steps: list[Steps] = []  # polynomials since the structure last changed
         self._events: list[Event] = []
         if open_by:
             self._events.append(Event(self.t, f"loops closed that were open by {open_by:.2g} (m, rad)"))
@@ -169,7 +181,9 @@ class Simulation:
             self._chunks = [(np.concatenate(times), np.concatenate(states))]
         t, y = self._chunks[0]
         nq = self.mechanism.nq
-        return Segment(self.mechanism, t, y[:, :nq], y[:, nq:])
+        steps = join(self._steps)
+        self._steps = [] if steps is None else [steps]
+        return Segment(self.mechanism, t, y[:, :nq], y[:, nq:], steps)
 
     # -- keep ------------------------------------------------------------------------------------------------------
 
@@ -305,7 +319,7 @@ class Simulation:
         if t is not None:
             self._memory.clock[m.TIME] = t
         self._restart()  # what was a good step before says nothing now
-        self._chunks = [(np.array([self.t]), self._memory.rows[:1].copy())]
+        self._chunks, self._steps = [(np.array([self.t]), self._memory.rows[:1].copy())], []
         self._actuation = _as_actuation(self._drive, mechanism.nv)
         self._events.append(Event(self.t, event))
 
@@ -320,10 +334,11 @@ class Simulation:
         repeat      every time it comes true; otherwise the first time only
 
         The moment is located within the step that passes it. A condition that holds when a run or a new structure
-        begins comes true there. One about a joint or link that is gone waits until it is there again.
+        begins comes true there. One about a joint, connection or link that is not there waits for it; if it was never
+        there, a SimulationWarning says so at the end of the run. A connection cut and made again is another one.
         """
-        watch = as_watch(self.mechanism, condition, action, name, repeat, len(self._watches))
-        restore(self._awaited, watch)
+        watch = as_watch(condition, action, name, repeat, len(self._watches))
+        restore(self._awaited, watch, self.mechanism)
         self._watches.append(watch)
         return watch
 
@@ -346,15 +361,20 @@ class Simulation:
                 watched = Watched(self, self._watches)
                 happened = watched.already()
                 if happened is None:
+                    begins, state = self.t, self._memory.rows[0].copy()
                     status = self._advance(until, watched, bar, interrupts)
                     if status == m.REACHED:
                         break
                     if status != m.EVENT:
                         self._fail(status, watched)
                     happened = watched.found()
+                    if self.t <= begins:  # at once: exactly where it was
+                        self._memory.rows[0] = state
                     self._tidy()
-                if self._act(happened):
+                if self._act(happened) or self.t > until:  # an action may set the time
                     break
+        for text in never_applied(self._watches, self.mechanism):
+            warnings.warn(text, SimulationWarning, stacklevel=2)
         return self.trajectory
 
     def _act(self, watch: Watch) -> bool:
@@ -378,9 +398,10 @@ class Simulation:
         constants = rollout.motion(plan, self._hold)
         memory = self._memory
         memory.clock[m.UNTIL] = until
+        polynomials = polynomial_room(rows if self._dense else 0, memory.rows.shape[1])
         status = m.RECORD_FULL
         while status == m.RECORD_FULL:
-            notes = watched.paper(rows, memory.rows.shape[1])
+            notes = watched.paper(rows, memory.rows.shape[1], polynomials)
             memory.tally[m.RECORDED] = 0
             before, tick = memory.tally.copy(), time.perf_counter()
             self._in_step = True
@@ -388,12 +409,21 @@ class Simulation:
                 status = entry.call(*method, *constants, address, self.params, memory, notes)
             finally:
                 self._in_step = False
-                self._keep(memory.tally - before, notes.t, notes.y, time.perf_counter() - tick)
+                self._keep(memory.tally - before, notes, time.perf_counter() - tick)
             error, status = look_at_loops(self.mechanism, plan, memory, self._hold, status)
             self.stats.loop_error = max(self.stats.loop_error, error)
             bar.show(self.t)
             interrupts.let_in()
+            if self._pace and status == m.RECORD_FULL:
+                n, order = int(memory.tally[m.RECORDED]), int(memory.tally[m.ORDER]) or method[0].order
+                text = self._pace.look(memory, order, notes.t[:n], notes.y[:n], time.perf_counter() - tick,
+                                       self._torque_at if self._actuation else None)
+                if text:
+                    warnings.warn(text, SimulationWarning, stacklevel=3)
         return status
+
+    def _torque_at(self, t, y):
+        return self.torque(t, y[:self.mechanism.nq], y[self.mechanism.nq:])
 
     def _restart(self):
         """Forget what the solver knows of the past: from here the motion may be another."""
@@ -436,13 +466,15 @@ class Simulation:
         driven = self._actuation is not None
         return self.mechanism.yielding_plan(driven) if self._structured else self.mechanism.plan()
 
-    def _keep(self, done, t, y, seconds):
-        n, stats = int(done[m.RECORDED]), self.stats
+    def _keep(self, done, notes, seconds):
+        n, stats, t, y = int(done[m.RECORDED]), self.stats, notes.t, notes.y
         times, states = self._chunks[-1]
         if n and t[0] - times[-1] <= SAME * abs(t[0]):  # an event where the last one was: the same state once more
             self._chunks[-1] = times[:-1], states[:-1]
         if n:
             self._chunks.append((t[:n].copy(), y[:n].copy()))
+        if n and self._dense:
+            self._steps.append(compact(notes.poly_t[:n], notes.poly[:n], t[:n]))
         stats.steps += int(done[m.STEPS])
         stats.rejected += int(done[m.REJECTED])
         stats.evaluations += int(done[m.EVALUATIONS])

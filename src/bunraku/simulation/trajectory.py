@@ -12,6 +12,7 @@ from bunraku.errors import ShapeError
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.checks import as_number
 from bunraku.mechanism.describe import describe, rebuild
+from bunraku.simulation.interpolation import Steps, as_steps, between
 from bunraku.simulation.storage import Rule, check, read, refuse, write
 
 FORMAT = 1
@@ -22,6 +23,10 @@ ARRAYS = {
     "t": Rule(("states",), rising=True),
     "q": Rule(("states", "nq")),
     "v": Rule(("states", "nv")),
+}
+STEPS = {  # of `dense` simulations
+    "steps": Rule(("steps", 4), optional=True),  # origin, scale, degree, end of each step
+    "rows": Rule(("rows", "ny"), optional=True),  # degree + 1 rows of coefficients for each
 }
 
 
@@ -40,18 +45,14 @@ class Segment:
     t: np.ndarray   # (n,)
     q: np.ndarray   # (n, nq)
     v: np.ndarray   # (n, nv)
+    steps: Steps | None = None  # between the states, as the solver saw it; None without `dense`
 
     def at(self, t: float) -> tuple[np.ndarray, np.ndarray]:
-        """State at a time within the segment, between the recorded ones (cubic in q, linear in v)."""
-        k = int(np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, max(len(self.t) - 2, 0)))
-        if len(self.t) == 1 or t == self.t[k]:
+        """State at a time within the segment; between the recorded ones as `interpolation.py` says."""
+        k = int(np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self.t) - 1))
+        if k == len(self.t) - 1 or t <= self.t[k]:
             return self.q[k].copy(), self.v[k].copy()
-        m, h = self.mechanism, self.t[k + 1] - self.t[k]
-        s = (t - self.t[k]) / h
-        # Hermite in the tangent at the start: through both places, with both velocities
-        gap, v0, v1 = m.difference(self.q[k], self.q[k + 1]), h * self.v[k], h * self.v[k + 1]
-        dq = s * v0 + s * s * (3 * gap - 2 * v0 - v1) + s ** 3 * (v0 + v1 - 2 * gap)
-        return m.integrate(self.q[k], dq), (1 - s) * self.v[k] + s * self.v[k + 1]
+        return between(self.mechanism, self.t, self.q, self.v, self.steps, k, t)
 
 
 @dataclass(eq=False)
@@ -81,7 +82,11 @@ class Trajectory:
         return np.concatenate(parts) if parts else np.empty((0, 0))
 
     def sample(self, times) -> list[tuple[Mechanism, np.ndarray, np.ndarray]]:
-        """(mechanism, q, v) at each time; at a change of structure, the state after it."""
+        """(mechanism, q, v) at each time; at a change of structure, the state after it.
+
+        Between two steps: the polynomial of the solver, if the simulation was `dense`; else a polynomial through the
+        recorded states around, which is as good where they are the steps of a smooth motion.
+        """
         out = []
         for t in np.atleast_1d(np.asarray(times, float)):
             if not self.segments or not self.segments[0].t[0] <= t <= self.segments[-1].t[-1]:
@@ -130,11 +135,12 @@ def to_file(trajectory: Trajectory) -> tuple[dict, dict[str, np.ndarray]]:
     arrays = {}
     for k, segment in enumerate(trajectory.segments):
         sizes = _sizes(segment.mechanism)
-        for name, rule in ARRAYS.items():
-            array = getattr(segment, name)
-            if array is not None:
-                check(f"cannot be saved: {name} of segment {k}", array, rule, sizes)
-                arrays[f"{name}{k}"] = array
+        parts = {name: (getattr(segment, name), rule) for name, rule in ARRAYS.items()}
+        if segment.steps is not None:
+            parts |= {name: (part, rule) for part, (name, rule) in zip(segment.steps, STEPS.items(), strict=True)}
+        for name, (array, rule) in parts.items():
+            check(f"cannot be saved: {name} of segment {k}", array, rule, sizes)
+            arrays[f"{name}{k}"] = array
     return {"mechanisms": [describe(s.mechanism) for s in trajectory.segments],
             "events": [list(event) for event in trajectory.events]}, arrays
 
@@ -146,8 +152,12 @@ def from_file(header: dict, arrays) -> Trajectory:
         mechanism = rebuild(data)
         mechanism.plan()  # refuses what cannot move
         sizes = _sizes(mechanism)
-        segment = Segment(mechanism, **{name: arrays(f"{name}{k}", rule, sizes, f"{name} of segment {k}")
-                                        for name, rule in ARRAYS.items()})
+        parts = {name: arrays(f"{name}{k}", rule, sizes, f"{name} of segment {k}")
+                 for name, rule in (ARRAYS | STEPS).items()}
+        table, rows = parts.pop("steps"), parts.pop("rows")
+        if (table is None) != (rows is None):
+            raise ShapeError(f"segment {k} has one of steps and rows without the other")
+        segment = Segment(mechanism, **parts, steps=None if table is None else as_steps(table, rows))
         if not len(segment.t):
             raise ShapeError(f"segment {k} is empty")
         if segments and segment.t[0] < segments[-1].t[-1]:

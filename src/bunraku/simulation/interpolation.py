@@ -1,0 +1,135 @@
+"""States between the steps of a trajectory.
+
+With the polynomials of the solver (`Simulation(..., dense=True)`): each step is what its method took it for, moved by a
+line so that it passes through the recorded states at both ends: those have unit quaternions and closed loops.
+
+Without them: from the recorded states around. Coordinates by Hermite's polynomial through q and q' = N(q) v, velocities
+by Newton's polynomial through v, up to NODES nodes in the order of their distance; it ends where its terms stop to
+shrink. So the order is up to 2 NODES in q and NODES in v where the motion is smooth, less next to a kink of it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bunraku.algorithms.states import coordinate_rates
+from bunraku.errors import ShapeError, StateError
+from bunraku.evaluate import project
+from bunraku.mechanism import Mechanism
+from bunraku.run.closed import gaps
+
+NODES = 10
+GROWING = 3.0        # times the smallest term so far: one that is larger, and all after it, are left out
+SAME = 2.0**-50      # of a time: as near as the ends of two steps can be one
+OPEN = 1e-9          # [m, rad] a recorded state that is open by more was not meant to be closed (Baumgarte)
+
+
+class Steps(NamedTuple):
+    """Steps as polynomials of (t - origin) / scale, one after the other."""
+
+    table: np.ndarray    # (steps, 4): origin, scale, degree, end
+    rows: np.ndarray     # (sum of degree + 1, nq + nv): coefficients, ascending, of each step in turn
+
+    def find(self, start: float, end: float) -> tuple[float, float, np.ndarray] | None:
+        """Origin, scale and coefficients of the step between two recorded times, if it is here."""
+        ends, slack = self.table[:, 3], SAME * abs(end)
+        k = int(np.searchsorted(ends, end - slack))
+        if k == len(ends) or ends[k] > end + slack or (k > 0 and ends[k - 1] > start + slack):
+            return None
+        origin, scale, degree, _ = self.table[k]
+        first = int(self.table[:k, 2].sum()) + k
+        return float(origin), float(scale), self.rows[first:first + int(degree) + 1]
+
+
+def compact(table: np.ndarray, cube: np.ndarray, ends: np.ndarray) -> Steps:
+    """What compiled code has written down (`run/notes.py`), without the room that it did not use."""
+    used = np.arange(cube.shape[1])[None, :] <= table[:, 2:3]
+    return Steps(np.column_stack([table, ends]), cube[used])
+
+
+def as_steps(table: np.ndarray, rows: np.ndarray) -> Steps:
+    """Steps from a file, checked: arrays of the right shapes and finite."""
+    degree, ends = table[:, 2], table[:, 3]
+    if not ((degree >= 0) & (degree == np.floor(degree))).all() or degree.sum() + len(degree) != len(rows):
+        raise ShapeError(f"the degrees of {len(table)} steps do not fit {len(rows)} rows of coefficients")
+    if not (table[:, 1] != 0).all() or (np.diff(ends) < 0).any():
+        raise ShapeError("steps have no length, or end before those before them")
+    return Steps(table, rows)
+
+
+def join(parts: list[Steps]) -> Steps | None:
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else Steps(np.concatenate([p.table for p in parts]),
+                                                  np.concatenate([p.rows for p in parts]))
+
+
+def between(mechanism: Mechanism, t: np.ndarray, q: np.ndarray, v: np.ndarray, steps: Steps | None, k: int,
+            when: float) -> tuple[np.ndarray, np.ndarray]:
+    """State at a time between t[k] and t[k + 1]."""
+    step = None if steps is None else steps.find(float(t[k]), float(t[k + 1]))
+    if step is None:
+        place, speed = _from_neighbours(mechanism, t, q, v, k, when)
+    else:
+        y = _on_polynomial(step, t[k:k + 2], np.hstack([q[k:k + 2], v[k:k + 2]]), when)
+        place, speed = y[:mechanism.nq], y[mechanism.nq:]
+    place = mechanism.integrate(place, np.zeros(mechanism.nv))  # unit quaternions
+    plan = mechanism.plan()
+    if plan.loops is not None and max(gaps(mechanism, plan, q[i])[0].max(initial=0.0) for i in (k, k + 1)) < OPEN:
+        try:
+            return project(mechanism, place, speed)
+        except StateError:  # at a singular pose; it is closed as well as the solver's steps are before they are closed
+            pass
+    return place, speed
+
+
+def _on_polynomial(step, t, y, when):
+    origin, scale, rows = step
+
+    def value(time):
+        total = np.zeros(rows.shape[1])
+        for row in rows[::-1]:
+            total = total * ((time - origin) / scale) + row
+        return total
+    share = (when - t[0]) / (t[1] - t[0])
+    return value(when) + (1.0 - share) * (y[0] - value(t[0])) + share * (y[1] - value(t[1]))
+
+
+def _from_neighbours(mechanism, t, q, v, k, when):
+    first = max(0, k - NODES // 2)
+    near = np.arange(first, min(len(t), k + 2 + NODES // 2))
+    near = near[np.argsort(np.abs(t[near] - when), kind="stable")][:NODES]
+    ends = [k, k + 1] if abs(t[k] - when) <= abs(t[k + 1] - when) else [k + 1, k]
+    order = np.array(ends + [i for i in near if i not in ends])
+    rates, body_i = np.empty((len(order), mechanism.nq)), mechanism.plan().body_i
+    for row, i in zip(rates, order, strict=True):
+        coordinate_rates(body_i, q[i].copy(), v[i].copy(), row)
+    return _series(t[order], q[order], rates, when), _series(t[order], v[order], None, when)
+
+
+def _series(t, y, rates, when):
+    """Newton's polynomial through the nodes, by divided differences; with rates, Hermite's. Ends where the two terms
+    that it leaves out are smallest, but not before it passes through the first two nodes."""
+    if rates is not None:
+        t, y = np.repeat(t, 2), np.repeat(y, 2, axis=0)
+    column, factor, terms = y.copy(), 1.0, np.empty_like(y)
+    terms[0] = y[0]
+    for j in range(1, len(t)):
+        width = t[j:] - t[:-j]
+        column = column[1:] - column[:-1]
+        if rates is not None and j == 1:
+            column[1::2] /= width[1::2, None]
+            column[0::2] = rates
+        else:
+            column /= width[:, None]
+        factor *= when - t[j - 1]
+        terms[j] = factor * column[0]
+    size = np.abs(terms).max(axis=1, initial=0.0)
+    certain = 2 if rates is None else 4
+    least = np.minimum.accumulate(size[certain - 1:])
+    growing = np.flatnonzero(size[certain:] > GROWING * least[:-1])
+    size = size[:certain + growing[0]] if growing.size else np.append(size, [size[-1], size[-1]])
+    left_out = np.maximum(size[certain:-1], size[certain + 1:])
+    return terms[:certain + int(left_out.argmin()) if left_out.size else certain].sum(axis=0)

@@ -1,0 +1,120 @@
+"""Runs that hardly get on, recognised while they run: stiffness, and torques that chatter.
+
+Both make steps far shorter than the motion needs. A method of order p takes steps of which p + 1 states, SPREAD steps
+apart, would not do for those between; if they do, steps SPREAD times as long would have met the tolerances, and it is
+not accuracy that limits them. Then a torque that jumps within the tolerances of the state is chattering; without one,
+an explicit method is at its limit of stability, which an implicit one does not have. Looked at between stretches of
+compiled code, and only if much is left to do at this pace: it costs ordinary runs nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import NamedTuple
+
+import numpy as np
+
+from bunraku.integrate.memory import MAX_STEP, STEPS, TIME, UNTIL, Memory
+
+SPREAD = 32         # steps between the states that are compared with
+MANY = 20_000       # steps left at this pace from which on it is looked at
+WITHIN = 10.0       # times the tolerance: how well those between must fit
+JUMP = 0.4          # of the range of a torque, within a 64th of the way through the tolerance: a jump
+LARGE = 1e-3        # of the largest torque: a range that matters
+
+
+class Words(NamedTuple):
+    """Of what is integrated."""
+
+    unit: str       # of time
+    stiff: str      # who is stiff, and the remedy
+    cure: str
+    jumps: str      # who chatters, and the remedy; {} is the place in the array
+    switch: str
+
+
+MOTION = Words(" s", "the motion is stiff", "take solver='implicit', or 'bdf'", "the actuation chatters: tau[{}]",
+               "make it continuous, such as tanh(v / 0.01) in place of sign(v), or switch it by Simulation.when")
+EQUATION = Words("", "the equation is stiff", "take method='bdf'", "f(t, y) chatters: component {} of it",
+                 "make it continuous, such as tanh(y / 0.01) in place of sign(y), or end the run by an event there")
+
+
+class Pace:
+    """How a run gets on: says at most once that it does not."""
+
+    def __init__(self, explicit: bool, words: Words):
+        self.explicit, self.words = explicit, words
+        self.said, self.next_look = False, 2 * SPREAD
+        self.t, self.y = np.empty(0), np.empty((0, 0))
+
+    def look(self, memory: Memory, order: int, t: np.ndarray, y: np.ndarray, seconds: float, torque=None) -> str | None:
+        """What to say after a stretch of steps that ended at times t in states y and took so many seconds, if anything.
+
+        order    of the last step
+        torque   of the actuation at (t, y), if there is one
+        """
+        clock = memory.clock
+        if self.said or len(t) < 2 or memory.tally[STEPS] < self.next_look:
+            return None
+        step = abs(t[-1] - t[0]) / (len(t) - 1)
+        left = abs(clock[UNTIL] - clock[TIME]) / step if step > 0.0 else np.inf
+        if left < MANY or step > 0.5 * clock[MAX_STEP]:
+            return None
+        need, pace = order * SPREAD + 1, left * seconds / len(t)
+        if len(t) < need:  # stretches of large mechanisms are short
+            known = self.y.shape[1] == y.shape[1]
+            t = self.t = np.concatenate([self.t, t])[-need:] if known else t.copy()
+            y = self.y = np.concatenate([self.y, y])[-need:] if known else y.copy()
+            if len(t) < need:
+                return None
+        self.next_look = 2 * int(memory.tally[STEPS])
+        t, y = t[-need:], y[-need:]
+        if not _smooth(t, y, memory.tolerance):
+            return None
+        found = None
+        if torque is not None:
+            with contextlib.suppress(Exception):  # one that is not defined this near, and never had to be
+                found = _chattering(t, y, memory.tolerance, torque)
+        if found is None and not self.explicit:
+            return None
+        self.said = True
+        unit, stiff, cure, jumps, switch = self.words
+        where = f"at t = {clock[TIME]:.6g}{unit}"
+        much = f"to {step:.1g}{unit}: {left:.1g} more of them, {_duration(pace)} at this pace"
+        if found is None:
+            return f"{stiff}: {where} stability, not accuracy, limits the steps {much}; {cure}"
+        return f"{jumps.format(found)} jumps within the tolerances {where}, which limits the steps {much}; {switch}"
+
+
+def _smooth(t, y, tolerance) -> bool:
+    """Whether the states between every SPREAD-th one follow from those, within the tolerances."""
+    nodes = np.arange(0, len(t), SPREAD)
+    x = (t - t[0]) / (t[-1] - t[0])
+    weights = np.ones((len(t), len(nodes)))  # Lagrange's polynomials
+    for i, a in enumerate(nodes):
+        for b in nodes:
+            if b != a:
+                weights[:, i] *= (x - x[b]) / (x[a] - x[b])
+    error = (weights @ y[nodes] - y) / (tolerance[0] * np.abs(y) + tolerance[1])
+    return bool(np.sqrt((error ** 2).mean(axis=1)).max() < WITHIN)
+
+
+def _chattering(t, y, tolerance, torque) -> int | None:
+    """Which torque jumps within the tolerance of the last states."""
+    share, signs = np.linspace(-WITHIN, WITHIN, 65), np.random.default_rng(0).choice([-1.0, 1.0], (4, y.shape[1]))
+    for when, state in zip(t[-8:], y[-8:], strict=True):
+        for sign in signs:
+            way = sign * (tolerance[0] * np.abs(state) + tolerance[1])
+            tau = np.array([torque(when, state + s * way) for s in share])
+            jump, span = np.abs(np.diff(tau, axis=0)).max(axis=0), np.ptp(tau, axis=0)
+            at = np.flatnonzero((jump > JUMP * span) & (span > LARGE * np.abs(tau).max(initial=0.0)))
+            if at.size:
+                return int(at[0])
+    return None
+
+
+def _duration(seconds: float) -> str:
+    for size, unit in ((86400.0 * 365, "years"), (86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.2g} {unit}"
+    return f"{seconds:.2g} s"
