@@ -30,7 +30,7 @@ def random_loops(seed, connections=2, passive=False, links=7):
     for k in range(connections):
         a, b = rng.choice(len(names), 2, replace=False)
         joint = random_joint(rng, KINDS[rng.integers(len(KINDS))], passive)[0]
-        joint.passive[:, f.ARMATURE] = 0.0
+        joint = joint if not joint.nv else joint.changed(armature=0.0)
         connect_here(m, q, names[a], names[b], joint, f"loop{k}", rng.normal(size=3) * 0.3, random_rotation(rng),
                      actuated=bool(rng.integers(2)))
     chain = bk.closed_chain(m, q)

@@ -93,8 +93,8 @@ def test_parameters_may_change_between_and_during_runs():
     assert sum(sim.mechanism.energy(sim.q, sim.v)) < free - 0.5
 
 
-def test_a_plain_actuation_may_return_nothing_for_no_torque():
-    quiet = bk.Simulation(pendulum(), [1.0], actuation=lambda t, q, v: None).run(1.0)
+def test_a_plain_actuation_may_return_zeros_for_no_torque():
+    quiet = bk.Simulation(pendulum(), [1.0], actuation=lambda t, q, v: np.zeros(1)).run(1.0)
     np.testing.assert_array_equal(quiet.q, bk.Simulation(pendulum(), [1.0]).run(1.0).q)
 
 

@@ -107,7 +107,7 @@ def ada(mode, soft, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, driv
     store(work, judged + JUDGED_DRIVE, constant(q, 0.0))
     store(work, judged + JUDGED_WEAKEST, constant(q, 1e300))
     store(work, judged + JUDGED_SOFT, constant(q, soft))
-    store(work, judged + JUDGED_DROPPED, constant(q, 0.0))
+    store(work, judged + JUDGED_DROPPED, constant(q, -1.0))
     margin = constant(q, 1.0)
     for k in range(prog[0]):
         o = PROGRAM_START + PROGRAM_STEP * k

@@ -64,6 +64,9 @@ RANK = 1e-11
 NOISE = 1e-11
 """Part of all mobility there is that counts as size of every direction; times RANK, the square of what rounding can
 feign."""
+SURELY_ZERO = 0.1
+"""What pivots that count as zero may have of the least that would not: rounding leaves less, and so do frames of
+redundant connections that do not quite fit each other."""
 NEGLIGIBLE = 1e-120
 """Along ten thousand links a force dies out; before its traces become denormal numbers, which are slow, they end."""
 CLASH = 1e-7
@@ -320,8 +323,8 @@ def close(front, rows, count, slot, sign, factors, conn_i, work):
             r = where_positive(room, 1.0 / where_positive(room, theta_kk, 0.0 * room + 1.0), 0.0 * room)
             worst = minimum(worst, where_positive(room, side * theta_kk / maximum(size, 1e-300), 0.0 * size + 1.0))
             weakest = minimum(weakest, where_positive(room, side * theta_kk, 0.0 * room + 1e300))
-            share = maximum(theta_kk, 0.0 - theta_kk) / maximum(least, 1e-300)
-            dropped = maximum(dropped, where_positive(room, 0.0 * room, share))
+            excess = maximum(theta_kk, 0.0 - theta_kk) - SURELY_ZERO * least
+            dropped = maximum(dropped, where_positive(room, 0.0 * room - 1.0, excess))
             if sign < 0:
                 margin = minimum(margin, room)
             store(work, row + ROW_THETA + k, r)

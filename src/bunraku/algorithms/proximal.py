@@ -42,9 +42,6 @@ from bunraku.plan.fields import (
 
 SURE = 1e-6
 """Pivots that keep more than this part of their size lose no more than the last few digits."""
-SURELY_ZERO = 0.1
-"""What pivots that count as zero may have of the least that would not: rounding leaves less, and so do frames of
-redundant connections that do not quite fit each other."""
 SOFT = 1e-9
 """mu as part of the largest mobility of a constrained direction: well above what rounding leaves of it, well below
 directions that matter."""
@@ -58,7 +55,7 @@ SOLUTIONS = 40
 @inline
 def doubtful(pivot, dropped):
     """Whether the smallest pivot that was kept, or the largest that was not, is too near the border."""
-    return pivot < SURE or dropped > SURELY_ZERO
+    return pivot < SURE or dropped > 0.0
 
 
 @allocating

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import importlib.metadata
 import warnings
 from pathlib import Path
 
-import numpy as np
-
 from bunraku.errors import LoadError, LoadWarning, ModelError
 from bunraku.io import load
 from bunraku.mechanism import Mechanism
-from bunraku.mechanism.joints import DEFAULTS, PASSIVE
+from bunraku.mechanism.joints import DEFAULTS
 from bunraku.mechanism.mechanism import GROUND
 
 ROBOTS = "example-robot-data"  # a wheel of robots
@@ -54,10 +51,7 @@ def bare(m: Mechanism) -> Mechanism:
     """A copy without springs, dampers, acting limits, armature and visuals."""
     twin, names = Mechanism(gravity=m.gravity.tolist(), name=m.name), [*m.link_names, GROUND]
     for link in m.links:
-        joint = copy.copy(link.joint)
-        joint.passive = np.array(joint.passive)
-        for name in ACTING:
-            joint.passive[:, PASSIVE.index(name)] = DEFAULTS[name]
+        joint = link.joint.changed(**{name: DEFAULTS[name] for name in ACTING}) if link.joint.nv else link.joint
         twin.add_link(link.name, names[link.parent], joint, link.joint_name, link.actuated, link.position,
                       link.rotation, link.mass, link.com, link.inertia, physical=False)
     return twin

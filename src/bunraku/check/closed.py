@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -38,11 +37,9 @@ def linkage(rng) -> bk.Mechanism:
     """A random linkage; some have configurations with more freedom, some constraints that are redundant."""
     kind = rng.integers(6)
     if kind == 0:
-        crank, coupler, rocker = rng.uniform(0.3, 1.0, 3)
-        angle = rng.uniform(0.3, 2.8)
-        reach = math.hypot(1.2 - crank * math.cos(angle), crank * math.sin(angle))
-        stretch = reach / (coupler + rocker) * rng.uniform(1.05, 1.5)  # long enough to close
-        return bk.models.four_bar((1.2, crank, coupler * max(stretch, 1.0), rocker * max(stretch, 1.0)), angle)
+        while True:
+            with contextlib.suppress(bk.ModelError):  # lengths that do not close
+                return bk.models.four_bar((1.2, *rng.uniform(0.3, 1.2, 3)), rng.uniform(0.3, 2.8))
     if kind == 1:
         return bk.models.n_four_bar(int(rng.integers(1, 4)))
     if kind == 2:

@@ -663,5 +663,4 @@ def as_mechanism(value) -> Mechanism:
                          "is (mechanism, q, v, ...)")
     instead = "give its .mechanism" if isinstance(getattr(value, "mechanism", None), Mechanism) else (
         "bk.load reads model files")
-    kind = type(value).__name__
-    raise ModelError(f"the first argument must be a bk.Mechanism, not {value!r:.60} ({kind}); {instead}")
+    raise ModelError(f"the first argument must be a bk.Mechanism, not {value!r:.60}; {instead}")

@@ -150,7 +150,7 @@ JUDGED_MOBILITY, JUDGED_DRIVE = 2, 3  # sums over degrees of freedom: |S|^2 / D,
 JUDGED_WEAKEST = 4  # smallest pivot
 JUDGED_SOFT = 5     # how much constraints may yield per force: 0, or that of a second look (`algorithms/proximal.py`)
 JUDGED_GAP = 6      # square of the largest gap [m^2, rad^2]; only for accelerations
-JUDGED_DROPPED = 7  # largest pivot that counts as zero, as part of the least that would not
+JUDGED_DROPPED = 7  # positive if a pivot that counts as zero is not much smaller than the least that would not
 JUDGED = 8
 
 # conn_f (connections, CONN_F) float64

@@ -78,6 +78,8 @@ from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import clear, gather, scatter, store
 
 SMALLEST_SHARE = 128
+DENSE = 200
+"""Rows of constraints up to which the null space of forces is found by singular values."""
 OPEN_BY = 1e-3
 """[m, rad] Accelerations of loops that are open by more than this mean nothing."""
 
@@ -395,14 +397,19 @@ def _clash(solution) -> str:
 
 
 def forces(solution: Solution):
-    """(multipliers of minimum norm, null space (rows, n) or None): see `redundancy.py`."""
+    """(multipliers of minimum norm, null space (rows, n) or None): see `redundancy.py`.
+
+    Up to DENSE rows by singular values of the constraint Jacobian, which is faster there, and exact: the null space
+    that pivots give is that of Theta, J squared, and has half of the digits.
+    """
     loops = solution.plan.loops
-    if solution.looked_again:
-        free = balanced(_jacobian(solution))
-        if not free.shape[1]:
-            return solution.multipliers, None
-        return solution.multipliers - free @ (free.T @ solution.multipliers), [(np.arange(loops.rows), free)]
     dropped = pivots(loops, solution.work) == 0.0
+    if solution.looked_again or (dropped.any() and loops.rows <= DENSE):
+        free = balanced(_jacobian(solution))
+        if solution.looked_again or free.shape[1] == dropped.sum():
+            if not free.shape[1]:
+                return solution.multipliers, None
+            return solution.multipliers - free @ (free.T @ solution.multipliers), [(np.arange(loops.rows), free)]
     if not dropped.any():
         return solution.multipliers, None
     return indeterminate(loops, solution.work, solution.multipliers, dropped)

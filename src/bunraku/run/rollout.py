@@ -517,13 +517,25 @@ def wary_rhs(whole, t, y, dy):
 
 
 @inner
+def all_but_closed(context, y):
+    """Whether loops are open by no more than may stay."""
+    q, v = y[:context[19].shape[1]], y[context[19].shape[1]:]
+    copy(q, context[19][2])
+    return solved(POSITION, False, context, q, v) and largest(CONN_GAP, context) <= STILL_OPEN
+
+
+@inner
 def wary_settle(whole, rows, count, h):
     """As `settle`; notes how strong the constraints are where steps end. A step that coasts is closed by the next one
-    that does not: so near, what closes the loops is lost in rounding too."""
+    that does not: so near, what closes the loops is lost in rounding too. One that has left them open further is not
+    near."""
     context, passing, states = whole
     if passing[COASTED] > 0.0:
         normalise_quaternions(context[1], rows, count)
-        return 0.0
+        passing[OPEN] = 0.0
+        if all_but_closed(context, rows[0]):
+            return 0.0
+        passing[COASTED] = 0.0
     gap = settle(context, passing, states[1], rows, count, h)
     conn_i, work = context[8], context[18]
     last = conn_i.shape[0] - 1

@@ -31,6 +31,8 @@ GIVEN = ("condition", "action", "name", "repeat", "about")  # of a Watch by `whe
 STATE = {field.name: field for field in dataclasses.fields(Watch) if field.name not in GIVEN}
 TABLEAU = {"A": Rule(("stages", "stages")), "B": Rule(("stages",)), "E": Rule(("stages",)), "C": Rule(("stages",)),
            "P": Rule(("stages and end", "degree"))}
+FINITE = [m.TIME, m.STEP, m.MIN_STEP, m.TAKEN, m.PENDING, m.GROWTH, m.RATE, m.GAMMA, m.STEEPNESS, m.WISH,
+          m.EXTRAPOLATED, m.BEGAN]  # of the clock
 KINDS: tuple[Any, ...] = (int, int, bool, bool, bool)  # of the rest of a tableau
 
 
@@ -146,7 +148,7 @@ def _solver(data, arrays):
 def _check(memory, method, end) -> None:
     """Refuse numbers that compiled code, which looks at nothing twice, could not do with."""
     clock, tally = memory.clock, memory.tally
-    finite = np.isfinite(np.delete(clock, [m.MAX_STEP, m.GAP])).all() and np.isfinite(memory.rows[0]).all()
+    finite = np.isfinite(clock[FINITE]).all() and np.isfinite(memory.rows[0]).all() and not np.isnan(clock).any()
     if not (finite and 0 <= clock[m.MIN_STEP] <= clock[m.MAX_STEP] and clock[m.STEP] >= 0 and clock[m.GAP] >= 0
             and clock[m.TIME] >= end):
         raise ModelError("the solver's clock is damaged")

@@ -107,16 +107,19 @@ def _remedy(mechanism, q, v) -> str:
 
 
 def closed_exactly(mechanism: Mechanism, q, v):
-    """(q, v, largest gap there was) with loops closed to the last digit; for states that count as closed."""
-    plan = mechanism.plan()
+    """(q, v, what was done) with loops closed to the last digit; for states that count as closed."""
+    plan, done = mechanism.plan(), []
     if plan.loops is None:
-        return q, v, 0.0
-    gap = float(gaps(mechanism, plan, q)[0].max(initial=0.0))
+        return q, v, ""
+    gap = gaps(mechanism, plan, q)[0].max(initial=0.0)
     if gap > EXACT:
         q = closed_position(mechanism, plan, q)
-    if velocity_gaps(mechanism, plan, q, v).max(initial=0.0) > EXACT:
+        done.append(f"open by {gap:.2g} (m, rad)")
+    speed = velocity_gaps(mechanism, plan, q, v).max(initial=0.0)
+    if speed > EXACT:
         v = impact(mechanism, q, v)
-    return q, v, gap if gap > EXACT else 0.0
+        done.append(f"torn apart at {speed:.2g} (m/s, rad/s)")
+    return q, v, f"loops closed that were {' and '.join(done)}" if done else ""
 
 
 def large_enough(gap: Gap) -> str:

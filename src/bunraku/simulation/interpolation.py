@@ -17,6 +17,7 @@ import numpy as np
 from bunraku.algorithms.states import coordinate_rates
 from bunraku.errors import ShapeError, StateError
 from bunraku.evaluate import project
+from bunraku.integrate.history import HIGHEST
 from bunraku.mechanism import Mechanism
 from bunraku.run.closed import gaps
 
@@ -52,7 +53,8 @@ def compact(table: np.ndarray, cube: np.ndarray, ends: np.ndarray) -> Steps:
 def as_steps(table: np.ndarray, rows: np.ndarray) -> Steps:
     """Steps from a file, checked: arrays of the right shapes and finite."""
     degree, ends = table[:, 2], table[:, 3]
-    if not ((degree >= 0) & (degree == np.floor(degree))).all() or degree.sum() + len(degree) != len(rows):
+    whole = (degree >= 0) & (degree <= HIGHEST) & (degree == np.floor(degree))
+    if not whole.all() or degree.sum() + len(degree) != len(rows):
         raise ShapeError(f"the degrees of {len(table)} steps do not fit {len(rows)} rows of coefficients")
     if not (table[:, 1] != 0).all() or (np.diff(ends) < 0).any():
         raise ShapeError("steps have no length, or end before those before them")

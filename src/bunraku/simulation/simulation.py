@@ -126,10 +126,10 @@ class Simulation:
         self.stats = Statistics()
         plan = self.mechanism.plan()
         if _resumed:  # from a checkpoint: the state is that of the run, to the last bit
-            start, speed, open_by = q, v, 0.0
+            start, speed, closed = q, v, ""
         else:
-            start, speed, open_by = self._as_state(self.mechanism.neutral() if q is None else q,
-                                                   plan.zero_tau if v is None else v)
+            start, speed, closed = self._as_state(self.mechanism.neutral() if q is None else q,
+                                                  plan.zero_tau if v is None else v)
         self._memory = memory_for(solver, np.concatenate([start, speed]), *self._settings)
         self._memory.clock[[m.STEP, m.MIN_STEP, m.MAX_STEP]] = steps
         self._memory.clock[m.TIME] = as_number("t [s]", t, ShapeError)
@@ -144,8 +144,8 @@ class Simulation:
         self._dense = bool(dense)
         self._steps: list[Steps] = []  # polynomials since the structure last changed
         self._events: list[Event] = []
-        if open_by:
-            self._events.append(Event(self.t, f"loops closed that were open by {open_by:.2g} (m, rad)"))
+        if closed:
+            self._events.append(Event(self.t, closed))
         self._watches: list[Watch] = []
         self._awaited: list[dict] = []  # states of conditions that a checkpoint had, until `when` names them again
         self._in_step = False
@@ -218,12 +218,10 @@ class Simulation:
         Loops must be closed (`bk.project`). A later t leaves a gap in the record; an earlier one begins a new record:
         keep `sim.trajectory` before it. If anything fails nothing has changed.
         """
-        q, v, open_by = self._as_state(self.q if q is None else q, self.v if v is None else v, "set_state")
+        q, v, closed = self._as_state(self.q if q is None else q, self.v if v is None else v, "set_state")
         time_, before = self.t if t is None else as_number("set_state: t [s]", t, ShapeError), self.t
-        what = ["set_state" if time_ == before else f"set_state: from t = {before:.6g} s"]
-        if open_by:
-            what.append(f"loops closed that were open by {open_by:.2g} (m, rad)")
-        self._change(self.mechanism, q, v, "; ".join(what), time_)
+        what = "set_state" if time_ == before else f"set_state: from t = {before:.6g} s"
+        self._change(self.mechanism, q, v, f"{what}; {closed}" if closed else what, time_)
 
     def impulse(self, link: str, impulse, moment=None, *, point=(0.0, 0.0, 0.0)) -> None:
         """Strike a link: velocities jump as the structure allows; in `impulses` what the connections answer.
@@ -240,13 +238,14 @@ class Simulation:
         self._change(self.mechanism, q, after, f"impulse on {link!r}: {given} N s")
         self.impulses = answers
 
-    def _as_state(self, q, v, what: str = "cannot start") -> tuple[np.ndarray, np.ndarray, float]:
-        """A state to go on from: of the right size, finite, quaternions made unit, loops closed; and the largest gap
-        that was closed [m, rad]."""
+    def _as_state(self, q, v, what: str = "cannot start") -> tuple[np.ndarray, np.ndarray, str]:
+        """A state to go on from: of the right size, finite, quaternions made unit, loops closed; and what was done to
+        close them."""
         plan = self.mechanism.plan()
         q, v = as_floats("q", q, plan.nq), as_floats("v", v, plan.nv)
         if q.ndim != 1 or v.ndim != 1:
-            raise ShapeError("a simulation has one state, not a batch; bk.rollout simulates every state of a batch")
+            raise ShapeError("a simulation goes on from one state, not from a batch; bk.rollout simulates every state "
+                             "of a batch")
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
             raise SimulationError(f"{what}: {explain(self.mechanism, q, {'v': v})}")
         q = self.mechanism.integrate(q, plan.zero_tau)  # unit quaternions
