@@ -15,7 +15,7 @@ from numba import carray, types
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 
-from bunraku.errors import ModelError, ShapeError, SimulationError, StateError
+from bunraku.errors import ModelError, NamingError, ShapeError, SimulationError, StateError
 from bunraku.evaluate import connection_forces, joint_forces, kinematics
 from bunraku.integrate.events import PARTS
 from bunraku.mechanism.checks import as_number, as_vector
@@ -250,12 +250,18 @@ def polynomial_room(steps: int, n: int) -> tuple[np.ndarray, np.ndarray]:
     return np.empty((steps, COEFFICIENTS, n)), np.empty((steps, 3))
 
 
-def as_watch(condition, action, name, repeat, number: int) -> Watch:
-    """What `Simulation.when` was given, checked; the `number` is for conditions that have no name."""
+def as_watch(mechanism, condition, action, name, repeat, number: int) -> Watch:
+    """What `Simulation.when` was given, checked; the `number` is for conditions that have no name.
+
+    A connection may be made later; links are all there from the start.
+    """
     if not callable(action):
         raise ModelError("action must be a function of the simulation, such as lambda sim: sim.cut('grip'), not "
                          f"{action!r}")
     if isinstance(condition, (ForceAbove, Distance)):
+        missing = condition.missing(mechanism)
+        if missing and (isinstance(condition, Distance) or condition.joint in mechanism.link_names):
+            raise NamingError(f"cannot watch for {condition.text}: {missing}")
         text = condition.text
     elif callable(condition):
         text = getattr(condition, "__name__", LAMBDA)
@@ -271,7 +277,7 @@ def never_applied(watches: list[Watch], mechanism: Mechanism) -> list[str]:
     out = []
     for watch in watches:
         if watch.active and not watch.applied and isinstance(watch.condition, (ForceAbove, Distance)):
-            out.append(f"condition {watch.name!r} never applied: there was no {watch.condition.missing(mechanism)}")
+            out.append(f"condition {watch.name!r} never applied: {watch.condition.missing(mechanism)}")
             watch.applied = True
     return out
 

@@ -333,10 +333,10 @@ class Simulation:
         repeat      every time it comes true; otherwise the first time only
 
         The moment is located within the step that passes it. A condition that holds when a run or a new structure
-        begins comes true there. One about a joint, connection or link that is not there waits for it; if it was never
-        there, a SimulationWarning says so at the end of the run. A connection cut and made again is another one.
+        begins comes true there. One about a joint or connection that is not there waits for it; if it was never there,
+        a SimulationWarning says so at the end of the run. A connection cut and made again is another one.
         """
-        watch = as_watch(condition, action, name, repeat, len(self._watches))
+        watch = as_watch(self.mechanism, condition, action, name, repeat, len(self._watches))
         restore(self._awaited, watch, self.mechanism)
         self._watches.append(watch)
         return watch
