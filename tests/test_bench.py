@@ -190,8 +190,7 @@ def test_limbs_held_give_pinocchios_accelerations(held):
     m = files.read(files.find(structure.ROBOT))[0]
     assert m.nv == 38
     limbs, twin = structure.LIMBS[:held], m.copy()
-    for name in limbs:
-        twin.connect("ground", name, bk.Fixed())
+    structure.hold(twin, limbs)
     states = structure.held_states(twin, 8)
     worst = structure._agreement(twin, structure.Limbs(m, limbs), *states)
     assert worst["thorough"] < 1e-9

@@ -74,15 +74,21 @@ def test_a_method_of_ones_own_and_baumgarte_are_in_the_file_too(tmp_path):
     assert max(np.diff(again.trajectory.t)) <= 0.01 * (1 + 1e-9)
 
 
+def marks(known) -> str:
+    """All of it, bytes as checksums, to see where two differ."""
+    parts, *rest = known
+    return repr([[hashlib.sha256(x if isinstance(x, bytes) else x.encode()).hexdigest()[:8] for x in parts], *rest])
+
+
 def test_another_process_goes_on_to_the_last_bit(tmp_path):
     sim = hanging()
     sim.run(0.1)
     path = sim.save(tmp_path / "half way")
-    code = (f"import test_checkpoint as c, hashlib\nsim = c.bk.Simulation.load({str(path)!r}, actuation=c.swing)\n"
-            "print(hashlib.sha256(repr(c.go_on(sim)).encode()).hexdigest())")
+    code = (f"import test_checkpoint as c\nsim = c.bk.Simulation.load({str(path)!r}, actuation=c.swing)\n"
+            "print(c.marks(c.go_on(sim)))")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=200,
                           env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
-    assert done.stdout.strip() == hashlib.sha256(repr(go_on(sim)).encode()).hexdigest()
+    assert done.stdout.strip() == marks(go_on(sim))
 
 
 def watched(sim, seen):

@@ -291,3 +291,10 @@ def test_a_singular_pose_says_what_the_actuators_cannot_move(aside):
     assert bk.closed_chain(m, q).undriven == 1
     with pytest.raises(bk.ActuationError, match=r"singular pose: the actuators cannot turn 'rocker' about \(0, 1, 0\)"):
         bk.inverse_dynamics(parallelogram(), posed(np.pi / 2 + aside), np.zeros(3), np.zeros(3))
+
+
+def test_torques_of_open_loops_are_refused():
+    m = bk.models.four_bar()
+    with pytest.raises(bk.ConstraintError, match=r"is open by .* bk\.project"):
+        bk.inverse_dynamics(m, m.neutral() + 0.3, np.zeros(m.nv), np.zeros(m.nv))
+

@@ -333,3 +333,19 @@ def test_the_mechanism_a_simulation_was_made_from_stays_free():
     with pytest.raises(bk.ReadOnlyError, match=r"sim.connect\(...\)"):
         sim.mechanism.connect("ground", "lower")
     assert len(sim.mechanism.links) == 2
+
+
+def test_copies_by_the_standard_library_are_copies():
+    m = bk.models.four_bar()
+    nv = m.nv
+    for twin in (copy.copy(m), copy.deepcopy(m), copy.deepcopy(bk.Simulation(m).mechanism)):
+        twin.add_link("x", joint=bk.Revolute((0, 1, 0)), mass=1.0, inertia=(1, 1, 1))
+        assert twin.nv == nv + 1
+    assert m.nv == nv
+    assert bk.forward_dynamics(m, m.neutral(), np.zeros(nv)).shape == (nv,)
+
+
+def test_connections_get_no_armature_afterwards_either():
+    with pytest.raises(bk.ModelError, match="no armature"):
+        bk.models.four_bar().with_joint("pin", armature=5.0)
+

@@ -240,6 +240,7 @@ def test_errors_in_python_keep_their_words():
     def fussy(t, q, v):
         if t > 0.01 and v[0] > 1.5:
             raise ValueError(f"too fast: {v[0]:.0f}")
+        return np.zeros(2)
 
     v = np.array([[1.0, 0.0]] * 3 + [[2.0, 0.0], [8.0, 0.0]])
     m = bk.Mechanism(gravity=(0, 0, 0))
@@ -260,6 +261,8 @@ def test_an_interrupt_ends_all_of_it():
     def interrupted(t, q, v):
         if t > 0.01:
             raise KeyboardInterrupt
+        return np.zeros(m.nv)
+
     for settings in (EULER, {}):
         with pytest.raises(KeyboardInterrupt):
             bk.rollout(m, starts(m, 20)[0], until=1.0, actuation=interrupted, **settings)

@@ -639,3 +639,70 @@ def test_ordinary_runs_are_left_in_peace(solver):
     bk.Simulation(m, q, v, solver=solver, rtol=1e-7).run(30.0)
     m, q, v = linkage()
     bk.Simulation(m, q, v, solver=solver, rtol=1e-6).run(10.0)
+
+
+# -- functions that misbehave --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["gear", "tsit5", "bdf", "implicit"])
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, SystemExit])
+def test_what_an_actuation_raises_once_ends_the_run(solver, kind):
+    """No shorter step may hide it."""
+    calls = [0]
+
+    def act(t, q, v):
+        calls[0] += 1
+        if calls[0] == 30:
+            raise kind("once")
+        return np.zeros(1)
+
+    sim = bk.Simulation(pendulum(), [1.0], solver=solver, actuation=act)
+    with pytest.raises(bk.SimulationError if kind is ValueError else kind):
+        sim.run(2.0)
+    assert 0.0 < sim.t < 2.0
+    sim.run(2.0)  # it goes on from there
+    assert sim.t == 2.0
+
+
+@pytest.mark.parametrize("do", [lambda s: s.set_state(q=[0.5]), lambda s: s.impulse("rod", (1.0, 0.0, 0.0)),
+                                lambda s: s.cut("rod"), lambda s: s.run(3.0)])
+def test_nothing_changes_within_a_step(do):
+    calls = [0]
+
+    def act(t, q, v):
+        calls[0] += 1
+        if calls[0] == 30:
+            do(sim)
+        return np.zeros(1)
+
+    sim = bk.Simulation(pendulum(), [1.0], actuation=act)
+    with pytest.raises(bk.SimulationError, match="a step is under way"):
+        sim.run(2.0)
+    assert (np.diff(sim.trajectory.t) > 0).all()
+
+
+def test_an_action_may_answer_with_a_bool_of_numpy():
+    sim = bk.Simulation(pendulum(), [1.0])
+    sim.when(lambda t, q, v: -q[0], lambda s: s.v[0] < 0)
+    sim.run(2.0)
+    assert sim.t < 2.0
+
+
+def test_times_in_a_gap_of_the_record_are_refused():
+    sim = bk.Simulation(pendulum(), [1.0])
+    sim.run(0.5)
+    sim.set_state(t=1.0)
+    trajectory = sim.run(1.5)
+    with pytest.raises(bk.ShapeError, match="gap of the recorded motion"):
+        trajectory.sample(0.75)
+    for times in ("a", [[0.1, 0.2]], None):
+        with pytest.raises(bk.ShapeError):
+            trajectory.sample(times)
+
+
+def test_folders_that_are_not_there_are_named(tmp_path):
+    sim = bk.Simulation(pendulum(), [1.0])
+    for save in (sim.save, sim.trajectory.save):
+        with pytest.raises(bk.MissingFileError, match="there is no folder"):
+            save(tmp_path / "no" / "file")
+

@@ -96,7 +96,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str):
-    if name in ("convert", "models"):
+    if name in ("convert", "models", "view"):
         return import_module(f"bunraku.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'bunraku' has no attribute {name!r}")

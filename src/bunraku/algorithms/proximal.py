@@ -50,6 +50,9 @@ ENOUGH = 1e-15
 SLOW = 0.9
 """A solution that leaves more than this part of what the one before it left is the last."""
 SOLUTIONS = 40
+FITTING = 1e-9
+"""[m, rad] Loops that are open by more are not looked at twice: constraints that contradict each other by a gap d make
+an error of d^2 / mu, while eliminating them leaves out the redundant ones altogether."""
 
 
 @inline
@@ -58,22 +61,33 @@ def doubtful(pivot, dropped):
     return pivot < SURE or dropped > 0.0
 
 
-@allocating
+@inline
 def look_again(mode, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, drives, wrench, acceleration, work):
     """As `ada`, after it and from what it has left in `work`: margin, residue. The judgement on pivots stays."""
-    last, rows = conn_i.shape[0] - 1, np.int64(conn_i[-1, HEAD_ROWS])
-    judged, forces = conn_i[last, HEAD_JUDGED], conn_i[last, HEAD_FORCES]
+    judged = conn_i[-1, HEAD_JUDGED]
     pivot, weakest = work[judged + JUDGED_PIVOT], work[judged + JUDGED_WEAKEST]
-    mobility = largest_mobility(rows, prog, work)
-    mu = SOFT * mobility if mobility > 0.0 else 1.0
+    mobility = largest_mobility(conn_i[-1, HEAD_ROWS], prog, work)
+    mu = SOFT * (mobility if mobility > 0.0 else 1.0)
     margin, residue = ada(mode, mu, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, drives, wrench,
                           acceleration, work)
-    bias, total, change, nothing = np.empty(rows), np.zeros(rows), np.empty(v.shape[0]), np.zeros(v.shape[0])
+    residue += make_up(mu, body_i, conn_i, prog, acceleration, work)
+    work[judged + JUDGED_PIVOT], work[judged + JUDGED_WEAKEST] = pivot, weakest
+    return margin, residue
+
+
+@allocating
+def make_up(mu, body_i, conn_i, prog, acceleration, work):
+    """Make up for constraints that yield by mu per force, after a solution that `work` holds: add to accelerations and
+    forces until nothing is left to add. Returns `residue`."""
+    last, rows = conn_i.shape[0] - 1, np.int64(conn_i[-1, HEAD_ROWS])
+    judged, forces = conn_i[last, HEAD_JUDGED], conn_i[last, HEAD_FORCES]
+    n = acceleration.shape[0]
+    bias, total, change, nothing = np.empty(rows), np.zeros(rows), np.empty(n), np.zeros(n)
     copy_bias(False, bias, conn_i, work)
-    size = np.sqrt(mobility * work[judged + JUDGED_DRIVE])
+    size = np.sqrt(mu / SOFT * work[judged + JUDGED_DRIVE])
     for k in range(rows):
         size = max(size, abs(bias[k]))
-    before = np.inf
+    left, before, residue = 0.0, np.inf, 0.0
     for _ in range(SOLUTIONS):
         left = 0.0
         for k in range(rows):
@@ -88,14 +102,13 @@ def look_again(mode, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, dri
             for k in range(conn_i[c, ROWS]):
                 work[o + k] = -mu * work[forces + conn_i[c, FIRST_ROW] + k]
         residue += answer_demands(body_i, conn_i, prog, nothing, change, work)
-        for j in range(v.shape[0]):
+        for j in range(n):
             acceleration[j] += change[j]
     for k in range(rows):
         work[forces + k] = total[k]
     copy_bias(True, bias, conn_i, work)
     work[judged + JUDGED_CLASH] = left - CLASH * (size + 1.0)
-    work[judged + JUDGED_PIVOT], work[judged + JUDGED_WEAKEST] = pivot, weakest
-    return margin, residue
+    return residue
 
 
 @inner

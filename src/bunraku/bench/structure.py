@@ -15,6 +15,7 @@ accelerate, largest of J a + bias in m/s^2 and rad/s^2.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
 from collections.abc import Callable
@@ -37,6 +38,7 @@ LIMBS = ("left_sole_link", "right_sole_link", "arm_left_7_link", "arm_right_7_li
 HELD = (1, 2, 4)
 BATCH = 4096
 IN_TURN = 64
+DISTINCT = 256        # closed states of a batch
 MU = 1e-10
 AGREEMENT = 1e-6      # relative to the largest acceleration: what one proximal iteration reaches
 TARGETS = {"python": 2.0, "batch": 10.0, "chain": 10.0, "human": 6.0, "change": 500.0, "exponent": 1.1}
@@ -87,12 +89,23 @@ def run(options: Options | None = None, quiet: bool = False) -> dict:
 
 
 def held_states(m: bk.Mechanism, many: int, seed: int = 0):
-    """Random states whose velocities fit the limbs held."""
+    """Random states that fit the limbs held: DISTINCT of them, over and over, with random torques each."""
     rng = np.random.default_rng(seed)
-    q = m.integrate(np.tile(m.neutral(), (many, 1)), 0.3 * rng.normal(size=(many, m.nv)))
-    v = 0.3 * rng.normal(size=(many, m.nv))
-    v = np.array([bk.impact(m, *state) for state in zip(q, v, strict=True)])
+    states: list = []
+    while len(states) < min(many, DISTINCT):
+        q = m.integrate(m.neutral(), 0.3 * rng.normal(size=m.nv))
+        with contextlib.suppress(bk.ConstraintError):  # out of reach
+            states.append(bk.project(m, q, 0.3 * rng.normal(size=m.nv)))
+    q, v = (np.resize(x, (many, *np.shape(x)[1:])) for x in zip(*states, strict=True))
     return q, v, 10.0 * rng.normal(size=(many, m.nv))
+
+
+def hold(m: bk.Mechanism, limbs) -> None:
+    """Weld limbs to the ground where they are in the neutral pose."""
+    where = bk.poses(m, m.neutral())
+    for name in limbs:
+        rotation, position = where[name]
+        m.connect("ground", name, bk.Fixed(), f"{name}_held", position_a=position, rotation_a=rotation)
 
 
 class Limbs:
@@ -124,10 +137,7 @@ class Limbs:
 
 def _held(tree: bk.Mechanism, held: int, options: Options) -> dict:
     m = tree.copy()
-    where = bk.poses(m, m.neutral())
-    for name in LIMBS[:held]:
-        rotation, position = where[name]
-        m.connect("ground", name, bk.Fixed(), f"{name}_held", position_a=position, rotation_a=rotation)
+    hold(m, LIMBS[:held])
     limbs = Limbs(tree, LIMBS[:held])
     q, v, tau = held_states(m, BATCH)
     few = [x[:IN_TURN].copy() for x in (q, v, tau)]

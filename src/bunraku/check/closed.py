@@ -15,7 +15,7 @@ TITLE = "a linkage in motion ends with closed loops and its energy, or stops wit
 UNIT = "runs"
 SEEDS = 2000
 SHORT = 60
-LIMIT = 120.0
+LIMIT = 300.0
 
 CLOSED = 1e-9     # [m, rad; per second, times the speed] what may be open at the end of a run
 ON_THE_WAY = 1e-6  # the same for recorded states, of which a few pass a singular pose as predicted

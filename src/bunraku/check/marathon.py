@@ -14,7 +14,7 @@ from bunraku.simulation import Simulation
 TITLE = "random connects and cuts in motion: places, impulses, energy, loops and accelerations checked after each"
 UNIT = "structure changes"
 SEEDS, SHORT = 4_000, 40
-LIMIT = 60.0
+LIMIT = 300.0
 CHANGES = 25          # of one case
 MOST = 4              # connections at a time
 ALIKE = 1e-9          # places and velocities of links, relative

@@ -11,7 +11,7 @@ from bunraku.simulation.simulation import SOLVERS, WITH_STEP
 
 TITLE = "states sampled between steps, beside a run with tight tolerances, are as good as the steps; every solver"
 UNIT = "states"
-SEEDS, SHORT, LIMIT = 400, 40, 30.0
+SEEDS, SHORT, LIMIT = 400, 40, 300.0
 SAMPLES = 12
 WORSE = 10.0         # times the largest error of the steps
 FLOOR = 10.0         # times the tolerances, added to it

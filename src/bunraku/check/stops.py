@@ -15,7 +15,7 @@ from bunraku.simulation.simulation import SOLVERS, WITH_STEP
 
 TITLE = "a run in pieces, stops 1 to 8 ulps apart, ends as one run does, in as many steps; every solver"
 UNIT = "stops"
-SEEDS, SHORT, LIMIT = 500, 40, 30.0
+SEEDS, SHORT, LIMIT = 500, 40, 300.0
 EXTRA = 150          # steps that a case may take more than one run and two for each stop
 WORSE = 10.0         # times the error of one run
 FLOOR = 300.0        # times the tolerances, added to it

@@ -14,8 +14,7 @@ def add_parser(subparsers):
         "check", help="attack the library with random cases",
         description="Attack the library with random cases, each checked against laws of mechanics or independent "
                     "solutions. Every failure is printed with the seed that repeats it.",
-        epilog="examples: bunraku check redundant --seeds 10000; bunraku check all --minutes 5; "
-               "bunraku check marathon --first 17 --seeds 1")
+        epilog="example: bunraku check redundant --seeds 10000")
     verb.add_argument("name", choices=[*ATTACKS, "all"], nargs="+", metavar="NAME", help=", ".join([*ATTACKS, "all"]))
     verb.add_argument("--seeds", type=int, default=None, metavar="N", help="number of cases")
     verb.add_argument("--first", type=int, default=0, metavar="SEED", help="first seed (default 0)")

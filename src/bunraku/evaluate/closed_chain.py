@@ -21,6 +21,7 @@ from bunraku.evaluate.loops import project
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.plan import fields as f
+from bunraku.run.closed import refuse_open
 from bunraku.run.constraints import Demands, choose, demands
 from bunraku.run.inverse import inverse_dynamics
 from bunraku.run.states import aligned
@@ -236,6 +237,7 @@ def closed_inverse_dynamics(mechanism: Mechanism, plan, q, v, a, external=None) 
 
 
 def _one(mechanism, plan, q, v, a, tau_O):
+    refuse_open(mechanism, plan, q)
     chain = _closed_chain(mechanism, plan, q, v)
     chain.check(a)
     return chain.torques(tau_O)

@@ -71,14 +71,15 @@ def may_touch(g, k, part):
 @inner
 def extreme(guard, context, k, s, poly, origin, scale, degree, a, b, y, g):
     """Time in [a, b] at which s g_k is smallest, or the first one found where it is not positive: (status, t, g_k)."""
-    x1, x2, width = b - GOLDEN * (b - a), a + GOLDEN * (b - a), abs(b - a)
+    x1, x2 = b - GOLDEN * (b - a), a + GOLDEN * (b - a)
+    narrow = max(NARROW * abs(b - a), 4.0 * EPSILON * max(abs(a), abs(b)))
     evaluate(poly, origin, scale, degree, x1, y)
     status = guard(context, x1, y, g)
     g1 = g[k]
     evaluate(poly, origin, scale, degree, x2, y)
     status = status if status != 0 else guard(context, x2, y, g)
     g2 = g[k]
-    while status == 0 and s * g1 > 0.0 and s * g2 > 0.0 and abs(b - a) > NARROW * width:
+    while status == 0 and s * g1 > 0.0 and s * g2 > 0.0 and abs(b - a) > narrow:
         if s * g1 < s * g2:
             b, x2, g2 = x2, x1, g1
             x1 = b - GOLDEN * (b - a)

@@ -5,7 +5,6 @@ A mechanism is turned into a `Plan` when first used and again after a change; no
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -274,6 +273,8 @@ class Mechanism:
             connection = self.connections[name]
             actuated = bool(changes.pop("actuated", connection.actuated))
             made = _changed_joint(f"connection {name!r}", connection.joint, joint, changes)
+            if made.passive[:, f.ARMATURE].any():
+                raise ModelError(f"connection {name!r}: a connection has no armature; give it to a joint of the tree")
             twin = self.copy()
             dict.__setitem__(twin.connections, name, replace(connection, joint=made, actuated=actuated))
             twin._reconnected()
@@ -395,13 +396,19 @@ class Mechanism:
 
     def copy(self) -> Mechanism:
         """An independent copy; the same links and joints, which are never changed once made."""
-        twin = copy.copy(self)
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
         for name in ("links", "springs", "connections", "_link_index", "_joint_index", "_spring_index", "_first_q",
                      "_first_v"):
             mine = getattr(self, name)
             setattr(twin, name, type(mine)(mine))
         twin._variants, twin._locked = dict(self._variants), False
         return twin
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo) -> Mechanism:
+        return self.copy()
 
     # -- ask -------------------------------------------------------------------------------------------------------
 

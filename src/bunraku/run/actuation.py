@@ -163,9 +163,12 @@ class PlainActuation:
 
     def __init__(self, function, nv):
         self.function, self.error = function, None
+        self.final = False  # whether an error is the last word: no shorter step may hide it
         self.errors: dict[int, list[BaseException]] = {}  # by the thread in which they were raised, in turn
 
         def call(t, q, nq, v, nv_, params, np_, tau, nt):
+            if self.error is not None and (self.final or not isinstance(self.error, Exception)):
+                return 1
             try:
                 array = self._checked(function(t, _copy(q, nq), _copy(v, nv_)), nv, nt)
                 _view(tau, len(array))[:] = array
@@ -194,6 +197,11 @@ class PlainActuation:
             raise ShapeError(f"the actuation {_name(self.function)} returned an array of shape {array.shape}; "
                              f"tau must be ({nv},){more}")
         return array
+
+    def begin(self) -> None:
+        """Forget earlier errors; from now on the first one is final."""
+        self.error, self.final = None, True
+        self.errors.clear()
 
     def raised(self, t, q, v, params, size):
         return self.error

@@ -15,7 +15,7 @@ from bunraku.algorithms.connections import AGAIN, DYNAMICS, IMPULSE, ONCE, POSIT
 from bunraku.algorithms.forward import accelerate_closed, gather_forces, scratch_total
 from bunraku.algorithms.kinematics import STATE
 from bunraku.algorithms.passive import passive_torque
-from bunraku.algorithms.proximal import doubtful, look_again
+from bunraku.algorithms.proximal import FITTING, doubtful, look_again, make_up
 from bunraku.errors import ConstraintError, ShapeError
 from bunraku.jit import entry
 from bunraku.plan.build import Plan
@@ -117,6 +117,8 @@ def closed_one(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, 
     clash, kind = judged + JUDGED_CLASH, mode % AGAIN
     if mode == kind + AGAIN:
         residue = ada_again(kind, body_i, body_f, conn_i, conn_f, prog, q, v, tau, a, work)
+        if work[judged + JUDGED_SOFT] > 0.0:
+            residue += make_up(work[judged + JUDGED_SOFT], body_i, conn_i, prog, a, work)
         return FAILED if residue != 0.0 else FINE if work[clash] <= 0.0 else CLASHED
     acting, wrench = tau, work[:0]
     if kind == DYNAMICS:
@@ -128,7 +130,7 @@ def closed_one(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, 
         gather_forces(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, external, acting, wrench,
                       work[end + nv + 6 * n:end + nv + (6 + STATE) * n])
     margin, residue = ada(kind, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives, wrench, a, work)
-    if mode != kind + ONCE and margin > 0.0 and residue == 0.0 and (
+    if mode != kind + ONCE and margin > 0.0 and residue == 0.0 and work[judged + JUDGED_GAP] < FITTING * FITTING and (
             mode == kind + TWICE or doubtful(work[judged + JUDGED_PIVOT], work[judged + JUDGED_DROPPED])
             or (kind == DYNAMICS and work[clash] > 0.0)):
         fits = work[clash] <= 0.0

@@ -93,7 +93,8 @@ NEAR = 1e-4      # [m, rad] distance from the coordinates that factors were made
 PART = 3.0       # [1/m, 1/rad] part of a gap that factors leave, at most, per such distance
 CLOSED = 1e-13   # [m, rad; per second] what may stay open by this estimate
 ROUNDING = 1e-12 # [m, rad] what may stay open in fact; what is open by less is not closed any better by new factors
-STILL_OPEN = 1e-9  # [m, rad] what may stay open at most: a step that leaves more has failed
+STILL_OPEN = 1e-9  # [m, rad] what may stay open at most: a step that leaves more has failed, unless ...
+COUNTS_AS_CLOSED, IN_VAIN = 1e-6, 0.01  # ... it is no more than this, and moves close less than this part of it
 ALLOWED = 10.0   # tolerances by which closing the loops may change a state
 FAR = 0.5        # the same for fixed steps, as part of the step and of the velocities
 WEAKER = 0.25    # part of what the smallest pivot was of late below which constraints count as weak
@@ -185,7 +186,10 @@ def hold_closed(context, q, v):
     gap = move_together(True, context, q, v) if distance(q, factored) < NEAR else np.inf
     if gap == np.inf or not solved(IMPULSE, True, context, q, v) or largest(CONN_GAP, context) > ROUNDING:
         gap = max(move_together(False, context, q, v), gap if gap < np.inf else 0.0)
-        if gap == np.inf or not solved(IMPULSE, True, context, q, v) or largest(CONN_GAP, context) > STILL_OPEN:
+        if gap == np.inf or not solved(IMPULSE, True, context, q, v):
+            return np.inf
+        if largest(CONN_GAP, context) > STILL_OPEN and not (
+                misfit(context, q, v) and solved(IMPULSE, True, context, q, v)):
             return np.inf
     for _ in range(MOVES):
         for j in range(v.shape[0]):
@@ -195,6 +199,18 @@ def hold_closed(context, q, v):
         if not solved(IMPULSE, True, context, q, v):
             return np.inf
     return gap
+
+
+@inner
+def misfit(context, q, v):
+    """Whether what is open is so because frames of redundant connections do not quite fit each other: little enough to
+    count as closed, and no move closes it any better."""
+    if not solved(POSITION, True, context, q, v):
+        return False
+    gap, most = largest(CONN_GAP, context), 0.0
+    for j in range(v.shape[0]):
+        most = max(most, abs(context[17][j]))
+    return gap <= COUNTS_AS_CLOSED and most < IN_VAIN * gap
 
 
 @inner
@@ -438,7 +454,7 @@ def attempt_stages(rhs, whole, method, memory):
         passing[HELD], clock[STEP] = HELD_STEPS, step
         return TRY_AGAIN
     if status == LOOPS_OPEN:
-        clock[TAKEN] = step
+        clock[TAKEN] = min(step, clock[MAX_STEP])
         note_open(context, states[1], memory)
     return status
 

@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bunraku.integrate.memory import MAX_STEP, STEPS, TIME, UNTIL, Memory
+from bunraku.integrate.memory import MAX_STEP, REJECTED, STEPS, TIME, UNTIL, Memory
 
 SPREAD = 32         # steps between the states that are compared with
 MANY = 20_000       # steps left at this pace from which on it is looked at
 WITHIN = 10.0       # times the tolerance: how well those between must fit
 JUMP = 0.4          # of the range of a torque, within a 64th of the way through the tolerance: a jump
+OFTEN = 0.5         # rejected steps per step, from which on a torque that jumps is looked for in any case
 LARGE = 1e-3        # of the largest torque: a range that matters
 
 
@@ -34,7 +35,7 @@ class Words(NamedTuple):
 
 
 MOTION = Words(" s", "the motion is stiff", "take solver='implicit', or 'bdf'", "the actuation chatters: tau[{}]",
-               "make it continuous, such as tanh(v / 0.01) in place of sign(v), or switch it by Simulation.when")
+               "make it continuous, such as tanh(v / 0.01) in place of sign(v)")
 EQUATION = Words("", "the equation is stiff", "take method='bdf'", "f(t, y) chatters: component {} of it",
                  "make it continuous, such as tanh(y / 0.01) in place of sign(y), or end the run by an event there")
 
@@ -69,13 +70,14 @@ class Pace:
                 return None
         self.next_look = 2 * int(memory.tally[STEPS])
         t, y = t[-need:], y[-need:]
-        if not _smooth(t, y, memory.tolerance):
+        smooth = _smooth(t, y, memory.tolerance)
+        if not smooth and memory.tally[REJECTED] < OFTEN * memory.tally[STEPS]:
             return None
         found = None
         if torque is not None:
             with contextlib.suppress(Exception):  # one that is not defined this near, and never had to be
                 found = _chattering(t, y, memory.tolerance, torque)
-        if found is None and not self.explicit:
+        if found is None and not (self.explicit and smooth):
             return None
         self.said = True
         unit, stiff, cure, jumps, switch = self.words

@@ -304,8 +304,14 @@ class Simulation:
             what = f"{mechanism.links[mechanism._find_joint(name)].name} is free"
         self._change(mechanism, q, v, f"cut {name!r}: {what}")
 
+    def _refuse_within_a_step(self, what: str) -> None:
+        if self._in_step:
+            raise SimulationError(f"{what}: a step is under way; the actuation and conditions only look at the motion. "
+                                  "Change it between runs, or from an action of `when`")
+
     def _change(self, mechanism, q, v, event, t=None):
         """Go on with another structure or state from here, or from the time t."""
+        self._refuse_within_a_step(event.partition(":")[0])
         segment = self._present()
         if segment.t[-1] > segment.t[0]:  # what lasted no time left no trace but its event
             self._past.append(segment)
@@ -354,7 +360,10 @@ class Simulation:
         """
         if as_number("until", until, ShapeError) < self.t:
             raise ShapeError(f"until must be a time from {self.t:g} s on, not {until!r}")
+        self._refuse_within_a_step("run")
         refuse_forgotten(self._awaited)
+        if isinstance(self._actuation, PlainActuation):
+            self._actuation.begin()
         with Bar(self.progress, self.t, until) as bar, Interrupts() as interrupts:
             while True:
                 watched = Watched(self, self._watches)
@@ -383,7 +392,8 @@ class Simulation:
         watch.holds, watch.active = True, watch.repeat
         self._restart()
         try:
-            return watch.action(self) is True
+            answer = watch.action(self)
+            return isinstance(answer, (bool, np.bool_)) and bool(answer)
         except Exception as error:
             error.add_note(f"raised by the action of {watch.name!r} at t = {self.t:.6g} s")
             raise

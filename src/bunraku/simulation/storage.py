@@ -57,6 +57,8 @@ def check(what: str, array: np.ndarray, rule: Rule, sizes: dict[str, int]) -> No
 def write(path, header: dict, arrays: dict[str, np.ndarray]) -> Path:
     """Write a file, or leave the one that was there as it is. Returns its path, which ends in .npz."""
     path = _named(path)
+    if not path.parent.is_dir():
+        raise MissingFileError(f"{path}: there is no folder {str(path.parent)!r}")
     ours = f".{path.name}.{platform.node()}-"
     _clear(path, ours)
     partial = path.with_name(f"{ours}{os.getpid()}-{threading.get_ident()}{PARTIAL}")

@@ -87,11 +87,21 @@ class Trajectory:
         Between two steps: the polynomial of the solver, if the simulation was `dense`; else a polynomial through the
         recorded states around, which is as good where they are the steps of a smooth motion.
         """
+        try:
+            times = np.atleast_1d(np.asarray(times, float))
+        except (TypeError, ValueError):
+            raise ShapeError(f"times must be numbers, not {times!r}") from None
+        if times.ndim > 1:
+            raise ShapeError(f"times has shape {times.shape}; it must be one number or (n,)")
         out = []
-        for t in np.atleast_1d(np.asarray(times, float)):
+        for t in times:
             if not self.segments or not self.segments[0].t[0] <= t <= self.segments[-1].t[-1]:
                 raise ShapeError(f"time {t:g} s is outside the recorded motion{self._extent()}")
             segment = [s for s in self.segments if s.t[0] <= t][-1]
+            end = float(segment.t[-1])
+            if t - end > 1e-12 * abs(end) and segment is not self.segments[-1]:
+                raise ShapeError(f"time {t:g} s lies in a gap of the recorded motion, which set_state has left: "
+                                 f"nothing is known after {end:g} s")
             out.append((segment.mechanism, *segment.at(min(t, segment.t[-1]))))
         return out
 
