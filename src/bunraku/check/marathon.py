@@ -122,7 +122,7 @@ class Marathon:
         for name in m.connections:
             tree.cut(name)
         M, h = mass_matrix(m, q), inverse_dynamics(tree, q, v, np.zeros(m.nv))
-        rank = int(np.sum(s >= KEPT * s.max(initial=0.0)))
+        rank = int(np.sum(s > max(KEPT * s.max(initial=0.0), 1e-12)))
         free = Vt[rank:].T
         a = -Vt[:rank].T @ ((U.T[:rank] @ found.bias) / s[:rank])
         if free.shape[1]:

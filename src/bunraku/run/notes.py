@@ -18,7 +18,6 @@ from bunraku.jit import inline, inner
 from bunraku.run.actuation import call_actuation
 
 COEFFICIENTS = HIGHEST + 1    # rows of a polynomial
-JUST_TRUE = 1e-300             # numbers of conditions below this are those of a zero that was found, not true ones
 # Places in `marks` (int64)
 NEXT_TIME, EVENTS = range(2)
 SPLIT = 2                     # how much of y is q; the rest is v
@@ -118,8 +117,7 @@ def watch(memory, notes, origin, scale, degree):
             b = t if part + 1 == PARTS else began + clock[TAKEN] * (part + 1) / PARTS
             ga, gb = g[part, k], g[part + 1, k]
             side = notes.direction[k] * ga <= 0.0  # it could cross in the wanted direction from where it is
-            fresh = 0.0 < ga < JUST_TRUE  # it may cease and come true again within the first step after it came true
-            if ga * gb > 0.0 and (fresh or (side and may_touch(g, k, part))):
+            if ga * gb > 0.0 and side and may_touch(g, k, part):
                 status, middle, gm = extreme(ask_guards, watched, k, 1.0 if ga > 0.0 else -1.0, notes.now, origin,
                                              scale, degree, a, b, notes.y_trial, notes.g_trial)
                 status = status if status != 0 else find(watched, notes, k, first, origin, scale, degree, a, middle,
