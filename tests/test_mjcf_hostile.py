@@ -113,6 +113,14 @@ def test_odd_attribute_values(tmp_path):
             survives(path)
 
 
+def test_an_axis_that_is_not_finite_is_refused_by_name(tmp_path):
+    path = tmp_path / "odd.xml"
+    path.write_text('<mujoco><worldbody><body><joint name="knee" axis="inf 0.2 nan"/><geom size="1"/><body>'
+                    '<joint name="ankle"/><geom size="1"/></body></body></worldbody></mujoco>')
+    with pytest.raises(bk.LoadError, match="knee.*axis.*not finite"):
+        bk.load(path)
+
+
 def test_moved_and_repeated_elements(tmp_path):
     path, rng = tmp_path / "moved.xml", np.random.default_rng(3)
     lines = GOOD.splitlines()

@@ -1,10 +1,11 @@
 """Speed of two versions of bunraku beside each other: is the new one slower?
 
-    python tools/before_after.py REVISION [--rounds N] [--only WORD]
+    python tools/before_after.py REVISION [--rounds N] [--pairs N] [--only WORD]
 
-Two processes, one with the sources of REVISION (checked out into a temporary folder), one with those of this folder,
-take turns at each workload, so that both meet the same neighbours on the machine. A block of calls is timed by its
-fastest repetition; the ratio printed is the median over rounds of new / old, and beside it that of the best times.
+Two processes, one with the sources of REVISION (checked out into a temporary folder, or a folder), one with those of
+this folder, take turns at each workload every few milliseconds, so that both meet the same neighbours on the machine.
+The ratio new / old is the median over rounds. Where code and data lie in memory also makes a difference, and stays
+as it is while a process lives: each of several pairs of processes gives one ratio; their median and range are printed.
 Only public names are used, so any two versions can be compared that have them.
 """
 
@@ -21,7 +22,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parents[1]
-BLOCK = 0.15  # [s] of one repetition, about
+BLOCK = 0.005  # [s] of one turn, about
 
 
 # -- in the child ----------------------------------------------------------------------------------------------------
@@ -103,9 +104,8 @@ def serve() -> None:
             call()
             start = time.perf_counter()
             call()
-            repeats[line] = max(1, int(BLOCK / 5 / max(time.perf_counter() - start, 1e-9)))
-        best = min(_timed(call, repeats[line]) for _ in range(5))
-        print(json.dumps(best), flush=True)
+            repeats[line] = max(1, int(BLOCK / max(time.perf_counter() - start, 1e-9)))
+        print(json.dumps(_timed(call, repeats[line])), flush=True)
 
 
 def _timed(call, count):
@@ -142,7 +142,8 @@ class Version:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("revision", nargs="?", help="git revision to compare with, or a folder with sources")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--only", default="", metavar="WORD", help="only workloads whose name contains this")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -158,28 +159,43 @@ def main() -> int:
                            check=True, capture_output=True)
             old = Path(folder) / "old"
         try:
-            compare(Version(old / "src"), Version(HERE / "src"), args)
+            compare(old / "src", HERE / "src", args)
         finally:
             if not Path(args.revision).is_dir():
                 subprocess.run(["git", "-C", HERE, "worktree", "remove", "--force", old], capture_output=True)
     return 0
 
 
-def compare(old: Version, new: Version, args) -> None:
+def compare(old: Path, new: Path, args) -> None:
     from bunraku.bench.machine import describe
 
     on = describe()
-    print(f"{on['processor']}, {on['cores']} cores; {on['date'][:16].replace('T', ' ')}; {args.rounds} rounds")
-    print(f"{'workload':<44}{'old [us]':>12}{'new [us]':>12}{'median new/old':>16}{'best':>8}")
-    for name in [n for n in old.names if n in new.names and args.only in n]:
-        pairs = []
-        for k in range(args.rounds):
-            both = (old, new) if k % 2 == 0 else (new, old)
-            times = [version.measure(name) for version in both]
-            pairs.append(times if k % 2 == 0 else times[::-1])
-        a, b = min(p[0] for p in pairs), min(p[1] for p in pairs)
-        ratio = statistics.median(p[1] / p[0] for p in pairs)
-        print(f"{name:<44}{a * 1e6:12.2f}{b * 1e6:12.2f}{ratio:16.3f}{b / a:8.3f}", flush=True)
+    print(f"{on['processor']}, {on['cores']} cores; {on['date'][:16].replace('T', ' ')}; {args.rounds} rounds, "
+          f"{args.pairs} pairs of processes")
+    ratios, times = {}, {}
+    for _ in range(args.pairs):
+        versions = Version(old), Version(new)
+        for name in [n for n in versions[0].names if n in versions[1].names and args.only in n]:
+            ratio, *both = alternate(versions, name, args.rounds)
+            ratios.setdefault(name, []).append(ratio)
+            times.setdefault(name, []).append(both)
+        for version in versions:
+            version.process.stdin.close()
+            version.process.wait()
+    print(f"{'workload':<44}{'old [us]':>12}{'new [us]':>12}{'new/old':>10}    range")
+    for name, found in ratios.items():
+        a, b = (statistics.median(t[k] for t in times[name]) * 1e6 for k in range(2))
+        print(f"{name:<44}{a:12.2f}{b:12.2f}{statistics.median(found):10.3f}    {min(found):.3f} .. {max(found):.3f}")
+
+
+def alternate(versions, name: str, rounds: int) -> tuple[float, float, float]:
+    """Median of the ratios of turns that follow each other, and the median times."""
+    pairs = []
+    for k in range(rounds + 1):
+        times = {which: versions[which].measure(name) for which in ((0, 1) if k % 2 else (1, 0))}
+        pairs.append((times[0], times[1]))
+    pairs = pairs[1:]  # the first turn warms up
+    return (statistics.median(b / a for a, b in pairs), *(statistics.median(p[k] for p in pairs) for k in range(2)))
 
 
 if __name__ == "__main__":

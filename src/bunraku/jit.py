@@ -35,6 +35,7 @@ import llvmlite.binding as llvm
 import numba
 from numba import njit, types
 from numba.core.errors import NumbaExperimentalFeatureWarning
+from numba.extending import typeof_impl
 
 # Everything fast-math allows except assuming that NaN and infinity never happen: kernels test for them.
 FASTMATH = {"contract", "nsz", "arcp", "reassoc"}
@@ -105,6 +106,7 @@ class Address(types.WrapperAddressProtocol):
     def __init__(self, dispatcher, kind):
         found = dispatcher.get_compile_result(kind)
         self.kind, self.dispatcher = kind, dispatcher  # kept: an address has no owner
+        self.type = types.FunctionType(kind)
         self.address = found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name)
 
     def __wrapper_address__(self):
@@ -112,6 +114,12 @@ class Address(types.WrapperAddressProtocol):
 
     def signature(self):
         return self.kind
+
+
+@typeof_impl.register(Address)
+def _type_of_address(address, _):
+    """Made once: Numba would make the type anew in every call, which takes as long as a hundred steps."""
+    return address.type
 
 
 def kept_on_disk(function):

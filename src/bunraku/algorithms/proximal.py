@@ -40,7 +40,7 @@ from bunraku.plan.fields import (
     ROWS,
 )
 
-SURE = 1e-6
+SURE = 1e-5
 """Pivots that keep more than this part of their size lose no more than the last few digits."""
 SOFT = 1e-9
 """mu as part of the largest mobility of a constrained direction: well above what rounding leaves of it, well below

@@ -207,12 +207,23 @@ class _Reader:
         if not np.all(np.isfinite(self.gravity)):
             raise self.findings.refuse("option", f"gravity is {self.gravity.tolist()}")
         mechanism = Mechanism(gravity=self.gravity.tolist(), name=name or self.findings.path.stem or "model")
+        self._refuse_not_finite()
         self.called = [GROUND]
         for body in range(1, model.nbody):
             self._add(mechanism, body)
         self._note_left_out()
         self._note_nearly_massless(mechanism)
         return mechanism
+
+    def _refuse_not_finite(self) -> None:
+        """MuJoCo normalises axes without a look at them: "inf 0 1" becomes NaN."""
+        model = self.model
+        for what, names, values in (("axis", self.joint_names, model.jnt_axis), ("pos", self.joint_names, model.jnt_pos),
+                                    ("pos", self.body_names, model.body_pos), ("quat", self.body_names, model.body_quat)):
+            for k in np.flatnonzero(~np.isfinite(values).all(axis=1)):
+                kind = "joint" if names is self.joint_names else "body"
+                raise self.findings.refuse(f"{kind} {names[k]!r}", f"its {what} is {values[k].tolist()}, which is not "
+                                           "finite")
 
     def _add(self, mechanism: Mechanism, body: int) -> None:
         """The link of a body, after the massless links its joints may need."""

@@ -80,6 +80,8 @@ from bunraku.spatial.scalar import clear, gather, scatter, store
 SMALLEST_SHARE = 128
 DENSE = 200
 """Rows of constraints up to which the null space of forces is found by singular values."""
+UNDOUBTED = 1e3
+"""Ratio of a constrained direction's size to what is left of it beside the others that costs a few digits only."""
 OPEN_BY = 1e-3
 """[m, rad] Accelerations of loops that are open by more than this mean nothing."""
 
@@ -216,6 +218,12 @@ class Solution:
         """Largest ratio of a constrained direction's size to what is left of it beside the others."""
         pivot = self.work[self.plan.loops.conn_i[-1, HEAD_JUDGED] + JUDGED_PIVOT]
         return 1.0 / float(pivot) if pivot > 0 else np.inf
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether constraints are, or may be, dependent: a pivot was dropped, is small, or it took a second look."""
+        judged = self.plan.loops.conn_i[-1, HEAD_JUDGED]
+        return self.looked_again or self.work[judged + JUDGED_DROPPED] > -1.0 or not self.condition < UNDOUBTED
 
     def record(self, c) -> np.ndarray:
         o = self.plan.loops.conn_i[-1, HEAD_CONN] + CONN_RECORD * c
