@@ -117,7 +117,7 @@ def test_an_axis_that_is_not_finite_is_refused_by_name(tmp_path):
     path = tmp_path / "odd.xml"
     path.write_text('<mujoco><worldbody><body><joint name="knee" axis="inf 0.2 nan"/><geom size="1"/><body>'
                     '<joint name="ankle"/><geom size="1"/></body></body></worldbody></mujoco>')
-    with pytest.raises(bk.LoadError, match="knee.*axis.*not finite"):
+    with pytest.raises(bk.LoadError, match=r"knee.*axis.*not finite"):
         bk.load(path)
 
 

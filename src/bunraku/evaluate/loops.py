@@ -20,9 +20,7 @@ frames of redundant connections never fit each other exactly; what no move can c
 AIM = 1e-12        # [m, rad] how closely loops are closed where moves can do it
 STALLED = 1e-10    # [m, rad] what Newton's method leaves at most where it converges
 ITERATIONS = 100
-DENSE = 1000       # velocities up to which dense matrices are tried, O(nv^3) each
-STILL = 1e-12      # part of the velocities that an impact may leave in the gaps
-RANK = 1e-9        # singular values below this part of the largest are zero, as in run/redundancy.py
+DENSE = 1000       # velocities up to which damped steps are tried, O(nv^3) each
 
 
 def impact(mechanism: Mechanism, q, v, *, impulses: bool = False, workers: int | None = None):
@@ -45,32 +43,12 @@ def impact(mechanism: Mechanism, q, v, *, impulses: bool = False, workers: int |
                  for k in range(count)]
         return np.array([part[0] for part in parts]), {name: np.array([part[1][name] for part in parts])
                                                        for name in plan.loops.names}
-    dense = plan.nv <= DENSE
-    solution = closed.solve(mechanism, plan, IMPULSE, q, v, judge=not dense)
-    after, multipliers = v + solution.a, None
-    if dense and solution.in_doubt and not (closed.velocity_gaps(mechanism, plan, q, after).max(initial=0.0)
-                                            <= STILL * (1.0 + np.abs(v).max(initial=0.0))):
-        after, multipliers = _dense_impact(mechanism, plan, q, v)
-    elif impulses:
-        multipliers, _ = closed.forces(solution)
+    solution = closed.solve(mechanism, plan, IMPULSE, q, v)
     if not impulses:
-        return after
-    return after, {name: solution.wrench(c, multipliers, drive=False) for c, name in enumerate(plan.loops.names)}
-
-
-def _dense_impact(mechanism, plan, q, v):
-    """(velocity after an impact, impulses of minimum norm) by singular values, for nearly dependent constraints.
-
-    Elimination sees Theta = J M^-1 J^T, which has the squares of the singular values of J L^-T, M = L L^T, and half of
-    their digits. The velocity is the given one without its part in the range of L^-1 J^T: that exists whatever the
-    constraints are, so no impact is ever refused here, and energy cannot grow.
-    """
-    M = mass_matrix(mechanism, q, None)
-    root = np.linalg.cholesky(M + RANK**2 * np.trace(M) / len(M) * np.eye(len(M)))
-    U, s, Wt = np.linalg.svd(np.linalg.solve(root, demands(mechanism, plan, q, None).columns).T, full_matrices=False)
-    rank = int(np.sum(s > RANK * s.max(initial=0.0)))
-    part = Wt[:rank] @ (root.T @ v)
-    return v - np.linalg.solve(root.T, Wt[:rank].T @ part), -U[:, :rank] @ (part / s[:rank])
+        return v + solution.a
+    multipliers, _ = closed.forces(solution)
+    return v + solution.a, {name: solution.wrench(c, multipliers, drive=False)
+                            for c, name in enumerate(plan.loops.names)}
 
 
 def project(mechanism: Mechanism, q, v=None, *, tolerance: float = AIM):

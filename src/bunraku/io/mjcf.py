@@ -218,12 +218,13 @@ class _Reader:
     def _refuse_not_finite(self) -> None:
         """MuJoCo normalises axes without a look at them: "inf 0 1" becomes NaN."""
         model = self.model
-        for what, names, values in (("axis", self.joint_names, model.jnt_axis), ("pos", self.joint_names, model.jnt_pos),
-                                    ("pos", self.body_names, model.body_pos), ("quat", self.body_names, model.body_quat)):
+        for kind, names, what, values in (("joint", self.joint_names, "axis", model.jnt_axis),
+                                          ("joint", self.joint_names, "pos", model.jnt_pos),
+                                          ("body", self.body_names, "pos", model.body_pos),
+                                          ("body", self.body_names, "quat", model.body_quat)):
             for k in np.flatnonzero(~np.isfinite(values).all(axis=1)):
-                kind = "joint" if names is self.joint_names else "body"
-                raise self.findings.refuse(f"{kind} {names[k]!r}", f"its {what} is {values[k].tolist()}, which is not "
-                                           "finite")
+                raise self.findings.refuse(f"{kind} {names[k]!r}",
+                                           f"its {what} is {values[k].tolist()}, which is not finite")
 
     def _add(self, mechanism: Mechanism, body: int) -> None:
         """The link of a body, after the massless links its joints may need."""

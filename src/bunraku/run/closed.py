@@ -27,6 +27,7 @@ from bunraku.plan.fields import (
     CONN_RATES,
     CONN_RECORD,
     CONN_TURN,
+    ELIMINATION,
     FIRST_ROW,
     FREEDOMS,
     HEAD_CONN,
@@ -46,6 +47,7 @@ from bunraku.plan.fields import (
     LAW_SPHERICAL,
     LENGTH,
     LIMIT_STIFFNESS,
+    LOCKED,
     LOWER,
     REST,
     ROWS,
@@ -53,8 +55,9 @@ from bunraku.plan.fields import (
     UPPER,
 )
 from bunraku.run.constraints import demands
+from bunraku.run.matrix import matrix_one
 from bunraku.run.pool import spread
-from bunraku.run.redundancy import balanced, clashing, indeterminate, pivots
+from bunraku.run.redundancy import RANK, balanced, clashing, indeterminate, pivots
 from bunraku.run.signatures import (
     CLASHED,
     DOUBTFUL,
@@ -80,6 +83,11 @@ from bunraku.spatial.scalar import clear, gather, scatter, store
 SMALLEST_SHARE = 128
 DENSE = 200
 """Rows of constraints up to which the null space of forces is found by singular values."""
+STILL, FITS = 1e-13, 1e-9
+"""Part of the accelerations (velocities) involved that constraints may leave without being improved, and at all."""
+CLEAR = 1e-4
+"""As RANK, for accelerations: near a singular configuration those along weaker directions have no answer."""
+REFINEMENTS = 2
 UNDOUBTED = 1e3
 """Ratio of a constrained direction's size to what is left of it beside the others that costs a few digits only."""
 OPEN_BY = 1e-3
@@ -275,12 +283,46 @@ def solve(mechanism, plan, mode, q, v, tau=None, drives=None, external=None, jud
         refuse(mechanism, q, {"v": v, **({} if tau is None else {"tau": tau})})
     if judge and mode == DYNAMICS and solution.work[plan.loops.conn_i[-1, HEAD_JUDGED] + JUDGED_GAP] > OPEN_BY**2:
         raise ConstraintError(_open(mechanism, plan, q))
+    uncertain = judge and plan.nv <= DENSE and (solution.looked_again or (mode == IMPULSE and solution.in_doubt))
+    if uncertain and refined(solution, RANK if mode == IMPULSE else CLEAR) and mode == IMPULSE:
+        return solution
     if answer == CLASHED and judge:
         if mode != DYNAMICS:
             answer, solution = _evaluate(mode + TWICE, *given)
         if answer != FINE:
             raise ConstraintError(_clash(_evaluate(mode + ONCE, *given)[1]))
     return solution
+
+
+def refined(solution, rank: float) -> bool:
+    """Improve a solution of nearly dependent constraints by singular values; whether they are met then.
+
+    Elimination sees Theta = J M^-1 J^T, with the squares of the singular values of J L^-T, M = L L^T, and half of their
+    digits. What a solution leaves of J a + bias = 0 is taken out here along the directions whose singular values are
+    above `rank` of the largest: a move that forces at the connections make, so the equations of motion still hold. The
+    velocity after an impact always exists, as its demand is J v.
+    """
+    plan = solution.plan
+    loops, a, forces = plan.loops, solution.a, solution.multipliers
+    if (plan.body_i[:-1, ELIMINATION] == LOCKED).any():
+        return False
+    J = _jacobian(solution)
+    bias = np.concatenate([solution.demand(c) for c in range(len(loops.names))])
+    allowed = STILL * (1.0 + np.abs(a).max(initial=0.0) + np.abs(bias).max(initial=0.0))
+    left = J @ a + bias
+    if np.abs(left).max(initial=0.0) > allowed:
+        M = np.empty((plan.nv, plan.nv))
+        matrix_one.call(plan.body_i, plan.body_f, plan.dof_f, solution.q, M)
+        root = np.linalg.cholesky(M + RANK**2 * np.trace(M) / len(M) * np.eye(len(M)))
+        U, s, Wt = np.linalg.svd(np.linalg.solve(root, J.T).T, full_matrices=False)
+        kept = s > rank * s.max(initial=0.0)
+        U, s, back = U[:, kept], s[kept], np.linalg.solve(root.T, Wt[kept].T)
+        for _ in range(REFINEMENTS):
+            part = (U.T @ left) / s
+            a -= back @ part
+            forces -= U @ (part / s)
+            left = J @ a + bias
+    return bool(np.abs(left).max(initial=0.0) <= FITS * allowed / STILL)
 
 
 def _evaluate(mode, plan, q, v, tau, drives, external) -> tuple[int, Solution]:

@@ -66,17 +66,31 @@ def gap(mechanism: Mechanism, q, connection: Connection) -> Gap:
     return Gap(*solution.gap(0))
 
 
-def refuse_open_loops(mechanism: Mechanism, q, v) -> str | None:
-    """Why a simulation cannot start from here, if its loops are open or torn apart, and what to do about it."""
-    plan = mechanism.plan()
+def closed_start(mechanism: Mechanism, q, v):
+    """(q, v, what was done) with loops closed to the last digit. A ConstraintError says which loop is open or torn
+    apart by more than counts as closed, and what to do about it."""
+    plan, done = mechanism.plan(), []
     if plan.loops is None:
-        return None
-    for worst, what, unit in ((gaps(mechanism, plan, q)[0], "open by", "m, rad"),
-                              (velocity_gaps(mechanism, plan, q, v), "torn apart at", "m/s, rad/s")):
-        if worst.max(initial=0.0) > CLOSED:
-            name = plan.loops.names[int(worst.argmax())]
-            return f"connection {name!r} is {what} {worst.max():.3g} ({unit}); {_remedy(mechanism, q, v)}"
-    return None
+        return q, v, ""
+    gap = _widest(mechanism, plan, q, v, gaps(mechanism, plan, q)[0], "open by", "m, rad")
+    _widest(mechanism, plan, q, v, speeds := velocity_gaps(mechanism, plan, q, v), "torn apart at", "m/s, rad/s")
+    if gap > EXACT:
+        q = closed_position(mechanism, plan, q)
+        speeds = velocity_gaps(mechanism, plan, q, v)
+        done.append(f"open by {gap:.2g} (m, rad)")
+    if speeds.max(initial=0.0) > EXACT:
+        v = impact(mechanism, q, v)
+        done.append(f"torn apart at {speeds.max():.2g} (m/s, rad/s)")
+    return q, v, f"loops closed that were {' and '.join(done)}" if done else ""
+
+
+def _widest(mechanism, plan, q, v, worst, what: str, unit: str) -> float:
+    """The widest gap, or the fastest; a ConstraintError if that is too much."""
+    most = worst.max(initial=0.0)
+    if most > CLOSED:
+        name = plan.loops.names[int(worst.argmax())]
+        raise ConstraintError(f"connection {name!r} is {what} {most:.3g} ({unit}); {_remedy(mechanism, q, v)}")
+    return most
 
 
 def look_at_loops(mechanism: Mechanism, plan, memory, hold: float, status: int) -> tuple[float, int]:
@@ -104,22 +118,6 @@ def _remedy(mechanism, q, v) -> str:
     except ConstraintError as error:
         return f"bk.project does not close it either: {error}"
     return "start from bk.project(mechanism, q, v)"
-
-
-def closed_exactly(mechanism: Mechanism, q, v):
-    """(q, v, what was done) with loops closed to the last digit; for states that count as closed."""
-    plan, done = mechanism.plan(), []
-    if plan.loops is None:
-        return q, v, ""
-    gap = gaps(mechanism, plan, q)[0].max(initial=0.0)
-    if gap > EXACT:
-        q = closed_position(mechanism, plan, q)
-        done.append(f"open by {gap:.2g} (m, rad)")
-    speed = velocity_gaps(mechanism, plan, q, v).max(initial=0.0)
-    if speed > EXACT:
-        v = impact(mechanism, q, v)
-        done.append(f"torn apart at {speed:.2g} (m/s, rad/s)")
-    return q, v, f"loops closed that were {' and '.join(done)}" if done else ""
 
 
 def large_enough(gap: Gap) -> str:

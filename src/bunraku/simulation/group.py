@@ -14,7 +14,7 @@ import warnings
 
 import numpy as np
 
-from bunraku.errors import SimulationWarning
+from bunraku.errors import ConstraintError, SimulationWarning
 from bunraku.integrate import memory as m
 from bunraku.integrate.methods import FIXED_STEP, memory_for
 from bunraku.mechanism import Mechanism
@@ -24,7 +24,7 @@ from bunraku.run.notes import blank_notes
 from bunraku.run.pool import take_turns
 from bunraku.run.rollout import motion
 from bunraku.run.states import explain, unit_quaternions
-from bunraku.simulation.closing import look_at_loops, refuse_open_loops
+from bunraku.simulation.closing import closed_start, look_at_loops
 from bunraku.simulation.failures import LeftOpen, stopped
 from bunraku.simulation.simulation import BODY_STEPS_PER_CALL, Simulation
 from bunraku.spatial.lanes import WIDTH
@@ -56,9 +56,11 @@ class Group:
         self.status[~np.isfinite(self.y).all(axis=1)] = CANNOT_START
         if plan.loops is not None:
             for k in np.flatnonzero(self.status == 0).tolist():
-                reason = refuse_open_loops(self.mechanism, self.y[k, :self.nq], self.y[k, self.nq:])
-                if reason:
-                    self.status[k], self.open_loops[k] = CANNOT_START, reason
+                try:
+                    q, v, _ = closed_start(self.mechanism, *np.split(self.y[k], [self.nq]))
+                    self.y[k] = np.concatenate([q, v])
+                except ConstraintError as error:
+                    self.status[k], self.open_loops[k] = CANNOT_START, str(error)
 
     def params_of(self, k: int) -> np.ndarray:
         return self.params[k if len(self.params) > 1 else 0]

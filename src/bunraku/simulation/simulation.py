@@ -12,7 +12,15 @@ from pathlib import Path
 import numpy as np
 from numba.core.errors import NumbaError
 
-from bunraku.errors import BunrakuError, ModelError, ReadOnlyError, ShapeError, SimulationError, SimulationWarning
+from bunraku.errors import (
+    BunrakuError,
+    ConstraintError,
+    ModelError,
+    ReadOnlyError,
+    ShapeError,
+    SimulationError,
+    SimulationWarning,
+)
 from bunraku.evaluate import impact, project
 from bunraku.evaluate.impulse import impulse as struck
 from bunraku.evaluate.loops import closed_position
@@ -31,11 +39,10 @@ from bunraku.simulation.checkpoint import load_checkpoint, refuse_forgotten, res
 from bunraku.simulation.closing import (
     EXACT,
     capture,
-    closed_exactly,
+    closed_start,
     gap,
     large_enough,
     look_at_loops,
-    refuse_open_loops,
 )
 from bunraku.simulation.conditions import Condition, Watch, Watched, as_watch, never_applied, polynomial_room
 from bunraku.simulation.failures import LeftOpen, cannot_compile, stopped
@@ -249,10 +256,10 @@ class Simulation:
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
             raise SimulationError(f"{what}: {explain(self.mechanism, q, {'v': v})}")
         q = self.mechanism.integrate(q, plan.zero_tau)  # unit quaternions
-        reason = refuse_open_loops(self.mechanism, q, v)
-        if reason:
-            raise SimulationError(f"{what}: {reason}")
-        return closed_exactly(self.mechanism, q, v)
+        try:
+            return closed_start(self.mechanism, q, v)
+        except ConstraintError as error:
+            raise SimulationError(f"{what}: {error}") from None
 
     # -- change the structure --------------------------------------------------------------------------------------
 
