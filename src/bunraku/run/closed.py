@@ -209,6 +209,7 @@ class Solution:
     q: np.ndarray
     a: np.ndarray
     work: np.ndarray
+    refined: bool = False  # by singular values: pivots do not say then which constraints are redundant
 
     @property
     def looked_again(self) -> bool:
@@ -322,6 +323,7 @@ def refined(solution, rank: float) -> bool:
             a -= back @ part
             forces -= U @ (part / s)
             left = J @ a + bias
+        solution.refined = True
     return bool(np.abs(left).max(initial=0.0) <= FITS * allowed / STILL)
 
 
@@ -456,9 +458,10 @@ def forces(solution: Solution):
     """
     loops = solution.plan.loops
     dropped = pivots(loops, solution.work) == 0.0
-    if solution.looked_again or (dropped.any() and loops.rows <= DENSE):
+    unclear = solution.looked_again or solution.refined
+    if unclear or (dropped.any() and loops.rows <= DENSE):
         free = balanced(_jacobian(solution))
-        if solution.looked_again or free.shape[1] == dropped.sum():
+        if unclear or free.shape[1] == dropped.sum():
             if not free.shape[1]:
                 return solution.multipliers, None
             return solution.multipliers - free @ (free.T @ solution.multipliers), [(np.arange(loops.rows), free)]
