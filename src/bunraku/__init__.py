@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         schedule,
     )
     from bunraku.io import load
+    from bunraku.ivp import solve_ivp
     from bunraku.mechanism import (
         Compound,
         Cylindrical,
@@ -67,7 +68,6 @@ if TYPE_CHECKING:
         points_meet,
         points_part,
         rollout,
-        solve_ivp,
     )
 
 __version__ = "0.1.0"
@@ -87,10 +87,11 @@ _HOMES = {  # where each name lives; the same list as above, for the interpreter
                  "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix", "operation_count", "poses",
                  "processor_array", "project", "schedule"),
     "io": ("load",),
+    "ivp": ("solve_ivp",),
     "mechanism": ("Compound", "Cylindrical", "Fixed", "Free", "Helical", "Mechanism", "Planar", "Prismatic", "Revolute",
                   "Spherical"),
     "simulation": ("Rollout", "Simulation", "Trajectory", "actuation", "force_above", "load_trajectory", "points_meet",
-                   "points_part", "rollout", "solve_ivp"),
+                   "points_part", "rollout"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

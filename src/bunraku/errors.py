@@ -44,7 +44,7 @@ class ActuationError(StateError):
 
 
 class ConstraintError(StateError):
-    """Connections ask for what cannot be: names which."""
+    """Inconsistent loop constraints; the message names the connections."""
 
 
 class SimulationError(BunrakuError, RuntimeError):

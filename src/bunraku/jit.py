@@ -41,7 +41,7 @@ from numba.extending import typeof_impl
 FASTMATH = {"contract", "nsz", "arcp", "reassoc"}
 OPTIONS = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
 JIT_OFF = bool(numba.config.DISABLE_JIT)
-KERNEL_FOLDERS = ("spatial", "plan", "algorithms", "integrate", "run")  # kernels live here, and only here
+KERNEL_FOLDERS = ("spatial", "plan", "algorithms", "integrate", "entries", "simulate", "ivp")  # kernels live here
 UNUSED_DAYS = 30  # caches of other versions of the package that were not used for so long are deleted
 
 # Kernels never own an array, so they need no reference counts (which would cost a call for every array passed on).
@@ -62,7 +62,8 @@ def package_hash() -> str:
     """Hash of every source file that kernels can come from, of Numba's version and of the processor."""
     here = Path(__file__).parent
     digest = hashlib.blake2b(str(here).encode(), digest_size=10)
-    for path in sorted([Path(__file__), *(p for name in KERNEL_FOLDERS for p in (here / name).rglob("*.py"))]):
+    kernels = (path for name in KERNEL_FOLDERS for path in (here / name).rglob("*.py"))
+    for path in sorted([Path(__file__), here / "tolerances.py", *kernels]):
         digest.update(str(path.relative_to(here)).encode())
         digest.update(path.read_bytes())
     width = os.environ.get("BUNRAKU_LANE_WIDTH", "")

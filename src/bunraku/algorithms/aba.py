@@ -29,48 +29,7 @@ from bunraku.algorithms.tree import (
     zero9,
 )
 from bunraku.jit import inline, inner
-from bunraku.plan.fields import (
-    ABOVE,
-    ARMATURE,
-    BALL,
-    COLUMN,
-    COLUMNS,
-    DOF,
-    ELIMINATION,
-    FROM,
-    HEAD_SLOTS,
-    KIND,
-    LOCKED,
-    LOOSE,
-    MASS,
-    MASSIVE,
-    PLAIN,
-    PLAIN_BALL,
-    PLAIN_HINGE,
-    RATE_ANGULAR,
-    RATE_LINEAR,
-    REC_BALL_G,
-    REC_BALL_K,
-    REC_FORCE,
-    REC_INERTIA,
-    REC_JOINT,
-    REC_LOOSE,
-    REC_MASS,
-    REC_MOMENT,
-    REC_U,
-    REC_U_SIZE,
-    RECORD,
-    REVOLUTE,
-    RUNS,
-    SHARES,
-    SLOT_BIAS,
-    SLOT_CARRY,
-    SLOT_SIZE,
-    SLOT_STATE,
-    SPHERICAL,
-    TO,
-    V_INDEX,
-)
+from bunraku.plan import fields as f
 from bunraku.spatial.algebra import (
     accumulate3,
     add,
@@ -94,11 +53,12 @@ from bunraku.spatial.algebra import (
     sub,
 )
 from bunraku.spatial.scalar import clear, constant, load, minimum, store
+from bunraku.tolerances import CANCELLED
 
 
 @inline
 def joint_part_size(elimination, dof):
-    return 6 * dof if elimination == COLUMNS else 9 if elimination != LOCKED else 0
+    return 6 * dof if elimination == f.COLUMNS else 9 if elimination != f.LOCKED else 0
 
 
 @inner
@@ -112,7 +72,7 @@ def aba(body_i, body_f, dof_f, q, v, tau, wrench, acceleration, work):
     n = body_i.shape[0] - 1
     residue = constant(q, 0.0)
     outward(body_i, body_f, q, v, tau, wrench, ground_acceleration(body_f, q), work)
-    clear(work[:body_i[n, HEAD_SLOTS] * SLOT_SIZE])
+    clear(work[:body_i[n, f.HEAD_SLOTS] * f.SLOT_SIZE])
     margin = inward(n - 1, 0, body_i, dof_f, tau, work)
     for i in range(n):  # Pass 3, root to tips: joint accelerations
         residue = residue + deliver(i, body_i, tau, acceleration, work)
@@ -122,29 +82,30 @@ def aba(body_i, body_f, dof_f, q, v, tau, wrench, acceleration, work):
 @inline
 def outward(body_i, body_f, q, v, tau, wrench, ground, work):
     """Pass 1, root to tips: positions, velocities, and the force each body needs at zero joint acceleration."""
-    store_state(work, SLOT_STATE, unit9(q), zero3(q), zero3(q), zero3(q), zero3(q), ground)
+    store_state(work, f.SLOT_STATE, unit9(q), zero3(q), zero3(q), zero3(q), zero3(q), ground)
     for i in range(body_i.shape[0] - 1):
-        if body_i[i, PLAIN] == PLAIN_HINGE:  # the same code with the branches taken out by the compiler
-            descend(REVOLUTE, COLUMNS, 1, False, body_i[i, MASSIVE], i, body_i, body_f, q, v, tau, work)
-        elif body_i[i, PLAIN] == PLAIN_BALL:
-            descend(SPHERICAL, BALL, 3, True, 1, i, body_i, body_f, q, v, tau, work)
+        if body_i[i, f.PLAIN] == f.PLAIN_HINGE:  # the same code with the branches taken out by the compiler
+            descend(f.REVOLUTE, f.COLUMNS, 1, False, body_i[i, f.MASSIVE], i, body_i, body_f, q, v, tau, work)
+        elif body_i[i, f.PLAIN] == f.PLAIN_BALL:
+            descend(f.SPHERICAL, f.BALL, 3, True, 1, i, body_i, body_f, q, v, tau, work)
         else:
-            descend(body_i[i, KIND], body_i[i, ELIMINATION], body_i[i, DOF], is_anchor(body_i, i), body_i[i, MASSIVE],
-                    i, body_i, body_f, q, v, tau, work)
+            descend(body_i[i, f.KIND], body_i[i, f.ELIMINATION], body_i[i, f.DOF], is_anchor(body_i, i),
+                    body_i[i, f.MASSIVE], i, body_i, body_f, q, v, tau, work)
         if wrench.shape[0] > 0:
-            record, f, x = body_i[i, RECORD] + REC_FORCE, load3(wrench, 6 * i), load3(work, body_i[i, TO] + 9)
-            accumulate3(work, record, scale(add(load3(wrench, 6 * i + 3), cross(x, f)), -1.0))
-            accumulate3(work, record + 3, scale(f, -1.0))
+            record, force = body_i[i, f.RECORD] + f.REC_FORCE, load3(wrench, 6 * i)
+            x = load3(work, body_i[i, f.TO] + 9)
+            accumulate3(work, record, scale(add(load3(wrench, 6 * i + 3), cross(x, force)), -1.0))
+            accumulate3(work, record + 3, scale(force, -1.0))
 
 
 @inline
 def follow(body_i, body_f, q, v, work):
     """Of pass 1 positions and velocities only. The records stay as they are, but for the origins of groups."""
-    store_state(work, SLOT_STATE, unit9(q), zero3(q), zero3(q), zero3(q), zero3(q), zero3(q))
+    store_state(work, f.SLOT_STATE, unit9(q), zero3(q), zero3(q), zero3(q), zero3(q), zero3(q))
     for i in range(body_i.shape[0] - 1):
-        R, x, w, lin, _, _, _ = carry_motion(body_i[i, KIND], body_i[i, ELIMINATION], body_i[i, DOF],
+        R, x, w, lin, _, _, _ = carry_motion(body_i[i, f.KIND], body_i[i, f.ELIMINATION], body_i[i, f.DOF],
                                              is_anchor(body_i, i), i, body_i, body_f, q, v, work)
-        to = body_i[i, TO]
+        to = body_i[i, f.TO]
         store9(work, to, R)
         store3(work, to + 9, x)
         store3(work, to + 12, w)
@@ -160,21 +121,21 @@ def inward(first, last, body_i, dof_f, tau, work):
     margin = constant(tau, 1.0)
     i = first
     while i >= last:
-        if body_i[i, PLAIN] == PLAIN_HINGE:  # up a run of hinges in registers
-            above = body_i[i, ABOVE]
+        if body_i[i, f.PLAIN] == f.PLAIN_HINGE:  # up a run of hinges in registers
+            above = body_i[i, f.ABOVE]
             A, B, C = load6(work, above), load9(work, above + 6), load6(work, above + 15)
-            p_w, p_v = load3(work, above + SLOT_BIAS), load3(work, above + SLOT_BIAS + 3)
+            p_w, p_v = load3(work, above + f.SLOT_BIAS), load3(work, above + f.SLOT_BIAS + 3)
             running = True
             while running:
-                record = body_i[i, RECORD]
+                record = body_i[i, f.RECORD]
                 A, B, C, p_w, p_v = join_body(A, B, C, p_w, p_v, work, record)
-                A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, dof_f, body_i[i, V_INDEX], tau, work,
-                                                            record + REC_JOINT, record + REC_U)
+                A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, dof_f, body_i[i, f.V_INDEX], tau, work,
+                                                            record + f.REC_JOINT, record + f.REC_U)
                 margin = minimum(margin, pivot)
-                running = body_i[i, RUNS] != 0
+                running = body_i[i, f.RUNS] != 0
                 i -= 1
             hand_over(i + 1, body_i, work, A, B, C, p_w, p_v)
-        elif body_i[i, PLAIN] == PLAIN_BALL:
+        elif body_i[i, f.PLAIN] == f.PLAIN_BALL:
             A, B, C, p_w, p_v = subtree(i, body_i, work)
             margin = minimum(margin, eliminate_ball(i, A, B, C, p_w, p_v, body_i, tau, work))
             i -= 1
@@ -187,55 +148,55 @@ def inward(first, last, body_i, dof_f, tau, work):
 @inline
 def descend(kind, elimination, dof, anchor, massive, i, body_i, body_f, q, v, tau, work):
     """Pass 1 at body i: take the parent's motion from its slot, leave the body's own, and fill its record."""
-    above, to, record = body_i[i, FROM], body_i[i, TO], body_i[i, RECORD]
+    above, to, record = body_i[i, f.FROM], body_i[i, f.TO], body_i[i, f.RECORD]
     R, x, w, lin, r, w_joint, v_joint = carry_motion(kind, elimination, dof, anchor, i, body_i, body_f, q, v, work)
     alpha, a = load3(work, above + 18), load3(work, above + 21)
     if anchor:
         a = add(a, cross(alpha, r))
-    if elimination == BALL:
+    if elimination == f.BALL:
         alpha, a = add(alpha, cross(w, w_joint)), add(a, cross(lin, w_joint))
     else:
         c_w, c_v = velocity_product(w, lin, w_joint, v_joint)
         alpha, a = add(alpha, c_w), add(a, c_v)
-    if elimination == COLUMNS:
+    if elimination == f.COLUMNS:
         for d in range(dof):
-            s_w, s_v = joint_column(kind, body_f[i, RATE_ANGULAR], body_f[i, RATE_LINEAR], d, R, x)
-            store3(work, record + REC_JOINT + 6 * d, s_w)
-            store3(work, record + REC_JOINT + 6 * d + 3, s_v)
-    elif elimination == LOCKED:
+            s_w, s_v = joint_column(kind, body_f[i, f.RATE_ANGULAR], body_f[i, f.RATE_LINEAR], d, R, x)
+            store3(work, record + f.REC_JOINT + 6 * d, s_w)
+            store3(work, record + f.REC_JOINT + 6 * d + 3, s_v)
+    elif elimination == f.LOCKED:
         given_w, given_v = joint_motion(kind, body_i, body_f, i, tau, R, x)
         alpha, a = add(alpha, given_w), add(a, given_v)
     else:
-        store9(work, record + REC_JOINT, R)
+        store9(work, record + f.REC_JOINT, R)
     store_state(work, to, R, x, w, lin, alpha, a)
     if massive != 0:
         I_com, I, h, c = weigh(body_f, i, R, x)
-        moment, force = needed_force(body_f[i, MASS], I_com, c, w, lin, alpha, a)
-        store6(work, record + REC_INERTIA, I)
-        store3(work, record + REC_MOMENT, h)
-        store(work, record + REC_MASS, constant(q, body_f[i, MASS]))
-        store3(work, record + REC_FORCE, moment)
-        store3(work, record + REC_FORCE + 3, force)
+        moment, force = needed_force(body_f[i, f.MASS], I_com, c, w, lin, alpha, a)
+        store6(work, record + f.REC_INERTIA, I)
+        store3(work, record + f.REC_MOMENT, h)
+        store(work, record + f.REC_MASS, constant(q, body_f[i, f.MASS]))
+        store3(work, record + f.REC_FORCE, moment)
+        store3(work, record + f.REC_FORCE + 3, force)
     else:
-        store9(work, record + REC_INERTIA, zero9(q))
-        store(work, record + REC_MASS, constant(q, 0.0))
-        store6(work, record + REC_FORCE, zero6(q))
+        store9(work, record + f.REC_INERTIA, zero9(q))
+        store(work, record + f.REC_MASS, constant(q, 0.0))
+        store6(work, record + f.REC_FORCE, zero6(q))
 
 
 @inline
 def carry_motion(kind, elimination, dof, anchor, i, body_i, body_f, q, v, work):
     """Rotation, position and velocity of body i, from its parent's in a slot; then where in the parent's group its own
     begins, which an anchor notes, and the joint's part of the velocity."""
-    above, record = body_i[i, FROM], body_i[i, RECORD]
+    above, record = body_i[i, f.FROM], body_i[i, f.RECORD]
     w, lin = load3(work, above + 12), load3(work, above + 15)
     T = load_joint_axes(body_i, body_f, i, work, above)
     R, x = place(kind, body_i, body_f, i, q, T, load3(work, above + 9))
     r = zero3(q)
     if anchor:
-        store3(work, record + REC_JOINT + joint_part_size(elimination, dof), x)
+        store3(work, record + f.REC_JOINT + joint_part_size(elimination, dof), x)
         lin, x, r = add(lin, cross(w, x)), r, x
-    if elimination == BALL:  # an anchor: the joint is at the origin, where its turning moves nothing
-        w_joint, v_joint = matvec(R, load3(v, body_i[i, V_INDEX])), zero3(q)
+    if elimination == f.BALL:  # an anchor: the joint is at the origin, where its turning moves nothing
+        w_joint, v_joint = matvec(R, load3(v, body_i[i, f.V_INDEX])), zero3(q)
         w = add(w, w_joint)
     else:
         w_joint, v_joint = joint_motion(kind, body_i, body_f, i, v, R, x)
@@ -246,7 +207,7 @@ def carry_motion(kind, elimination, dof, anchor, i, body_i, body_f, q, v, work):
 @inline
 def load_joint_axes(body_i, body_f, i, work, slot):
     """Rotation of body i's joint frame from its parent's in a slot: columns in another order, or a product."""
-    first = body_i[i, COLUMN]
+    first = body_i[i, f.COLUMN]
     if first < 0:
         return joint_axes(body_f, i, load9(work, slot))
     x = slot + first
@@ -262,22 +223,23 @@ def ascend(i, body_i, dof_f, tau, work):
 
     Returns how far the smallest pivot is from rounding noise.
     """
-    record, j = body_i[i, RECORD], body_i[i, V_INDEX]
-    elimination, dof = body_i[i, ELIMINATION], body_i[i, DOF]
+    record, j = body_i[i, f.RECORD], body_i[i, f.V_INDEX]
+    elimination, dof = body_i[i, f.ELIMINATION], body_i[i, f.DOF]
     A, B, C, p_w, p_v = subtree(i, body_i, work)
     margin = constant(tau, 1.0)
-    if elimination == BALL:
+    if elimination == f.BALL:
         return eliminate_ball(i, A, B, C, p_w, p_v, body_i, tau, work)
-    if elimination == COLUMNS:
+    if elimination == f.COLUMNS:
         for d in range(dof):
-            o = record + REC_JOINT
-            result = record + REC_U if d == 0 else o + 6 * dof + 3 + REC_U_SIZE * (d - 1)
+            o = record + f.REC_JOINT
+            result = record + f.REC_U if d == 0 else o + 6 * dof + 3 + f.REC_U_SIZE * (d - 1)
+            # [J, eqs. 2-3]
             A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, dof_f, j + d, tau, work, o + 6 * d, result)
             margin = minimum(margin, pivot)
-    elif elimination == LOOSE:
+    elif elimination == f.LOOSE:
         A, B, C, p_w, p_v, margin = eliminate_loose(A, B, C, p_w, p_v, tau, j, work, record)
     if is_anchor(body_i, i):  # about the origin of the parent's group, in which the present one sits at r
-        r = load3(work, record + REC_JOINT + joint_part_size(elimination, dof))
+        r = load3(work, record + f.REC_JOINT + joint_part_size(elimination, dof))
         A, B = shift_inertia(A, B, C, r)
         p_w = add(p_w, cross(r, p_v))
     hand_over(i, body_i, work, A, B, C, p_w, p_v)
@@ -291,24 +253,25 @@ def ascend_force(i, body_i, work):
     No force acts on the bodies themselves. None may come to joints that are eliminated all at once, which keep no
     factors.
     """
-    above, record, elimination, dof = body_i[i, ABOVE], body_i[i, RECORD], body_i[i, ELIMINATION], body_i[i, DOF]
-    p_w, p_v = load3(work, above + SLOT_BIAS), load3(work, above + SLOT_BIAS + 3)
-    if elimination == COLUMNS:  # u = -S^T p;  p + U u / D remains
+    above, record = body_i[i, f.ABOVE], body_i[i, f.RECORD]
+    elimination, dof = body_i[i, f.ELIMINATION], body_i[i, f.DOF]
+    p_w, p_v = load3(work, above + f.SLOT_BIAS), load3(work, above + f.SLOT_BIAS + 3)
+    if elimination == f.COLUMNS:  # u = -S^T p;  p + U u / D remains
         for d in range(dof):
-            axis = record + REC_JOINT + 6 * d
-            result = record + REC_U if d == 0 else record + REC_JOINT + 6 * dof + 3 + REC_U_SIZE * (d - 1)
+            axis = record + f.REC_JOINT + 6 * d
+            result = record + f.REC_U if d == 0 else record + f.REC_JOINT + 6 * dof + 3 + f.REC_U_SIZE * (d - 1)
             u = 0.0 - (dot(load3(work, axis), p_w) + dot(load3(work, axis + 3), p_v))
             store(work, result + 7, u)
             e = u * load(work, result + 6)
             p_w, p_v = add(p_w, scale(load3(work, result), e)), add(p_v, scale(load3(work, result + 3), e))
-    elif elimination == BALL:
-        store3(work, record + REC_BALL_K, zero3(work))
-    elif elimination == LOOSE:
-        store6(work, record + REC_LOOSE, zero6(work))
+    elif elimination == f.BALL:
+        store3(work, record + f.REC_BALL_K, zero3(work))
+    elif elimination == f.LOOSE:
+        store6(work, record + f.REC_LOOSE, zero6(work))
     if is_anchor(body_i, i):
-        r = load3(work, record + REC_JOINT + joint_part_size(elimination, dof))
+        r = load3(work, record + f.REC_JOINT + joint_part_size(elimination, dof))
         p_w = add(p_w, cross(r, p_v))
-    hand_over_force(body_i[i, SHARES], body_i[i, FROM], work, p_w, p_v)
+    hand_over_force(body_i[i, f.SHARES], body_i[i, f.FROM], work, p_w, p_v)
 
 
 @inline
@@ -317,34 +280,34 @@ def deliver(i, body_i, tau, acceleration, work):
 
     Accelerations of bodies are relative to those at zero joint acceleration. Returns zero, or NaN if not finite.
     """
-    above, to, record, elimination = body_i[i, FROM], body_i[i, TO], body_i[i, RECORD], body_i[i, ELIMINATION]
-    dof, j = body_i[i, DOF], body_i[i, V_INDEX]
+    above, to, record, elimination = body_i[i, f.FROM], body_i[i, f.TO], body_i[i, f.RECORD], body_i[i, f.ELIMINATION]
+    dof, j = body_i[i, f.DOF], body_i[i, f.V_INDEX]
     alpha, a = load3(work, above), load3(work, above + 3)
     residue = constant(tau, 0.0)
     if is_anchor(body_i, i):
-        r = load3(work, record + REC_JOINT + joint_part_size(elimination, dof))
+        r = load3(work, record + f.REC_JOINT + joint_part_size(elimination, dof))
         residue = not_finite(r)
         a = add(a, cross(alpha, r))
-    if elimination == COLUMNS:  # qdd = (u - U^T a) / D
+    if elimination == f.COLUMNS:  # qdd = (u - U^T a) / D
         for last in range(dof):
             d = dof - 1 - last
-            o = record + REC_U if d == 0 else record + REC_JOINT + 6 * dof + 3 + REC_U_SIZE * (d - 1)
+            o = record + f.REC_U if d == 0 else record + f.REC_JOINT + 6 * dof + 3 + f.REC_U_SIZE * (d - 1)
             bias = dot(load3(work, o), alpha) + dot(load3(work, o + 3), a)
-            qdd = (load(work, o + 7) - bias) * load(work, o + 6)
+            qdd = (load(work, o + 7) - bias) * load(work, o + 6)  # [J, eq. 5]
             store(acceleration, j + d, qdd)
             residue = residue + 0.0 * qdd
-            o = record + REC_JOINT + 6 * d
+            o = record + f.REC_JOINT + 6 * d
             alpha = add(alpha, scale(load3(work, o), qdd))
             a = add(a, scale(load3(work, o + 3), qdd))
-    elif elimination == BALL:  # alpha = k - G a
-        turned = sub(load3(work, record + REC_BALL_K), matvec(load9(work, record + REC_BALL_G), a))
-        turn = matTvec(load9(work, record + REC_JOINT), sub(turned, alpha))
+    elif elimination == f.BALL:  # alpha = k - G a
+        turned = sub(load3(work, record + f.REC_BALL_K), matvec(load9(work, record + f.REC_BALL_G), a))
+        turn = matTvec(load9(work, record + f.REC_JOINT), sub(turned, alpha))
         store3(acceleration, j, turn)
         residue = residue + not_finite(turn)
         alpha = turned
-    elif elimination == LOOSE:
-        R = load9(work, record + REC_JOINT)
-        own_w, own_v = load3(work, record + REC_LOOSE), load3(work, record + REC_LOOSE + 3)
+    elif elimination == f.LOOSE:
+        R = load9(work, record + f.REC_JOINT)
+        own_w, own_v = load3(work, record + f.REC_LOOSE), load3(work, record + f.REC_LOOSE + 3)
         slide, turn = matTvec(R, sub(own_v, a)), matTvec(R, sub(own_w, alpha))
         store3(acceleration, j, slide)
         store3(acceleration, j + 3, turn)
@@ -369,15 +332,15 @@ def not_finite(x):
 @inline
 def hand_over(i, body_i, work, A, B, C, p_w, p_v):
     """Leave an articulated inertia and force to the parent of body i: in the carry, or added to what siblings left."""
-    shares, o = body_i[i, SHARES], body_i[i, FROM]
+    shares, o = body_i[i, f.SHARES], body_i[i, f.FROM]
     if shares != 0:
         store6(work, o, add6(load6(work, o), A))
         store9(work, o + 6, add9(load9(work, o + 6), B))
         store6(work, o + 15, add6(load6(work, o + 15), C))
     else:
-        store6(work, SLOT_CARRY, A)
-        store9(work, SLOT_CARRY + 6, B)
-        store6(work, SLOT_CARRY + 15, C)
+        store6(work, f.SLOT_CARRY, A)
+        store9(work, f.SLOT_CARRY + 6, B)
+        store6(work, f.SLOT_CARRY + 15, C)
     hand_over_force(shares, o, work, p_w, p_v)
 
 
@@ -385,30 +348,30 @@ def hand_over(i, body_i, work, A, B, C, p_w, p_v):
 def hand_over_force(shares, slot, work, p_w, p_v):
     """The force alone."""
     if shares != 0:
-        accumulate3(work, slot + SLOT_BIAS, p_w)
-        accumulate3(work, slot + SLOT_BIAS + 3, p_v)
+        accumulate3(work, slot + f.SLOT_BIAS, p_w)
+        accumulate3(work, slot + f.SLOT_BIAS + 3, p_v)
     else:
-        store3(work, SLOT_CARRY + SLOT_BIAS, p_w)
-        store3(work, SLOT_CARRY + SLOT_BIAS + 3, p_v)
+        store3(work, f.SLOT_CARRY + f.SLOT_BIAS, p_w)
+        store3(work, f.SLOT_CARRY + f.SLOT_BIAS + 3, p_v)
 
 
 @inline
 def subtree(i, body_i, work):
     """Articulated inertia and force of body i and everything beyond it."""
-    above = body_i[i, ABOVE]
+    above = body_i[i, f.ABOVE]
     A, B, C = load6(work, above), load9(work, above + 6), load6(work, above + 15)
-    p_w, p_v = load3(work, above + SLOT_BIAS), load3(work, above + SLOT_BIAS + 3)
-    return join_body(A, B, C, p_w, p_v, work, body_i[i, RECORD])
+    p_w, p_v = load3(work, above + f.SLOT_BIAS), load3(work, above + f.SLOT_BIAS + 3)
+    return join_body(A, B, C, p_w, p_v, work, body_i[i, f.RECORD])
 
 
 @inline
 def join_body(A, B, C, p_w, p_v, work, record):
     """Add a body to the articulated inertia and force of the subtrees beyond it."""
-    m, h = load(work, record + REC_MASS), load3(work, record + REC_MOMENT)
-    A = add6(A, load6(work, record + REC_INERTIA))
+    m, h = load(work, record + f.REC_MASS), load3(work, record + f.REC_MOMENT)
+    A = add6(A, load6(work, record + f.REC_INERTIA))
     B = (B[0], B[1] - h[2], B[2] + h[1], B[3] + h[2], B[4], B[5] - h[0], B[6] - h[1], B[7] + h[0], B[8])
     C = (C[0] + m, C[1], C[2], C[3] + m, C[4], C[5] + m)
-    return A, B, C, add(p_w, load3(work, record + REC_FORCE)), add(p_v, load3(work, record + REC_FORCE + 3))
+    return A, B, C, add(p_w, load3(work, record + f.REC_FORCE)), add(p_v, load3(work, record + f.REC_FORCE + 3))
 
 
 @inline
@@ -418,8 +381,8 @@ def eliminate_column(A, B, C, p_w, p_v, dof_f, j, tau, work, column, result):
     """
     s_w, s_v = load3(work, column), load3(work, column + 3)
     U_w, U_v = inertia_times(A, B, C, s_w, s_v)
-    D = dot(s_w, U_w) + dot(s_v, U_v) + dof_f[ARMATURE, j]
-    noise = 1e-14 * (A[0] + A[3] + A[5] + (C[0] + C[3] + C[5]) * dot(s_v, s_v))
+    D = dot(s_w, U_w) + dot(s_v, U_v) + dof_f[f.ARMATURE, j]
+    noise = CANCELLED * (A[0] + A[3] + A[5] + (C[0] + C[3] + C[5]) * dot(s_v, s_v))
     r = 1.0 / D
     u = load(tau, j) - dot(s_w, p_w) - dot(s_v, p_v)
     store3(work, result, U_w)
@@ -447,15 +410,15 @@ def eliminate_ball(i, A, B, C, p_w, p_v, body_i, tau, work):
     force = B^T alpha + C a + p_v  ->  C' = C - B^T G,  p_v' = p_v + B^T k;  moment = tau
     About the parent's origin, in which the joint is at r: B = [r] C', A = [r] C' [r]^T, moment tau + r x p_v'.
     """
-    record = body_i[i, RECORD]
-    torque = matvec(load9(work, record + REC_JOINT), load3(tau, body_i[i, V_INDEX]))
-    r = load3(work, record + REC_JOINT + 9)
+    record = body_i[i, f.RECORD]
+    torque = matvec(load9(work, record + f.REC_JOINT), load3(tau, body_i[i, f.V_INDEX]))
+    r = load3(work, record + f.REC_JOINT + 9)
     F, margin = factor3(A)
     b0, b1, b2 = (B[0], B[3], B[6]), (B[1], B[4], B[7]), (B[2], B[5], B[8])
     g0, g1, g2 = solve3(F, b0), solve3(F, b1), solve3(F, b2)
     k = solve3(F, sub(torque, p_w))
-    store3(work, record + REC_BALL_K, k)
-    store9(work, record + REC_BALL_G, (g0[0], g1[0], g2[0], g0[1], g1[1], g2[1], g0[2], g1[2], g2[2]))
+    store3(work, record + f.REC_BALL_K, k)
+    store9(work, record + f.REC_BALL_G, (g0[0], g1[0], g2[0], g0[1], g1[1], g2[1], g0[2], g1[2], g2[2]))
     C = (C[0] - dot(b0, g0), C[1] - dot(b0, g1), C[2] - dot(b0, g2),
          C[3] - dot(b1, g1), C[4] - dot(b1, g2), C[5] - dot(b2, g2))
     p_v = add(p_v, matTvec(B, k))
@@ -473,17 +436,17 @@ def eliminate_loose(A, B, C, p_w, p_v, tau, j, work, record):
 
     [A B; B^T C] (alpha, a) = joint force - p, solved by blocks: E = C^-1 B^T, (A - B E) alpha = n - E^T f.
     """
-    R = load9(work, record + REC_JOINT)
+    R = load9(work, record + f.REC_JOINT)
     push, twist = matvec(R, load3(tau, j)), matvec(R, load3(tau, j + 3))
-    n, f = sub(twist, p_w), sub(push, p_v)
+    n, force = sub(twist, p_w), sub(push, p_v)
     F, margin = factor3(C)
     b0, b1, b2 = (B[0], B[1], B[2]), (B[3], B[4], B[5]), (B[6], B[7], B[8])
     e0, e1, e2 = solve3(F, b0), solve3(F, b1), solve3(F, b2)
     G, margin_turn = factor3((A[0] - dot(b0, e0), A[1] - dot(b0, e1), A[2] - dot(b0, e2),
                               A[3] - dot(b1, e1), A[4] - dot(b1, e2), A[5] - dot(b2, e2)))
-    margin_turn = margin_turn - 1e-14 * (A[0] + A[3] + A[5])  # the digits that the subtraction lost
-    alpha = solve3(G, (n[0] - dot(e0, f), n[1] - dot(e1, f), n[2] - dot(e2, f)))
-    a = solve3(F, sub(f, matTvec(B, alpha)))
-    store3(work, record + REC_LOOSE, alpha)
-    store3(work, record + REC_LOOSE + 3, a)
+    margin_turn = margin_turn - CANCELLED * (A[0] + A[3] + A[5])  # the digits that the subtraction lost
+    alpha = solve3(G, (n[0] - dot(e0, force), n[1] - dot(e1, force), n[2] - dot(e2, force)))
+    a = solve3(F, sub(force, matTvec(B, alpha)))
+    store3(work, record + f.REC_LOOSE, alpha)
+    store3(work, record + f.REC_LOOSE + 3, a)
     return zero6(tau), zero9(tau), zero6(tau), twist, push, minimum(margin, margin_turn)

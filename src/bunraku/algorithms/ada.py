@@ -41,7 +41,6 @@ from bunraku.algorithms.fronts import (
     new,
     new_demands,
     open_again,
-    row_start,
     start,
     start_demands,
     step,
@@ -51,35 +50,7 @@ from bunraku.algorithms.fronts import (
 from bunraku.algorithms.graft import graft, graft_demands, ungraft
 from bunraku.algorithms.tree import ground_acceleration, zero6
 from bunraku.jit import inline, inner
-from bunraku.plan.fields import (
-    HEAD_FORCES,
-    HEAD_JUDGED,
-    HEAD_SLOTS,
-    JUDGED_CLASH,
-    JUDGED_DRIVE,
-    JUDGED_DROPPED,
-    JUDGED_GAP,
-    JUDGED_MOBILITY,
-    JUDGED_PIVOT,
-    JUDGED_SOFT,
-    JUDGED_WEAKEST,
-    OP_ATTACH,
-    OP_CLOSE,
-    OP_GRAFT,
-    OP_HANDLE,
-    OP_NEW,
-    OP_RESET,
-    OP_START,
-    OP_STEP,
-    OP_SWEEP,
-    PROGRAM_START,
-    PROGRAM_STEP,
-    REC_FORCE,
-    RECORD,
-    ROTOR,
-    SLOT_BIAS,
-    SLOT_SIZE,
-)
+from bunraku.plan import fields as f
 from bunraku.spatial.algebra import store6
 from bunraku.spatial.scalar import clear, constant, minimum, store
 
@@ -93,24 +64,24 @@ def ada(mode, soft, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, driv
     at the connections alone (tau must be zeros). Multipliers are left in `work`, as are scalars to judge by.
     soft: how much each constraint yields per force; 0 but for a second look (`proximal.py`).
     """
-    n, judged = body_i.shape[0] - 1, conn_i[conn_i.shape[0] - 1, HEAD_JUDGED]
+    n, judged = body_i.shape[0] - 1, conn_i[conn_i.shape[0] - 1, f.HEAD_JUDGED]
     first_pass(body_i, body_f, q, v, tau, wrench, work)
-    store(work, judged + JUDGED_GAP, constant(q, 0.0))
+    store(work, judged + f.JUDGED_GAP, constant(q, 0.0))
     meet_connections(mode, body_i, conn_i, conn_f, drives, work)
     if mode != DYNAMICS:
         for i in range(n):
-            store6(work, body_i[i, RECORD] + REC_FORCE, zero6(q))
-    clear(work[:body_i[n, HEAD_SLOTS] * SLOT_SIZE])
-    store(work, judged + JUDGED_PIVOT, constant(q, 1.0))
-    store(work, judged + JUDGED_CLASH, constant(q, -1.0))
-    store(work, judged + JUDGED_MOBILITY, constant(q, 0.0))
-    store(work, judged + JUDGED_DRIVE, constant(q, 0.0))
-    store(work, judged + JUDGED_WEAKEST, constant(q, 1e300))
-    store(work, judged + JUDGED_SOFT, constant(q, soft))
-    store(work, judged + JUDGED_DROPPED, constant(q, -1.0))
+            store6(work, body_i[i, f.RECORD] + f.REC_FORCE, zero6(q))
+    clear(work[:body_i[n, f.HEAD_SLOTS] * f.SLOT_SIZE])
+    store(work, judged + f.JUDGED_PIVOT, constant(q, 1.0))
+    store(work, judged + f.JUDGED_CLASH, constant(q, -1.0))
+    store(work, judged + f.JUDGED_MOBILITY, constant(q, 0.0))
+    store(work, judged + f.JUDGED_DRIVE, constant(q, 0.0))
+    store(work, judged + f.JUDGED_WEAKEST, constant(q, 1e300))
+    store(work, judged + f.JUDGED_SOFT, constant(q, soft))
+    store(work, judged + f.JUDGED_DROPPED, constant(q, -1.0))
     margin = constant(q, 1.0)
     for k in range(prog[0]):
-        o = PROGRAM_START + PROGRAM_STEP * k
+        o = f.PROGRAM_START + f.PROGRAM_STEP * k
         margin = minimum(margin, assemble(prog[o], o, soft, body_i, dof_f, conn_i, conn_f, prog, tau, work))
     return margin, go_back(body_i, conn_i, prog, tau, acceleration, work)
 
@@ -131,13 +102,13 @@ def ada_again(mode, body_i, body_f, conn_i, conn_f, prog, q, v, tau, acceleratio
 def answer_demands(body_i, conn_i, prog, tau, acceleration, work):
     """Accelerations (or changes of velocity, moves) that the demands in the connections' records lead to by the factors
     at hand, while nothing else acts. tau must be zeros. Returns `residue`."""
-    judged = conn_i[conn_i.shape[0] - 1, HEAD_JUDGED]
-    for slot in range(body_i[body_i.shape[0] - 1, HEAD_SLOTS]):
-        store6(work, slot * SLOT_SIZE + SLOT_BIAS, zero6(tau))
-    store(work, judged + JUDGED_CLASH, constant(tau, -1.0))
-    store(work, judged + JUDGED_DRIVE, constant(tau, 0.0))
+    judged = conn_i[conn_i.shape[0] - 1, f.HEAD_JUDGED]
+    for slot in range(body_i[body_i.shape[0] - 1, f.HEAD_SLOTS]):
+        store6(work, slot * f.SLOT_SIZE + f.SLOT_BIAS, zero6(tau))
+    store(work, judged + f.JUDGED_CLASH, constant(tau, -1.0))
+    store(work, judged + f.JUDGED_DRIVE, constant(tau, 0.0))
     for k in range(prog[0]):
-        o = PROGRAM_START + PROGRAM_STEP * k
+        o = f.PROGRAM_START + f.PROGRAM_STEP * k
         substitute(prog[o], o, body_i, conn_i, prog, work)
     return go_back(body_i, conn_i, prog, tau, acceleration, work)
 
@@ -180,27 +151,27 @@ def sweep_back(first, last, body_i, tau, acceleration, work):
 def assemble(op, o, soft, body_i, dof_f, conn_i, conn_f, prog, tau, work):
     """One operation of the program on its fronts. Returns the margin of its pivots."""
     margin = constant(tau, 1.0)
-    if op == OP_SWEEP:
+    if op == f.OP_SWEEP:
         margin = sweep(prog[o + 1], prog[o + 2], body_i, dof_f, tau, work)
-    elif op == OP_STEP:
-        judged = conn_i[conn_i.shape[0] - 1, HEAD_JUDGED]
-        rotor = conn_f[0, ROTOR] if conn_f.shape[0] > 0 else 1.0
+    elif op == f.OP_STEP:
+        judged = conn_i[conn_i.shape[0] - 1, f.HEAD_JUDGED]
+        rotor = conn_f[0, f.ROTOR] if conn_f.shape[0] > 0 else 1.0
         margin = step(prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], prog[o + 6], rotor, judged, body_i, dof_f,
                       tau, prog, work)
-    elif op == OP_NEW:
+    elif op == f.OP_NEW:
         new(prog[o + 1], prog[o + 2], work)
-    elif op == OP_START:
+    elif op == f.OP_START:
         start(prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], soft, conn_i, work)
-    elif op == OP_HANDLE:
+    elif op == f.OP_HANDLE:
         for d in range(6):
-            store(work, prog[o + 1] + row_start(prog[o + 2] + d) + d, constant(work, 1.0))
-    elif op == OP_ATTACH:
+            store(work, prog[o + 1] + f.row_start(prog[o + 2] + d) + d, constant(work, 1.0))
+    elif op == f.OP_ATTACH:
         attach(prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], prog, work)
-    elif op == OP_CLOSE:
+    elif op == f.OP_CLOSE:
         margin = close(prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], prog[o + 6], prog[o + 7], conn_i, work)
-    elif op == OP_RESET:
-        clear(work[prog[o + 1]:prog[o + 1] + SLOT_SIZE])
-    elif op == OP_GRAFT:
+    elif op == f.OP_RESET:
+        clear(work[prog[o + 1]:prog[o + 1] + f.SLOT_SIZE])
+    elif op == f.OP_GRAFT:
         graft(prog[o + 1], prog, work)
     return margin
 
@@ -208,22 +179,22 @@ def assemble(op, o, soft, body_i, dof_f, conn_i, conn_f, prog, tau, work):
 @inline
 def substitute(op, o, body_i, conn_i, prog, work):
     """The same operation on the right-hand side alone, by the factors that `assemble` has left."""
-    if op == OP_SWEEP:
+    if op == f.OP_SWEEP:
         sweep_forces(prog[o + 1], prog[o + 2], body_i, work)
-    elif op == OP_STEP:
-        step_demands(prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], conn_i[conn_i.shape[0] - 1, HEAD_JUDGED],
+    elif op == f.OP_STEP:
+        step_demands(prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], conn_i[conn_i.shape[0] - 1, f.HEAD_JUDGED],
                      body_i, work)
-    elif op == OP_NEW:
+    elif op == f.OP_NEW:
         new_demands(prog[o + 1], prog[o + 2], work)
-    elif op == OP_START:
+    elif op == f.OP_START:
         start_demands(prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], conn_i, work)
-    elif op == OP_ATTACH:
+    elif op == f.OP_ATTACH:
         attach_demands(prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], prog, work)
-    elif op == OP_CLOSE:
+    elif op == f.OP_CLOSE:
         close_demands(prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], work)
-    elif op == OP_RESET:
-        store6(work, prog[o + 1] + SLOT_BIAS, zero6(work))
-    elif op == OP_GRAFT:
+    elif op == f.OP_RESET:
+        store6(work, prog[o + 1] + f.SLOT_BIAS, zero6(work))
+    elif op == f.OP_GRAFT:
         graft_demands(prog[o + 1], prog, work)
 
 
@@ -233,7 +204,7 @@ def go_back(body_i, conn_i, prog, tau, acceleration, work):
     residue = constant(tau, 0.0)
     store6(work, 0, zero6(tau))  # the ground does not accelerate
     for back in range(prog[0]):
-        o = PROGRAM_START + PROGRAM_STEP * (prog[0] - 1 - back)
+        o = f.PROGRAM_START + f.PROGRAM_STEP * (prog[0] - 1 - back)
         residue = residue + disassemble(prog[o], o, body_i, conn_i, prog, tau, acceleration, work)
     return residue
 
@@ -241,15 +212,15 @@ def go_back(body_i, conn_i, prog, tau, acceleration, work):
 @inline
 def disassemble(op, o, body_i, conn_i, prog, tau, acceleration, work):
     """The same operation backwards: accelerations and forces. Returns zero, or NaN if not finite."""
-    forces = conn_i[conn_i.shape[0] - 1, HEAD_FORCES]
+    forces = conn_i[conn_i.shape[0] - 1, f.HEAD_FORCES]
     residue = constant(tau, 0.0)
-    if op == OP_SWEEP:
+    if op == f.OP_SWEEP:
         residue = sweep_back(prog[o + 1], prog[o + 2], body_i, tau, acceleration, work)
-    elif op == OP_STEP:
+    elif op == f.OP_STEP:
         residue = step_back(prog[o + 1], prog[o + 3], prog[o + 4], prog[o + 5], forces, body_i, tau, acceleration,
                             prog, work)
-    elif op == OP_CLOSE:
+    elif op == f.OP_CLOSE:
         open_again(prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], prog[o + 5], forces, conn_i, prog, work)
-    elif op == OP_GRAFT:
+    elif op == f.OP_GRAFT:
         ungraft(prog[o + 1], forces, prog, work)
     return residue

@@ -9,69 +9,14 @@ and one that is open by g closes like g'' + 2 c g' + c^2 g = 0 if a rate c is gi
 
 Moments are divided by a stated length L to be comparable with forces: rows of K are orthonormal in (moment / L, force).
 S turns with the coordinates only for planar and compound joints, its complement K only for compound ones.
-References: [YN02] sec. 3, [YN99] sec. 3. Cost O(1) per connection, plus the bodies up to where its loop meets.
+References: [YN02] sec. 3, [YN99] sec. 2, eq. 5. Cost O(1) per connection, plus the bodies up to where its loop meets.
 """
 
 from bunraku.algorithms.aba import joint_part_size
 from bunraku.algorithms.passive import constant_like
 from bunraku.algorithms.tree import is_anchor, row3, row9, unit9, velocity_product, zero3
 from bunraku.jit import inline, inner
-from bunraku.plan.fields import (
-    BODY_A,
-    BODY_B,
-    CONN_ARM_A,
-    CONN_ARM_B,
-    CONN_AXES,
-    CONN_BIAS,
-    CONN_COLUMNS,
-    CONN_COORDINATES,
-    CONN_DRIVE,
-    CONN_GAP,
-    CONN_PASSIVE,
-    CONN_RATES,
-    CONN_RECORD,
-    CONN_SCRATCH,
-    CONN_TURN,
-    DAMPING,
-    DIRECTIONS,
-    DOF,
-    DOF_F,
-    ELEMENTS,
-    ELIMINATION,
-    FIRST_FREEDOM,
-    FRAME_A,
-    FRAME_B,
-    FREEDOMS,
-    GIVEN,
-    HEAD_CONN,
-    HEAD_JUDGED,
-    HOLD,
-    JUDGED_GAP,
-    LAW,
-    LAW_COMPOUND,
-    LAW_CYLINDRICAL,
-    LAW_FREE,
-    LAW_PLANAR,
-    LAW_SCREW,
-    LAW_SPHERICAL,
-    LENGTH,
-    LIMIT_DAMPING,
-    LIMIT_STIFFNESS,
-    LOWER,
-    MEET,
-    PARENT,
-    REC_FORCE,
-    REC_JOINT,
-    RECORD,
-    REST,
-    ROWS,
-    SCREW_SIZE,
-    SCREWS,
-    STATE_A,
-    STATE_B,
-    STIFFNESS,
-    UPPER,
-)
+from bunraku.plan import fields as f
 from bunraku.spatial.algebra import (
     accumulate3,
     add,
@@ -108,23 +53,23 @@ def meet_connections(mode, body_i, conn_i, conn_f, drives, work):
     """
     last = conn_i.shape[0] - 1
     for c in range(last):
-        meet_connection(mode, c, body_i, conn_i, conn_f, drives, work, conn_i[last, HEAD_CONN] + CONN_RECORD * c,
-                        conn_i[last, HEAD_JUDGED])
+        meet_connection(mode, c, body_i, conn_i, conn_f, drives, work, f.connection_record(conn_i, c),
+                        conn_i[last, f.HEAD_JUDGED])
 
 
 @inline
 def meet_connection(mode, c, body_i, conn_i, conn_f, drives, work, rec, judged):
-    a, b, law = conn_i[c, STATE_A], conn_i[c, STATE_B], conn_i[c, LAW]
+    a, b, law = conn_i[c, f.STATE_A], conn_i[c, f.STATE_B], conn_i[c, f.LAW]
     R_a, R_b = load9(work, a), load9(work, b)
-    turn_a, turn = matmul(R_a, row9(conn_f, c, FRAME_A)), matmul(R_b, row9(conn_f, c, FRAME_B))
-    end_a = add(load3(work, a + 9), matvec(R_a, row3(conn_f, c, FRAME_A + 9)))
-    arm_b = add(load3(work, b + 9), matvec(R_b, row3(conn_f, c, FRAME_B + 9)))
-    apart = sub(group_origin(conn_i[c, BODY_B], conn_i[c, MEET], body_i, work),
-                group_origin(conn_i[c, BODY_A], conn_i[c, MEET], body_i, work))
+    turn_a, turn = matmul(R_a, row9(conn_f, c, f.FRAME_A)), matmul(R_b, row9(conn_f, c, f.FRAME_B))
+    end_a = add(load3(work, a + 9), matvec(R_a, row3(conn_f, c, f.FRAME_A + 9)))
+    arm_b = add(load3(work, b + 9), matvec(R_b, row3(conn_f, c, f.FRAME_B + 9)))
+    apart = sub(group_origin(conn_i[c, f.BODY_B], conn_i[c, f.MEET], body_i, work),
+                group_origin(conn_i[c, f.BODY_A], conn_i[c, f.MEET], body_i, work))
     arm_a = add(arm_b, apart)
-    store9(work, rec + CONN_TURN, turn)
-    store3(work, rec + CONN_ARM_A, arm_a)
-    store3(work, rec + CONN_ARM_B, arm_b)
+    store9(work, rec + f.CONN_TURN, turn)
+    store3(work, rec + f.CONN_ARM_A, arm_a)
+    store3(work, rec + f.CONN_ARM_B, arm_b)
 
     # relative pose and the joint's coordinates
     R, x = matmul_left(turn_a, turn), matTvec(turn_a, sub(arm_a, end_a))
@@ -134,22 +79,22 @@ def meet_connection(mode, c, body_i, conn_i, conn_f, drives, work, rec, judged):
     # relative motion at the origin of b's joint frame, in its axes
     w_a, w_b = load3(work, a + 12), load3(work, b + 12)
     v_a, v_b = add(load3(work, a + 15), cross(w_a, arm_a)), add(load3(work, b + 15), cross(w_b, arm_b))
-    w, v = sub(w_b, w_a), sub(v_b, v_a)
+    w, v = sub(w_b, w_a), sub(v_b, v_a)  # [YN-HRP, eq. 1]; a sum in [YN02, eq. 1]
     W, V = matTvec(turn, w), matTvec(turn, v)
-    rates(law, c, conn_i, conn_f, W, V, work, rec)
+    rates(law, c, conn_i, conn_f, W, V, work, rec)  # K_J [YN02, eq. 2], [YN-HRP, eq. 2]
     directions(law, c, conn_i, conn_f, turn, work, rec)
 
     if mode == DYNAMICS:
         gap = sub(x, t)
-        gap = maximum(dot(gap, gap), load(work, judged + JUDGED_GAP))
-        if law != LAW_SPHERICAL and law != LAW_FREE:
+        gap = maximum(dot(gap, gap), load(work, judged + f.JUDGED_GAP))
+        if law != f.LAW_SPHERICAL and law != f.LAW_FREE:
             gap = maximum(gap, 0.5 * squared_distance(Q, R))
-        store(work, judged + JUDGED_GAP, gap)
+        store(work, judged + f.JUDGED_GAP, gap)
         alpha_a, alpha_b = load3(work, a + 18), load3(work, b + 18)
         a_a = add(load3(work, a + 21), cross(alpha_a, arm_a))
         a_b = add(load3(work, b + 21), cross(alpha_b, arm_b))
-        c_w, c_v = velocity_product(w_b, v_b, w, v)
-        hold = conn_f[c, HOLD]
+        c_w, c_v = velocity_product(w_b, v_b, w, v)  # h of [YN02, eq. 5]
+        hold = conn_f[c, f.HOLD]
         hold_w, hold_v = scale(W, 2.0 * hold), scale(V, 2.0 * hold)
         W = matTvec(turn, sub(sub(alpha_b, alpha_a), c_w))
         V = matTvec(turn, sub(sub(a_b, a_a), c_v))
@@ -157,22 +102,22 @@ def meet_connection(mode, c, body_i, conn_i, conn_f, drives, work, rec, judged):
             W, V = add(W, hold_w), add(V, hold_v)
             W = add(W, scale(rotation_vector_of(matmul_left(Q, R)), hold * hold))
             V = add(V, scale(matTvec(Q, sub(x, t)), hold * hold))
-        if law == LAW_COMPOUND or conn_i[c, GIVEN] != 0:
-            c_w, c_v = turning_axes(conn_i[c, ELEMENTS], work, rec)
+        if law == f.LAW_COMPOUND or conn_i[c, f.GIVEN] != 0:
+            c_w, c_v = turning_axes(conn_i[c, f.ELEMENTS], work, rec)
             W, V = sub(W, c_w), sub(V, c_v)
-        if conn_i[c, GIVEN] != 0:
+        if conn_i[c, f.GIVEN] != 0:
             c_w, c_v = given_motion(law, c, conn_i, drives, work, rec)
             W, V = sub(W, c_w), sub(V, c_v)
-            store3(work, rec + CONN_DRIVE, zero3(work))
-            store3(work, rec + CONN_DRIVE + 3, zero3(work))
+            store3(work, rec + f.CONN_DRIVE, zero3(work))
+            store3(work, rec + f.CONN_DRIVE + 3, zero3(work))
         else:
             own_forces(law, c, body_i, conn_i, conn_f, drives, turn, arm_a, arm_b, work, rec)
     else:
         gap_w, gap_v = rotation_vector_of(matmul_left(Q, R)), matTvec(Q, sub(x, t))
-        demand(conn_i[c, ROWS], turn, gap_w, gap_v, work, rec, rec + CONN_GAP)
+        demand(conn_i[c, f.ROWS], turn, gap_w, gap_v, work, rec, rec + f.CONN_GAP)
         if mode == POSITION:
             W, V = gap_w, gap_v
-    demand(conn_i[c, ROWS], turn, W, V, work, rec, rec + CONN_BIAS)
+    demand(conn_i[c, f.ROWS], turn, W, V, work, rec, rec + f.CONN_BIAS)  # [YN02, eqs. 4-5]; impact: [YN99, eq. 13]
 
 
 @inline
@@ -187,7 +132,7 @@ def demand(rows, turn, W, V, work, rec, to):
     """Part of a motion in b's axes along each constrained direction."""
     W, V = matvec(turn, W), matvec(turn, V)
     for k in range(rows):
-        o = rec + CONN_COLUMNS + 6 * k
+        o = rec + f.CONN_COLUMNS + 6 * k
         store(work, to + k, dot(load3(work, o), W) + dot(load3(work, o + 3), V))
 
 
@@ -198,9 +143,9 @@ def group_origin(body, meet, body_i, work):
     i = body
     while i != meet:
         if is_anchor(body_i, i):
-            part = joint_part_size(body_i[i, ELIMINATION], body_i[i, DOF])
-            r = add(r, load3(work, body_i[i, RECORD] + REC_JOINT + part))
-        i = body_i[i, PARENT]
+            part = joint_part_size(body_i[i, f.ELIMINATION], body_i[i, f.DOF])
+            r = add(r, load3(work, body_i[i, f.RECORD] + f.REC_JOINT + part))
+        i = body_i[i, f.PARENT]
     return r
 
 
@@ -225,9 +170,9 @@ def rotation_vector_of(R):
 @inner
 def coordinates(law, c, conn_i, conn_f, R, x, work, rec):
     """The joint's coordinates from the pose (R, x) of b's joint frame in a's; rotations as a vector."""
-    o = rec + CONN_COORDINATES
-    if law == LAW_SCREW:
-        turn, slide = conn_f[c, SCREWS + 6], conn_f[c, SCREWS + 7]
+    o = rec + f.CONN_COORDINATES
+    if law == f.LAW_SCREW:
+        turn, slide = conn_f[c, f.SCREWS + 6], conn_f[c, f.SCREWS + 7]
         if turn == 0.0:
             store(work, o, x[2] / slide)
         else:
@@ -235,41 +180,41 @@ def coordinates(law, c, conn_i, conn_f, R, x, work, rec):
             if slide != 0.0:  # how many turns, the slide tells
                 angle = angle + TURN * nearest((x[2] / slide * turn - angle) / TURN)
             store(work, o, angle / turn)
-    elif law == LAW_CYLINDRICAL:
+    elif law == f.LAW_CYLINDRICAL:
         store(work, o, x[2])
         store(work, o + 1, atan2(R[3] - R[1], R[0] + R[4]))
-    elif law == LAW_PLANAR:
+    elif law == f.LAW_PLANAR:
         store(work, o, x[0])
         store(work, o + 1, x[1])
         store(work, o + 2, atan2(R[3] - R[1], R[0] + R[4]))
-    elif law == LAW_SPHERICAL:
+    elif law == f.LAW_SPHERICAL:
         store3(work, o, rotation_vector_of(R))
-    elif law == LAW_FREE:
+    elif law == f.LAW_FREE:
         store3(work, o, x)
         store3(work, o + 3, rotation_vector_of(R))
-    elif law == LAW_COMPOUND:
-        n = conn_i[c, ELEMENTS]
+    elif law == f.LAW_COMPOUND:
+        n = conn_i[c, f.ELEMENTS]
         for i in range(n):
             store(work, o + i, constant(work, 0.0))
         for _ in range(NEWTON_STEPS):
             Q, t = chain_pose(c, n, conn_f, work, rec)
-            factor_axes(n, conn_f[c, LENGTH], work, rec)
-            solve_rates(n, conn_f[c, LENGTH], rotation_vector_of(matmul_left(Q, R)), matTvec(Q, sub(x, t)), work, rec,
-                        rec + CONN_RATES)
+            factor_axes(n, conn_f[c, f.LENGTH], work, rec)
+            solve_rates(n, conn_f[c, f.LENGTH], rotation_vector_of(matmul_left(Q, R)), matTvec(Q, sub(x, t)), work, rec,
+                        rec + f.CONN_RATES)
             for i in range(n):
-                store(work, o + i, load(work, o + i) + load(work, rec + CONN_RATES + i))
+                store(work, o + i, load(work, o + i) + load(work, rec + f.CONN_RATES + i))
 
 
 @inline
 def joint_pose(law, c, conn_i, conn_f, R, x, work, rec):
     """Pose of b's joint frame in a's at the joint's coordinates; fills the free directions of screws."""
     Q, t = unit9(work), zero3(work)
-    if law == LAW_SPHERICAL:
+    if law == f.LAW_SPHERICAL:
         Q = R
-    elif law == LAW_FREE:
+    elif law == f.LAW_FREE:
         Q, t = R, x
-    elif conn_i[c, ELEMENTS] > 0:
-        Q, t = chain_pose(c, conn_i[c, ELEMENTS], conn_f, work, rec)
+    elif conn_i[c, f.ELEMENTS] > 0:
+        Q, t = chain_pose(c, conn_i[c, f.ELEMENTS], conn_f, work, rec)
     return Q, t
 
 
@@ -282,13 +227,13 @@ def chain_pose(c, n, conn_f, work, rec):
     Q, t = unit9(work), zero3(work)
     for back in range(n):
         i = n - 1 - back
-        o = SCREWS + SCREW_SIZE * i
+        o = f.SCREWS + f.SCREW_SIZE * i
         axis, point = row3(conn_f, c, o), row3(conn_f, c, o + 3)
-        turn, slide, q = conn_f[c, o + 6], conn_f[c, o + 7], load(work, rec + CONN_COORDINATES + i)
+        turn, slide, q = conn_f[c, o + 6], conn_f[c, o + 7], load(work, rec + f.CONN_COORDINATES + i)
         s_w = scale(axis, turn)
         s_v = add(scale(axis, slide), cross(point, s_w))
-        store3(work, rec + CONN_AXES + 6 * i, matTvec(Q, s_w))
-        store3(work, rec + CONN_AXES + 6 * i + 3, matTvec(Q, add(s_v, cross(s_w, t))))
+        store3(work, rec + f.CONN_AXES + 6 * i, matTvec(Q, s_w))
+        store3(work, rec + f.CONN_AXES + 6 * i + 3, matTvec(Q, add(s_v, cross(s_w, t))))
         s, k = sincos(q * turn)
         e = 1.0 - k
         xx, xy, xz = e * (axis[0] * axis[0]), e * (axis[0] * axis[1]), e * (axis[0] * axis[2])
@@ -303,18 +248,18 @@ def chain_pose(c, n, conn_f, work, rec):
 @inner
 def rates(law, c, conn_i, conn_f, W, V, work, rec):
     """Rates of the coordinates from the relative motion (W, V)."""
-    o, L = rec + CONN_RATES, conn_f[c, LENGTH]
-    if law == LAW_SPHERICAL:
+    o, L = rec + f.CONN_RATES, conn_f[c, f.LENGTH]
+    if law == f.LAW_SPHERICAL:
         store3(work, o, W)
-    elif law == LAW_FREE:
+    elif law == f.LAW_FREE:
         store3(work, o, V)
         store3(work, o + 3, W)
-    elif law == LAW_COMPOUND:
-        factor_axes(conn_i[c, ELEMENTS], L, work, rec)
-        solve_rates(conn_i[c, ELEMENTS], L, W, V, work, rec, o)
+    elif law == f.LAW_COMPOUND:
+        factor_axes(conn_i[c, f.ELEMENTS], L, work, rec)
+        solve_rates(conn_i[c, f.ELEMENTS], L, W, V, work, rec, o)
     else:  # free directions at right angles
-        for i in range(conn_i[c, ELEMENTS]):
-            s_w, s_v = load3(work, rec + CONN_AXES + 6 * i), load3(work, rec + CONN_AXES + 6 * i + 3)
+        for i in range(conn_i[c, f.ELEMENTS]):
+            s_w, s_v = load3(work, rec + f.CONN_AXES + 6 * i), load3(work, rec + f.CONN_AXES + 6 * i + 3)
             size = L * L * dot(s_w, s_w) + dot(s_v, s_v)
             store(work, o + i, (L * L * dot(s_w, W) + dot(s_v, V)) / size)
 
@@ -322,14 +267,14 @@ def rates(law, c, conn_i, conn_f, W, V, work, rec):
 @inner
 def directions(law, c, conn_i, conn_f, turn, work, rec):
     """Constrained directions in world axes: constant in b's axes, or the complement of what is free."""
-    for k in range(conn_i[c, ROWS]):
-        o = rec + CONN_COLUMNS + 6 * k
-        if law == LAW_COMPOUND and conn_i[c, GIVEN] == 0:
-            K_w, K_v = complement(conn_i[c, ELEMENTS], k, conn_f[c, LENGTH], work, rec)
+    for k in range(conn_i[c, f.ROWS]):
+        o = rec + f.CONN_COLUMNS + 6 * k
+        if law == f.LAW_COMPOUND and conn_i[c, f.GIVEN] == 0:
+            K_w, K_v = complement(conn_i[c, f.ELEMENTS], k, conn_f[c, f.LENGTH], work, rec)
             store3(work, o, matvec(turn, K_w))
             store3(work, o + 3, matvec(turn, K_v))
         else:
-            d = DIRECTIONS + 6 * k
+            d = f.DIRECTIONS + 6 * k
             store3(work, o, matvec(turn, row3(conn_f, c, d)))
             store3(work, o + 3, matvec(turn, row3(conn_f, c, d + 3)))
 
@@ -340,9 +285,9 @@ def turning_axes(n, work, rec):
     W, V, c_w, c_v = zero3(work), zero3(work), zero3(work), zero3(work)
     for back in range(n):
         i = n - 1 - back
-        rate = load(work, rec + CONN_RATES + i)
-        s_w = scale(load3(work, rec + CONN_AXES + 6 * i), rate)
-        s_v = scale(load3(work, rec + CONN_AXES + 6 * i + 3), rate)
+        rate = load(work, rec + f.CONN_RATES + i)
+        s_w = scale(load3(work, rec + f.CONN_AXES + 6 * i), rate)
+        s_v = scale(load3(work, rec + f.CONN_AXES + 6 * i + 3), rate)
         d_w, d_v = velocity_product(W, V, s_w, s_v)
         c_w, c_v = sub(c_w, d_w), sub(c_v, d_v)
         W, V = add(W, s_w), add(V, s_v)
@@ -352,66 +297,66 @@ def turning_axes(n, work, rec):
 @inline
 def given_motion(law, c, conn_i, drives, work, rec):
     """S times the given accelerations of the coordinates."""
-    first = conn_i[c, FIRST_FREEDOM]
+    first = conn_i[c, f.FIRST_FREEDOM]
     W, V = zero3(work), zero3(work)
-    if law == LAW_SPHERICAL:
+    if law == f.LAW_SPHERICAL:
         W = load3(drives, first)
-    elif law == LAW_FREE:
+    elif law == f.LAW_FREE:
         V, W = load3(drives, first), load3(drives, first + 3)
     else:
-        for i in range(conn_i[c, ELEMENTS]):
+        for i in range(conn_i[c, f.ELEMENTS]):
             qdd = load(drives, first + i)
-            W = add(W, scale(load3(work, rec + CONN_AXES + 6 * i), qdd))
-            V = add(V, scale(load3(work, rec + CONN_AXES + 6 * i + 3), qdd))
+            W = add(W, scale(load3(work, rec + f.CONN_AXES + 6 * i), qdd))
+            V = add(V, scale(load3(work, rec + f.CONN_AXES + 6 * i + 3), qdd))
     return W, V
 
 
 @inner
 def own_forces(law, c, body_i, conn_i, conn_f, drives, turn, arm_a, arm_b, work, rec):
     """Springs, dampers and drives along the free directions, as wrench on b; added to the bodies' records."""
-    first, L, n = conn_i[c, FIRST_FREEDOM], conn_f[c, LENGTH], conn_i[c, FREEDOMS]
+    first, L, n = conn_i[c, f.FIRST_FREEDOM], conn_f[c, f.LENGTH], conn_i[c, f.FREEDOMS]
     moment, force = zero3(work), zero3(work)
-    angle = norm(load3(work, rec + CONN_COORDINATES))
+    angle = norm(load3(work, rec + f.CONN_COORDINATES))
     for d in range(n):
-        torque = passive_torque(law, c, d, conn_f, load(work, rec + CONN_COORDINATES + d),
-                                load(work, rec + CONN_RATES + d), angle)
+        torque = passive_torque(law, c, d, conn_f, load(work, rec + f.CONN_COORDINATES + d),
+                                load(work, rec + f.CONN_RATES + d), angle)
         if drives.shape[0] > 0:
             torque = torque + load(drives, first + d)
-        if law == LAW_SPHERICAL or law == LAW_FREE:
+        if law == f.LAW_SPHERICAL or law == f.LAW_FREE:
             e = unit3(d % 3, torque)
-            if law == LAW_SPHERICAL or d > 2:
+            if law == f.LAW_SPHERICAL or d > 2:
                 moment = add(moment, e)
             else:
                 force = add(force, e)
-        elif law == LAW_COMPOUND:
-            store(work, rec + CONN_BIAS + d, torque)
+        elif law == f.LAW_COMPOUND:
+            store(work, rec + f.CONN_BIAS + d, torque)
         else:
-            s_w, s_v = load3(work, rec + CONN_AXES + 6 * d), load3(work, rec + CONN_AXES + 6 * d + 3)
+            s_w, s_v = load3(work, rec + f.CONN_AXES + 6 * d), load3(work, rec + f.CONN_AXES + 6 * d + 3)
             k = torque / (L * L * dot(s_w, s_w) + dot(s_v, s_v))
             moment, force = add(moment, scale(s_w, L * L * k)), add(force, scale(s_v, k))
-    if law == LAW_COMPOUND:
+    if law == f.LAW_COMPOUND:
         moment, force = spread_torques(n, L, work, rec)
     moment, force = matvec(turn, moment), matvec(turn, force)
-    store3(work, rec + CONN_DRIVE, moment)
-    store3(work, rec + CONN_DRIVE + 3, force)
-    push(conn_i[c, BODY_B], 1.0, arm_b, moment, force, body_i, work)
-    push(conn_i[c, BODY_A], -1.0, arm_a, moment, force, body_i, work)
+    store3(work, rec + f.CONN_DRIVE, moment)
+    store3(work, rec + f.CONN_DRIVE + 3, force)
+    push(conn_i[c, f.BODY_B], 1.0, arm_b, moment, force, body_i, work)  # K_J^T tau [YN02, eq. 3]
+    push(conn_i[c, f.BODY_A], -1.0, arm_a, moment, force, body_i, work)
 
 
 @inline
 def passive_torque(law, c, d, conn_f, q, rate, angle):
     """Spring, damper and limits along free direction d; a ball's limit is on the angle it has turned."""
-    o = CONN_PASSIVE + DOF_F * d
-    torque = -conn_f[c, o + DAMPING] * rate - conn_f[c, o + STIFFNESS] * (q - conn_f[c, o + REST])
-    stiffness = conn_f[c, o + LIMIT_STIFFNESS]
+    o = f.CONN_PASSIVE + f.DOF_F * d
+    torque = -conn_f[c, o + f.DAMPING] * rate - conn_f[c, o + f.STIFFNESS] * (q - conn_f[c, o + f.REST])
+    stiffness = conn_f[c, o + f.LIMIT_STIFFNESS]
     if stiffness > 0.0:
-        if law == LAW_SPHERICAL:
-            beyond = maximum(angle - conn_f[c, o + UPPER], 0.0)
+        if law == f.LAW_SPHERICAL:
+            beyond = maximum(angle - conn_f[c, o + f.UPPER], 0.0)
             back = -1.0 * beyond * q / maximum(angle, 1e-30)
         else:
-            over, under = maximum(q - conn_f[c, o + UPPER], 0.0), maximum(conn_f[c, o + LOWER] - q, 0.0)
+            over, under = maximum(q - conn_f[c, o + f.UPPER], 0.0), maximum(conn_f[c, o + f.LOWER] - q, 0.0)
             beyond, back = over + under, under - over
-        brake = where_positive(beyond, conn_f[c, o + LIMIT_DAMPING] * rate, constant_like(rate, 0.0))
+        brake = where_positive(beyond, conn_f[c, o + f.LIMIT_DAMPING] * rate, constant_like(rate, 0.0))
         torque = torque + stiffness * back - brake
     return torque
 
@@ -430,7 +375,7 @@ def unit3(d, x):
 def push(body, sign, arm, moment, force, body_i, work):
     """A wrench on a body lessens the force it needs."""
     if body >= 0:
-        o = body_i[body, RECORD] + REC_FORCE
+        o = body_i[body, f.RECORD] + f.REC_FORCE
         accumulate3(work, o, scale(add(moment, cross(arm, force)), -sign))
         accumulate3(work, o + 3, scale(force, -sign))
 
@@ -442,10 +387,10 @@ def push(body, sign, arm, moment, force, body_i, work):
 
 @inner
 def factor_axes(n, L, work, rec):
-    o, diagonal = rec + CONN_SCRATCH, rec + CONN_SCRATCH + 36
+    o, diagonal = rec + f.CONN_SCRATCH, rec + f.CONN_SCRATCH + 36
     for j in range(n):
         for k in range(6):
-            x = load(work, rec + CONN_AXES + 6 * j + k)
+            x = load(work, rec + f.CONN_AXES + 6 * j + k)
             store(work, o + 6 * j + k, x * L if k < 3 else x)
     for j in range(n):
         x = load(work, o + 6 * j + j)
@@ -478,7 +423,7 @@ def reflect(j, vector, work, o, diagonal):
 @inner
 def solve_rates(n, L, W, V, work, rec, out):
     """Least-squares rates of the coordinates for the relative motion (W, V)."""
-    o, diagonal, vector = rec + CONN_SCRATCH, rec + CONN_SCRATCH + 36, rec + CONN_SCRATCH + 48
+    o, diagonal, vector = rec + f.CONN_SCRATCH, rec + f.CONN_SCRATCH + 36, rec + f.CONN_SCRATCH + 48
     store3(work, vector, scale(W, L))
     store3(work, vector + 3, V)
     for j in range(n):
@@ -494,7 +439,7 @@ def solve_rates(n, L, W, V, work, rec, out):
 @inner
 def from_factors(n, L, work, rec):
     """Q times the vector: a wrench or direction (angular, linear)."""
-    o, diagonal, vector = rec + CONN_SCRATCH, rec + CONN_SCRATCH + 36, rec + CONN_SCRATCH + 48
+    o, diagonal, vector = rec + f.CONN_SCRATCH, rec + f.CONN_SCRATCH + 36, rec + f.CONN_SCRATCH + 48
     for back in range(n):
         reflect(n - 1 - back, vector, work, o, diagonal)
     return scale(load3(work, vector), L), load3(work, vector + 3)
@@ -504,18 +449,18 @@ def from_factors(n, L, work, rec):
 def complement(n, k, L, work, rec):
     """Constrained direction k: column n + k of Q."""
     for d in range(6):
-        store(work, rec + CONN_SCRATCH + 48 + d, constant(work, 1.0 if d == n + k else 0.0))
+        store(work, rec + f.CONN_SCRATCH + 48 + d, constant(work, 1.0 if d == n + k else 0.0))
     return from_factors(n, L, work, rec)
 
 
 @inline
 def spread_torques(n, L, work, rec):
     """The wrench that does the work of the torques in CONN_BIAS and none along constrained directions: Q R^-T tau."""
-    o, diagonal, vector = rec + CONN_SCRATCH, rec + CONN_SCRATCH + 36, rec + CONN_SCRATCH + 48
+    o, diagonal, vector = rec + f.CONN_SCRATCH, rec + f.CONN_SCRATCH + 36, rec + f.CONN_SCRATCH + 48
     for d in range(6):
         store(work, vector + d, constant(work, 0.0))
     for j in range(n):
-        x = load(work, rec + CONN_BIAS + j)
+        x = load(work, rec + f.CONN_BIAS + j)
         for m in range(j):
             x = x - load(work, o + 6 * j + m) * load(work, vector + m)
         store(work, vector + j, x / load(work, diagonal + j))

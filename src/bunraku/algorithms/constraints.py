@@ -1,4 +1,4 @@
-"""What connections demand as matrices: the constraint Jacobian and the rates of connections, per unit of each velocity.
+"""Loop constraints as matrices: the constraint Jacobian and the rates of connections, per unit of each velocity.
 
 Idea: the relative motion at a connection is the sum over the joints between its two links, those on the way to b
 counted positive, those on the way to a negative. Along the constrained directions that is a row of J (J v = 0 for a
@@ -13,34 +13,7 @@ from bunraku.algorithms.connections import DYNAMICS, POSITION, meet_connections,
 from bunraku.algorithms.kinematics import STATE, survey
 from bunraku.algorithms.tree import ground_acceleration, joint_column, row3
 from bunraku.jit import inline, inner
-from bunraku.plan.fields import (
-    BODY_A,
-    BODY_B,
-    CONN_BIAS,
-    CONN_COLUMNS,
-    CONN_COORDINATES,
-    CONN_DRIVE,
-    CONN_RATES,
-    CONN_RECORD,
-    CONN_TURN,
-    DOF,
-    FIRST_FREEDOM,
-    FIRST_ROW,
-    FRAME_B,
-    FREEDOMS,
-    HEAD_CONN,
-    KIND,
-    LAW,
-    LENGTH,
-    MEET,
-    PARENT,
-    RATE_ANGULAR,
-    RATE_LINEAR,
-    ROWS,
-    STATE_A,
-    STATE_B,
-    V_INDEX,
-)
+from bunraku.plan import fields as f
 from bunraku.spatial.algebra import add, dot, load3, load9, matTvec, matvec, norm, scale, sub
 
 
@@ -62,17 +35,17 @@ def constraints(body_i, body_f, conn_i, conn_f, q, v, drives, columns, ways, own
     nothing = work[:0]
     outward(body_i, body_f, q, v, own, nothing, ground_acceleration(body_f, q), work)  # own: no joint is locked
     meet_connections(POSITION, body_i, conn_i, conn_f, nothing, work)
-    read(CONN_BIAS, ROWS, FIRST_ROW, conn_i, work, gap)
+    read(f.CONN_BIAS, f.ROWS, f.FIRST_ROW, conn_i, work, gap)
     meet_connections(DYNAMICS, body_i, conn_i, conn_f, drives, work)
-    read(CONN_BIAS, ROWS, FIRST_ROW, conn_i, work, bias)
-    read(CONN_COORDINATES, FREEDOMS, FIRST_FREEDOM, conn_i, work, coordinates)
-    read(CONN_RATES, FREEDOMS, FIRST_FREEDOM, conn_i, work, speeds)
+    read(f.CONN_BIAS, f.ROWS, f.FIRST_ROW, conn_i, work, bias)
+    read(f.CONN_COORDINATES, f.FREEDOMS, f.FIRST_FREEDOM, conn_i, work, coordinates)
+    read(f.CONN_RATES, f.FREEDOMS, f.FIRST_FREEDOM, conn_i, work, speeds)
     survey(body_i, body_f, q, v, v, states)
     size = 0.0
     for c in range(conn_i.shape[0] - 1):
         relative_motion(c, body_i, body_f, conn_i, conn_f, states, columns, ways, own, work)
-        for state in (conn_i[c, STATE_A], conn_i[c, STATE_B]):
-            size = max(size, conn_f[c, LENGTH] * norm(load3(work, state + 18)) + norm(load3(work, state + 21)))
+        for state in (conn_i[c, f.STATE_A], conn_i[c, f.STATE_B]):
+            size = max(size, conn_f[c, f.LENGTH] * norm(load3(work, state + 18)) + norm(load3(work, state + 21)))
     return size
 
 
@@ -81,7 +54,7 @@ def read(what, count, first, conn_i, work, out):
     """One field of the records of all connections, in the order of rows or of freedoms."""
     last = conn_i.shape[0] - 1
     for c in range(last):
-        o = conn_i[last, HEAD_CONN] + CONN_RECORD * c + what
+        o = f.connection_record(conn_i, c) + what
         for k in range(conn_i[c, count]):
             out[conn_i[c, first] + k] = work[o + k]
 
@@ -89,25 +62,25 @@ def read(what, count, first, conn_i, work, out):
 @inline
 def relative_motion(c, body_i, body_f, conn_i, conn_f, states, columns, ways, own, work):
     """Entries of the joints between the two links of connection c."""
-    rec = conn_i[conn_i.shape[0] - 1, HEAD_CONN] + CONN_RECORD * c
-    b, turn = conn_i[c, BODY_B], load9(work, rec + CONN_TURN)
-    x = row3(conn_f, c, FRAME_B + 9)  # where the relative motion is taken: the origin of b's joint frame
+    rec = f.connection_record(conn_i, c)
+    b, turn = conn_i[c, f.BODY_B], load9(work, rec + f.CONN_TURN)
+    x = row3(conn_f, c, f.FRAME_B + 9)  # where the relative motion is taken: the origin of b's joint frame
     if b >= 0:
         x = add(load3(states, STATE * b + 9), matvec(load9(states, STATE * b), x))
-    moment, force = load3(work, rec + CONN_DRIVE), load3(work, rec + CONN_DRIVE + 3)
+    moment, force = load3(work, rec + f.CONN_DRIVE), load3(work, rec + f.CONN_DRIVE + 3)
     for side in range(2):
         sign = 1.0 if side == 1 else -1.0
-        i = b if side == 1 else conn_i[c, BODY_A]
-        while i != conn_i[c, MEET]:
-            R, r, j = load9(states, STATE * i), sub(load3(states, STATE * i + 9), x), body_i[i, V_INDEX]
-            for d in range(body_i[i, DOF]):
-                s_w, s_v = joint_column(body_i[i, KIND], body_f[i, RATE_ANGULAR], body_f[i, RATE_LINEAR], d, R, r)
+        i = b if side == 1 else conn_i[c, f.BODY_A]
+        while i != conn_i[c, f.MEET]:
+            R, r, j = load9(states, STATE * i), sub(load3(states, STATE * i + 9), x), body_i[i, f.V_INDEX]
+            for d in range(body_i[i, f.DOF]):
+                s_w, s_v = joint_column(body_i[i, f.KIND], body_f[i, f.RATE_ANGULAR], body_f[i, f.RATE_LINEAR], d, R, r)
                 s_w, s_v = scale(s_w, sign), scale(s_v, sign)
-                for k in range(conn_i[c, ROWS]):
-                    o = rec + CONN_COLUMNS + 6 * k
-                    columns[j + d, conn_i[c, FIRST_ROW] + k] = dot(load3(work, o), s_w) + dot(load3(work, o + 3), s_v)
-                rates(conn_i[c, LAW], c, conn_i, conn_f, matTvec(turn, s_w), matTvec(turn, s_v), work, rec)
-                for k in range(conn_i[c, FREEDOMS]):
-                    ways[j + d, conn_i[c, FIRST_FREEDOM] + k] = work[rec + CONN_RATES + k]
+                for k in range(conn_i[c, f.ROWS]):
+                    o = rec + f.CONN_COLUMNS + 6 * k
+                    columns[j + d, conn_i[c, f.FIRST_ROW] + k] = dot(load3(work, o), s_w) + dot(load3(work, o + 3), s_v)
+                rates(conn_i[c, f.LAW], c, conn_i, conn_f, matTvec(turn, s_w), matTvec(turn, s_v), work, rec)
+                for k in range(conn_i[c, f.FREEDOMS]):
+                    ways[j + d, conn_i[c, f.FIRST_FREEDOM] + k] = work[rec + f.CONN_RATES + k]
                 own[j + d] += dot(moment, s_w) + dot(force, s_v)
-            i = body_i[i, PARENT]
+            i = body_i[i, f.PARENT]

@@ -11,26 +11,7 @@ and cosines, a pair for each coordinate, of which only those of hinges need be f
 from bunraku.algorithms.aba import load_joint_axes
 from bunraku.algorithms.tree import joint_axes, joint_column, place, row3, row6, unit9, zero3, zero6
 from bunraku.jit import inline, inner
-from bunraku.plan.fields import (
-    ANCHOR,
-    ARMATURE,
-    COM,
-    DOF,
-    INERTIA,
-    KIND,
-    MASS,
-    MASSIVE,
-    OFFSET,
-    OPENS_IN_MATRIX,
-    PARENT,
-    PLAIN,
-    PLAIN_HINGE,
-    Q_INDEX,
-    RATE_ANGULAR,
-    RATE_LINEAR,
-    REVOLUTE,
-    V_INDEX,
-)
+from bunraku.plan import fields as f
 from bunraku.spatial.algebra import (
     accumulate3,
     add,
@@ -85,8 +66,8 @@ def crba(body_i, body_f, dof_f, q, matrix, work):
     residue = composites(body_i, body_f, nv, q, work, FORCE, 1)
     clear(matrix)
     for i in range(n):  # Pass 3: each joint's force felt by its ancestors
-        for d in range(body_i[i, DOF]):
-            j = body_i[i, V_INDEX] + d
+        for d in range(body_i[i, f.DOF]):
+            j = body_i[i, f.V_INDEX] + d
             residue = residue + 0.0 * along(body_i, dof_f, i, j, work, matrix, j * nv, 1, nv)
     return residue
 
@@ -102,22 +83,22 @@ def composites(body_i, body_f, nv, q, work, per_velocity, per_component):
     columns, forces, trig = RECORD * n, forces_of(body_i, nv), trig_of(body_i, nv)
     residue = constant(q, 0.0)
     for i in range(n):  # Pass 1: places, inertias, joint axes
-        if body_i[i, PLAIN] == PLAIN_HINGE and not opens(body_i, i):  # the same code, its branches taken out
-            descend(REVOLUTE, 1, False, body_i[i, MASSIVE], i, body_i, body_f, q, trig, work)
+        if body_i[i, f.PLAIN] == f.PLAIN_HINGE and not opens(body_i, i):  # the same code, its branches taken out
+            descend(f.REVOLUTE, 1, False, body_i[i, f.MASSIVE], i, body_i, body_f, q, trig, work)
         else:
-            residue = residue + descend(body_i[i, KIND], body_i[i, DOF], opens(body_i, i), body_i[i, MASSIVE], i,
+            residue = residue + descend(body_i[i, f.KIND], body_i[i, f.DOF], opens(body_i, i), body_i[i, f.MASSIVE], i,
                                         body_i, body_f, q, trig, work)
     I_beyond, h_beyond, m_beyond = zero6(q), zero3(q), constant(q, 0.0)  # of the body just done, if a child of the next
     for back in range(n):  # Pass 2: composite inertias towards the root
         i = n - 1 - back
-        parent, o = body_i[i, PARENT], RECORD * i
+        parent, o = body_i[i, f.PARENT], RECORD * i
         I, h = add6(load6(work, o), I_beyond), add(load3(work, o + 6), h_beyond)
         m = load(work, o + 9) + m_beyond
-        k = body_i[i, V_INDEX]
-        if body_i[i, DOF] == 1:
+        k = body_i[i, f.V_INDEX]
+        if body_i[i, f.DOF] == 1:
             start(I, h, m, work, columns + COLUMN * k, forces + k * per_velocity, per_component)
         else:
-            for j in range(k, k + body_i[i, DOF]):
+            for j in range(k, k + body_i[i, f.DOF]):
                 start(I, h, m, work, columns + COLUMN * j, forces + j * per_velocity, per_component)
         if parent >= 0 and opens(body_i, i):
             r = load3(work, o + 22)
@@ -142,7 +123,7 @@ def composites(body_i, body_f, nv, q, work, per_velocity, per_component):
 @inline
 def opens(body_i, i):
     """Does body i open a group of the mass matrix?"""
-    return body_i[i, ANCHOR] & OPENS_IN_MATRIX != 0
+    return body_i[i, f.ANCHOR] & f.OPENS_IN_MATRIX != 0
 
 
 @inline
@@ -170,8 +151,8 @@ def turns(body_i, q, work, trig):
         sines(q, work, trig)
         return
     for i in range(body_i.shape[0] - 1):
-        if body_i[i, KIND] == REVOLUTE:
-            k = body_i[i, Q_INDEX]
+        if body_i[i, f.KIND] == f.REVOLUTE:
+            k = body_i[i, f.Q_INDEX]
             s, c = sincos(load(q, k))
             store(work, trig + k, s)
             store(work, trig + q.shape[0] + k, c)
@@ -180,17 +161,17 @@ def turns(body_i, q, work, trig):
 @inline
 def descend(kind, dof, anchor, massive, i, body_i, body_f, q, trig, work):
     """Pass 1 at body i: its place from its parent's, its inertia about the group's origin, its joint axes."""
-    parent, o, columns = body_i[i, PARENT], RECORD * i, RECORD * (body_i.shape[0] - 1)
+    parent, o, columns = body_i[i, f.PARENT], RECORD * i, RECORD * (body_i.shape[0] - 1)
     residue = constant(q, 0.0)
     if parent >= 0:
         above = RECORD * parent + 10
         T, x = load_joint_axes(body_i, body_f, i, work, above), load3(work, above + 9)
     else:
         T, x = joint_axes(body_f, i, unit9(q)), zero3(q)
-    if kind == REVOLUTE:
-        k = body_i[i, Q_INDEX]
+    if kind == f.REVOLUTE:
+        k = body_i[i, f.Q_INDEX]
         R = rotate_about_z(T, load(work, trig + k), load(work, trig + q.shape[0] + k))
-        x = add(x, matvec(T, row3(body_f, i, OFFSET)))
+        x = add(x, matvec(T, row3(body_f, i, f.OFFSET)))
     else:
         R, x = place(kind, body_i, body_f, i, q, T, x)
     if anchor:
@@ -202,12 +183,12 @@ def descend(kind, dof, anchor, massive, i, body_i, body_f, q, trig, work):
         I, h = inertia(body_f, i, R, x)
     store6(work, o, I)
     store3(work, o + 6, h)
-    store(work, o + 9, constant(q, body_f[i, MASS]))
+    store(work, o + 9, constant(q, body_f[i, f.MASS]))
     store9(work, o + 10, R)
     store3(work, o + 19, x)
     for d in range(dof):
-        s_w, s_v = joint_column(kind, body_f[i, RATE_ANGULAR], body_f[i, RATE_LINEAR], d, R, x)
-        column = columns + COLUMN * (body_i[i, V_INDEX] + d)
+        s_w, s_v = joint_column(kind, body_f[i, f.RATE_ANGULAR], body_f[i, f.RATE_LINEAR], d, R, x)
+        column = columns + COLUMN * (body_i[i, f.V_INDEX] + d)
         store3(work, column, s_w)
         store3(work, column + 3, s_v)
     return residue
@@ -219,8 +200,8 @@ def inertia(body_f, i, R, x):
 
     Two rows of R I R^T and its trace, which no rotation changes.
     """
-    c, I = add(x, matvec(R, row3(body_f, i, COM))), row6(body_f, i, INERTIA)
-    h = scale(c, body_f[i, MASS])
+    c, I = add(x, matvec(R, row3(body_f, i, f.COM))), row6(body_f, i, f.INERTIA)
+    h = scale(c, body_f[i, f.MASS])
     X, Y, Z = (R[0], R[1], R[2]), (R[3], R[4], R[5]), (R[6], R[7], R[8])
     t, u = symvec(I, X), symvec(I, Y)
     Ixx, Iyy = dot(t, X), dot(u, Y)
@@ -250,20 +231,20 @@ def along(body_i, dof_f, i, j, work, out, row, stride, mirrored):
     With `mirrored` > 0 also at out[k mirrored + j]. Returns the entry of j itself.
     """
     columns = RECORD * (body_i.shape[0] - 1)
-    f = forces_of(body_i, dof_f.shape[1]) + FORCE * j
-    moment, force = load3(work, f), load3(work, f + 3)
+    at_force = forces_of(body_i, dof_f.shape[1]) + FORCE * j
+    moment, force = load3(work, at_force), load3(work, at_force + 3)
     at = i
     while at >= 0:
-        k = body_i[at, V_INDEX]
-        if body_i[at, DOF] == 1:
+        k = body_i[at, f.V_INDEX]
+        if body_i[at, f.DOF] == 1:
             feel(work, columns + COLUMN * k, moment, force, out, row + k * stride, k * mirrored + j, mirrored)
         else:
-            for e in range(k, k + body_i[at, DOF]):
+            for e in range(k, k + body_i[at, f.DOF]):
                 feel(work, columns + COLUMN * e, moment, force, out, row + e * stride, e * mirrored + j, mirrored)
         if opens(body_i, at):
             moment = add(moment, cross(load3(work, RECORD * at + 22), force))
-        at = body_i[at, PARENT]
-    diagonal = load(out, row + j * stride) + dof_f[ARMATURE, j]
+        at = body_i[at, f.PARENT]
+    diagonal = load(out, row + j * stride) + dof_f[f.ARMATURE, j]
     store(out, row + j * stride, diagonal)
     return diagonal
 
@@ -287,11 +268,11 @@ def subtrees(body_i, ends):
     n = body_i.shape[0] - 1
     nv, one_group = ends.shape[0] - n, True
     for i in range(n):
-        store(ends, nv + i, float(body_i[i, V_INDEX] + body_i[i, DOF]))
+        store(ends, nv + i, float(body_i[i, f.V_INDEX] + body_i[i, f.DOF]))
     for back in range(n):
         i = n - 1 - back
-        parent, end = body_i[i, PARENT], load(ends, nv + i)
-        for k in range(body_i[i, V_INDEX], body_i[i, V_INDEX] + body_i[i, DOF]):
+        parent, end = body_i[i, f.PARENT], load(ends, nv + i)
+        for k in range(body_i[i, f.V_INDEX], body_i[i, f.V_INDEX] + body_i[i, f.DOF]):
             store(ends, k, end)
         if parent >= 0:
             store(ends, nv + parent, max(load(ends, nv + parent), end))
@@ -309,12 +290,12 @@ def entries(body_i, dof_f, one_group, work, w, forces, ends, matrix):
     """
     nv = dof_f.shape[1]
     if one_group:
-        return tiles(RECORD * (body_i.shape[0] - 1), dof_f[ARMATURE], work, w, forces, ends, matrix)
+        return tiles(RECORD * (body_i.shape[0] - 1), dof_f[f.ARMATURE], work, w, forces, ends, matrix)
     rows(body_i, nv, work, w, forces, ends, matrix)
     mirror(matrix, nv, ends)
     residue = 0.0
     for k in range(nv):
-        diagonal = load(matrix, k * nv + k) + dof_f[ARMATURE, k]
+        diagonal = load(matrix, k * nv + k) + dof_f[f.ARMATURE, k]
         store(matrix, k * nv + k, diagonal)
         residue = residue + 0.0 * diagonal
     return residue
@@ -351,10 +332,10 @@ def rows(body_i, nv, work, w, forces, ends, matrix):
     n, apart = body_i.shape[0] - 1, rounded(nv)
     for back in range(n):
         i = n - 1 - back
-        first = body_i[i, V_INDEX]
-        for k in range(first, first + body_i[i, DOF]):
+        first = body_i[i, f.V_INDEX]
+        for k in range(first, first + body_i[i, f.DOF]):
             row(k, int(load(ends, k)), nv, apart, pick6(work, RECORD * n + COLUMN * k, w), forces, matrix)
-        if body_i[i, PARENT] >= 0 and opens(body_i, i):  # from here on about the origin of the parent's group
+        if body_i[i, f.PARENT] >= 0 and opens(body_i, i):  # from here on about the origin of the parent's group
             move_forces(first, int(load(ends, nv + i)), apart, pick3(work, RECORD * i + 22, w), forces)
 
 

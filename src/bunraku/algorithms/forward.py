@@ -9,16 +9,16 @@ from bunraku.algorithms.connections import DYNAMICS
 from bunraku.algorithms.kinematics import STATE, survey
 from bunraku.algorithms.passive import body_wrenches, passive_torque
 from bunraku.jit import inline
-from bunraku.plan.fields import HEAD_PASSIVE, HEAD_SPRINGS, HEAD_TOTAL, HEAD_WORK
+from bunraku.plan import fields as f
 
 
 @inline
 def scratch_sizes(body_i, dof_f, pushed):
     """Scalars needed by `accelerate`: (work, tau, wrench, states)."""
     n = body_i.shape[0] - 1
-    passive = body_i[n, HEAD_PASSIVE] != 0
-    pushed = pushed or body_i[n, HEAD_SPRINGS] > 0
-    return (np.int64(body_i[n, HEAD_WORK]), dof_f.shape[1] if passive else 0,
+    passive = body_i[n, f.HEAD_PASSIVE] != 0
+    pushed = pushed or body_i[n, f.HEAD_SPRINGS] > 0
+    return (np.int64(body_i[n, f.HEAD_WORK]), dof_f.shape[1] if passive else 0,
             6 * n if pushed else 0, STATE * n if pushed else 0)
 
 
@@ -50,11 +50,11 @@ def accelerate_closed(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f,
                       drives, external, a, work):
     """The same for a structure with connections. `work` holds conn_i[-1, HEAD_TOTAL] scalars and, behind them, as many
     as `scratch_total` says."""
-    n, nv, end = body_i.shape[0] - 1, dof_f.shape[1], np.int64(conn_i[-1, HEAD_TOTAL])
+    n, nv, end = body_i.shape[0] - 1, dof_f.shape[1], np.int64(conn_i[-1, f.HEAD_TOTAL])
     acting, wrench = tau, work[end:end]
-    if external.shape[0] > 0 or body_i[n, HEAD_SPRINGS] > 0:
+    if external.shape[0] > 0 or body_i[n, f.HEAD_SPRINGS] > 0:
         wrench = work[end + nv:end + nv + 6 * n]
-    if body_i[n, HEAD_PASSIVE] != 0:
+    if body_i[n, f.HEAD_PASSIVE] != 0:
         acting = work[end:end + nv]
     gather_forces(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, external, acting, wrench,
                   work[end + nv + 6 * n:end + nv + (6 + STATE) * n])
@@ -69,5 +69,5 @@ def gather_forces(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, 
     if wrench.shape[0] > 0:
         survey(body_i, body_f, q, v, v, states)
         body_wrenches(link_i, link_f, spring_i, spring_f, states, external, wrench)
-    if body_i[body_i.shape[0] - 1, HEAD_PASSIVE] != 0:
+    if body_i[body_i.shape[0] - 1, f.HEAD_PASSIVE] != 0:
         passive_torque(body_i, dof_f, q, v, tau, acting)

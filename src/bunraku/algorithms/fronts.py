@@ -10,38 +10,7 @@ import numpy as np
 from bunraku.algorithms.aba import ascend_force, eliminate_column, hand_over, joint_part_size, not_finite, subtree
 from bunraku.algorithms.tree import is_anchor, zero3
 from bunraku.jit import inline, inner
-from bunraku.plan.fields import (
-    COLUMNS,
-    CONN_ARM_A,
-    CONN_ARM_B,
-    CONN_BIAS,
-    CONN_COLUMNS,
-    CONN_RECORD,
-    DOF,
-    ELIMINATION,
-    FROM,
-    HEAD_CONN,
-    HEAD_JUDGED,
-    JUDGED_CLASH,
-    JUDGED_DRIVE,
-    JUDGED_DROPPED,
-    JUDGED_MOBILITY,
-    JUDGED_PIVOT,
-    JUDGED_WEAKEST,
-    LOCKED,
-    REC_JOINT,
-    REC_U,
-    REC_U_SIZE,
-    RECORD,
-    ROW_BETA,
-    ROW_SCALE,
-    ROW_SIZE,
-    ROW_THETA,
-    ROWS,
-    SLOT_BIAS,
-    TO,
-    V_INDEX,
-)
+from bunraku.plan import fields as f
 from bunraku.spatial.algebra import (
     accumulate3,
     add,
@@ -58,41 +27,22 @@ from bunraku.spatial.algebra import (
     sub,
 )
 from bunraku.spatial.scalar import clear, constant, load, maximum, minimum, sqrt, store, where_positive
-
-RANK = 1e-11
-"""A pivot below this part of its size is no pivot: nothing can move in this direction."""
-NOISE = 1e-11
-"""Part of all mobility there is that counts as size of every direction; times RANK, the square of what rounding can
-feign."""
-SURELY_ZERO = 0.1
-"""What pivots that count as zero may have of the least that would not: rounding leaves less, and so do frames of
-redundant connections that do not quite fit each other."""
-NEGLIGIBLE = 1e-120
-"""Along ten thousand links a force dies out; before its traces become denormal numbers, which are slow, they end."""
-CLASH = 1e-7
-"""What a direction that nothing can move may still demand, as part of the accelerations involved."""
-
-
-@inline
-def row_start(row):
-    """Place of a row in its front: rows before it, packed as lower triangle."""
-    return ROW_THETA * row + (row * (row + 1)) // 2
-
+from bunraku.tolerances import INCONSISTENT, NEGLIGIBLE, NOISE, PIVOT, SURELY_ZERO
 
 # -- NEW, START, ATTACH ----------------------------------------------------------------------------------------------
 
 
 @inline
 def new(front, rows, work):
-    clear(work[front:front + row_start(rows)])
+    clear(work[front:front + f.row_start(rows)])
 
 
 @inline
 def new_demands(front, rows, work):
     for k in range(rows):
-        o = front + row_start(k)
-        store(work, o + ROW_BETA, constant(work, 0.0))
-        store(work, o + ROW_SIZE, constant(work, 0.0))
+        o = front + f.row_start(k)
+        store(work, o + f.ROW_BETA, constant(work, 0.0))
+        store(work, o + f.ROW_SIZE, constant(work, 0.0))
 
 
 @inner
@@ -101,17 +51,17 @@ def start(front, row, c, side, soft, conn_i, work):
 
     `soft`: how much it yields per force, added to the diagonal of Theta once.
     """
-    rec = conn_i[conn_i.shape[0] - 1, HEAD_CONN] + CONN_RECORD * c
-    arm = load3(work, rec + CONN_ARM_B if side == 1 else rec + CONN_ARM_A)
+    rec = f.connection_record(conn_i, c)
+    arm = load3(work, rec + f.CONN_ARM_B if side == 1 else rec + f.CONN_ARM_A)
     sign = 1.0 if side == 1 else -1.0
-    for k in range(conn_i[c, ROWS]):
-        o, column = front + row_start(row + k), rec + CONN_COLUMNS + 6 * k
+    for k in range(conn_i[c, f.ROWS]):
+        o, column = front + f.row_start(row + k), rec + f.CONN_COLUMNS + 6 * k
         force = load3(work, column + 3)
         moment = add(load3(work, column), cross(arm, force))
-        accumulate3(work, o, scale(moment, sign))
+        accumulate3(work, o, scale(moment, sign))  # K_C^T [YN02, eq. 3]
         accumulate3(work, o + 3, scale(force, sign))
         if soft > 0.0 and side == 1:
-            diagonal = o + ROW_THETA + row + k
+            diagonal = o + f.ROW_THETA + row + k
             store(work, diagonal, load(work, diagonal) + soft)
     start_demands(front, row, c, side, conn_i, work)
 
@@ -119,32 +69,32 @@ def start(front, row, c, side, soft, conn_i, work):
 @inline
 def start_demands(front, row, c, side, conn_i, work):
     """What the connection demands, once: on b."""
-    rec = conn_i[conn_i.shape[0] - 1, HEAD_CONN] + CONN_RECORD * c
-    for k in range(conn_i[c, ROWS] if side == 1 else 0):
-        o, bias = front + row_start(row + k), load(work, rec + CONN_BIAS + k)
-        store(work, o + ROW_BETA, load(work, o + ROW_BETA) + bias)
-        store(work, o + ROW_SIZE, load(work, o + ROW_SIZE) + maximum(bias, -bias))
+    rec = f.connection_record(conn_i, c)
+    for k in range(conn_i[c, f.ROWS] if side == 1 else 0):
+        o, bias = front + f.row_start(row + k), load(work, rec + f.CONN_BIAS + k)
+        store(work, o + f.ROW_BETA, load(work, o + f.ROW_BETA) + bias)
+        store(work, o + f.ROW_SIZE, load(work, o + f.ROW_SIZE) + maximum(bias, -bias))
 
 
 @inner
 def attach(source, rows, target, places, prog, work):
     """Add a front to another of the same near body; `places` says which rows are meant."""
     for k in range(rows):
-        o, t = source + row_start(k), target + row_start(prog[places + k])
-        for d in range(ROW_THETA):
+        o, t = source + f.row_start(k), target + f.row_start(prog[places + k])
+        for d in range(f.ROW_THETA):
             store(work, t + d, load(work, t + d) + load(work, o + d))
         for m in range(k + 1):
             high, low = max(prog[places + k], prog[places + m]), min(prog[places + k], prog[places + m])
-            t = target + row_start(high) + ROW_THETA + low
-            store(work, t, load(work, t) + load(work, o + ROW_THETA + m))
+            t = target + f.row_start(high) + f.ROW_THETA + low
+            store(work, t, load(work, t) + load(work, o + f.ROW_THETA + m))
 
 
 @inline
 def attach_demands(source, rows, target, places, prog, work):
     for k in range(rows):
-        o, t = source + row_start(k), target + row_start(prog[places + k])
-        store(work, t + ROW_BETA, load(work, t + ROW_BETA) + load(work, o + ROW_BETA))
-        store(work, t + ROW_SIZE, load(work, t + ROW_SIZE) + load(work, o + ROW_SIZE))
+        o, t = source + f.row_start(k), target + f.row_start(prog[places + k])
+        store(work, t + f.ROW_BETA, load(work, t + f.ROW_BETA) + load(work, o + f.ROW_BETA))
+        store(work, t + f.ROW_SIZE, load(work, t + f.ROW_SIZE) + load(work, o + f.ROW_SIZE))
 
 
 # -- STEP ------------------------------------------------------------------------------------------------------------
@@ -157,14 +107,15 @@ def step(i, front, rows, kept, rotors, rotor_size, judged, body_i, dof_f, tau, p
     y = S^T Y;   Y - U y^T / D,   beta + y u / D,   Theta + y y^T / D remain. The y are kept for the way back.
     `rotors`: rows that take the joint's rotor away again, qdd - t / rotor = 0; the torque t acts like tau, so y = 1.
     """
-    record, j = body_i[i, RECORD], body_i[i, V_INDEX]
-    elimination, dof = body_i[i, ELIMINATION], body_i[i, DOF]
+    record, j = body_i[i, f.RECORD], body_i[i, f.V_INDEX]
+    elimination, dof = body_i[i, f.ELIMINATION], body_i[i, f.DOF]
     A, B, C, p_w, p_v = subtree(i, body_i, work)
     margin = constant(tau, 1.0)
-    if elimination == COLUMNS:
+    if elimination == f.COLUMNS:
         for d in range(dof):
-            axis = record + REC_JOINT + 6 * d
-            result = record + REC_U if d == 0 else record + REC_JOINT + 6 * dof + 3 + REC_U_SIZE * (d - 1)
+            axis = record + f.REC_JOINT + 6 * d
+            result = record + f.REC_U if d == 0 else record + f.REC_JOINT + 6 * dof + 3 + f.REC_U_SIZE * (d - 1)
+            # [J, eqs. 2-3]; W of [YN02, eq. 50] with the parent side held
             A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, dof_f, j + d, tau, work, axis, result)
             margin = minimum(margin, pivot)
             rotor = np.int64(prog[rotors + d]) if rotors > 0 else -1
@@ -175,36 +126,36 @@ def step(i, front, rows, kept, rotors, rotor_size, judged, body_i, dof_f, tau, p
             r0, r1, r2 = (load(work, inverse_pivot(record, dof, d)), load(work, inverse_pivot(record, dof, d + 1)),
                           load(work, inverse_pivot(record, dof, d + 2)))
             y0, y1, y2 = kept + d * rows, kept + (d + 1) * rows, kept + (d + 2) * rows
-            o = front + ROW_THETA
+            o = front + f.ROW_THETA
             for k in range(rows):
                 z0, z1, z2 = r0 * load(work, y0 + k), r1 * load(work, y1 + k), r2 * load(work, y2 + k)
                 for m in range(k + 1):
                     gain = z0 * load(work, y0 + m) + z1 * load(work, y1 + m) + z2 * load(work, y2 + m)
                     store(work, o + m, load(work, o + m) + gain)
-                o += ROW_THETA + k + 1
+                o += f.ROW_THETA + k + 1
             d += 3
         while d < dof:
             r0, y0 = load(work, inverse_pivot(record, dof, d)), kept + d * rows
-            o = front + ROW_THETA
+            o = front + f.ROW_THETA
             for k in range(rows):
                 z0 = r0 * load(work, y0 + k)
                 for m in range(k + 1):
                     store(work, o + m, load(work, o + m) + z0 * load(work, y0 + m))
-                o += ROW_THETA + k + 1
+                o += f.ROW_THETA + k + 1
             d += 1
         if rotors > 0:
             for d in range(dof):
                 rotor = np.int64(prog[rotors + d])
-                o = front + row_start(rotor) + ROW_THETA + rotor
+                o = front + f.row_start(rotor) + f.ROW_THETA + rotor
                 store(work, o, load(work, o) - 1.0 / rotor_size)
     if is_anchor(body_i, i):
-        r = load3(work, record + REC_JOINT + joint_part_size(elimination, dof))
+        r = load3(work, record + f.REC_JOINT + joint_part_size(elimination, dof))
         A, B = shift_inertia(A, B, C, r)
         p_w = add(p_w, cross(r, p_v))
         o = front
         for k in range(rows):
             accumulate3(work, o, cross(r, load3(work, o + 3)))
-            o += ROW_THETA + k + 1
+            o += f.ROW_THETA + k + 1
     hand_over(i, body_i, work, A, B, C, p_w, p_v)
     return margin
 
@@ -212,7 +163,7 @@ def step(i, front, rows, kept, rotors, rotor_size, judged, body_i, dof_f, tau, p
 @inline
 def inverse_pivot(record, dof, d):
     """Where 1/D of degree of freedom d is."""
-    return (record + REC_U if d == 0 else record + REC_JOINT + 6 * dof + 3 + REC_U_SIZE * (d - 1)) + 6
+    return (record + f.REC_U if d == 0 else record + f.REC_JOINT + 6 * dof + 3 + f.REC_U_SIZE * (d - 1)) + 6
 
 
 @inline
@@ -222,9 +173,9 @@ def step_rows(front, rows, kept, axis, result, rotor, judged, work):
     U_w, U_v = load3(work, result), load3(work, result + 3)
     r, u = load(work, result + 6), load(work, result + 7)
     ur = u * r
-    o = judged + JUDGED_MOBILITY
+    o = judged + f.JUDGED_MOBILITY
     store(work, o, load(work, o) + r * (dot(s_w, s_w) + dot(s_v, s_v)))
-    o = judged + JUDGED_DRIVE
+    o = judged + f.JUDGED_DRIVE
     store(work, o, load(work, o) + ur * u)
     o = front
     for k in range(rows):
@@ -237,50 +188,50 @@ def step_rows(front, rows, kept, axis, result, rotor, judged, work):
         store(work, kept + k, y)
         store3(work, o, sub(Y_w, scale(U_w, z)))
         store3(work, o + 3, sub(Y_v, scale(U_v, z)))
-        store(work, o + ROW_BETA, load(work, o + ROW_BETA) + y * ur)
-        o += ROW_THETA + k + 1
+        store(work, o + f.ROW_BETA, load(work, o + f.ROW_BETA) + y * ur)  # [YN02, eq. 38]
+        o += f.ROW_THETA + k + 1
 
 
 @inner
 def step_demands(i, front, rows, kept, judged, body_i, work):
     """p through the joint, and beta + y u / D of every row."""
     ascend_force(i, body_i, work)
-    record, dof = body_i[i, RECORD], body_i[i, DOF]
-    for d in range(dof if body_i[i, ELIMINATION] == COLUMNS else 0):
+    record, dof = body_i[i, f.RECORD], body_i[i, f.DOF]
+    for d in range(dof if body_i[i, f.ELIMINATION] == f.COLUMNS else 0):
         inverse = inverse_pivot(record, dof, d)
         u = load(work, inverse + 1)
         ur = u * load(work, inverse)
-        o = judged + JUDGED_DRIVE
+        o = judged + f.JUDGED_DRIVE
         store(work, o, load(work, o) + ur * u)
-        o = front + ROW_BETA
+        o = front + f.ROW_BETA
         for k in range(rows):
             store(work, o, load(work, o) + load(work, kept + d * rows + k) * ur)
-            o += ROW_THETA + k + 1
+            o += f.ROW_THETA + k + 1
 
 
 @inner
 def step_back(i, rows, kept, ids, forces, body_i, tau, acceleration, prog, work):
     """Accelerations of the joint and of body i: qdd = (u + y F - U^T a) / D."""
-    above, to, record, elimination = body_i[i, FROM], body_i[i, TO], body_i[i, RECORD], body_i[i, ELIMINATION]
-    dof, j = body_i[i, DOF], body_i[i, V_INDEX]
+    above, to, record, elimination = body_i[i, f.FROM], body_i[i, f.TO], body_i[i, f.RECORD], body_i[i, f.ELIMINATION]
+    dof, j = body_i[i, f.DOF], body_i[i, f.V_INDEX]
     alpha, a = load3(work, above), load3(work, above + 3)
     residue = constant(tau, 0.0)
     if is_anchor(body_i, i):
-        r = load3(work, record + REC_JOINT + joint_part_size(elimination, dof))
+        r = load3(work, record + f.REC_JOINT + joint_part_size(elimination, dof))
         residue = not_finite(r)
         a = add(a, cross(alpha, r))
     for last in range(dof):
         d = dof - 1 - last
-        if elimination == LOCKED:
+        if elimination == f.LOCKED:
             qdd = load(tau, j + d)
         else:
-            o = record + REC_U if d == 0 else record + REC_JOINT + 6 * dof + 3 + REC_U_SIZE * (d - 1)
+            o = record + f.REC_U if d == 0 else record + f.REC_JOINT + 6 * dof + 3 + f.REC_U_SIZE * (d - 1)
             push = load(work, o + 7) - dot(load3(work, o), alpha) - dot(load3(work, o + 3), a)
             for k in range(rows):
                 push = push + load(work, kept + d * rows + k) * load(work, forces + prog[ids + k])
-            qdd = push * load(work, o + 6)
-            o = record + REC_JOINT + 6 * d
-            alpha = add(alpha, scale(load3(work, o), qdd))
+            qdd = push * load(work, o + 6)  # [YN02, eq. 53]; [J, eq. 5]
+            o = record + f.REC_JOINT + 6 * d
+            alpha = add(alpha, scale(load3(work, o), qdd))  # [J, eq. 4]
             a = add(a, scale(load3(work, o + 3), qdd))
         store(acceleration, j + d, qdd)
         residue = residue + 0.0 * qdd
@@ -302,37 +253,39 @@ def close(front, rows, count, slot, sign, factors, conn_i, work):
     vanish: the margin.
     """
     margin, side = constant(work, 1.0), 1.0 if sign > 0 else -1.0
-    judged = conn_i[conn_i.shape[0] - 1, HEAD_JUDGED]
-    worst, feigned = load(work, judged + JUDGED_PIVOT), RANK * NOISE * load(work, judged + JUDGED_MOBILITY)
-    weakest, dropped = load(work, judged + JUDGED_WEAKEST), load(work, judged + JUDGED_DROPPED)
-    end = front + row_start(rows - 1)  # the last row
+    judged = conn_i[conn_i.shape[0] - 1, f.HEAD_JUDGED]
+    worst, feigned = load(work, judged + f.JUDGED_PIVOT), PIVOT * NOISE * load(work, judged + f.JUDGED_MOBILITY)
+    weakest, dropped = load(work, judged + f.JUDGED_WEAKEST), load(work, judged + f.JUDGED_DROPPED)
+    end = front + f.row_start(rows - 1)  # the last row
     for back in range(rows):
         k = rows - 1 - back
-        row = front + row_start(k)
-        theta_kk = load(work, row + ROW_THETA + k)
+        row = front + f.row_start(k)
+        theta_kk = load(work, row + f.ROW_THETA + k)
         done = min(back, count)
         if done > 0:
             update_row(k, row, rows, done, end, slot, factors, work)
-            left = load(work, row + ROW_THETA + k)
-            store(work, row + ROW_SCALE, load(work, row + ROW_SCALE) + (theta_kk - left))
+            left = load(work, row + f.ROW_THETA + k)
+            store(work, row + f.ROW_SCALE, load(work, row + f.ROW_SCALE) + (theta_kk - left))
             theta_kk = left
         if back < count:
-            size = maximum(side * (theta_kk + load(work, row + ROW_SCALE)), side * theta_kk)
-            least = RANK * size + feigned
+            size = maximum(side * (theta_kk + load(work, row + f.ROW_SCALE)), side * theta_kk)
+            least = PIVOT * size + feigned
             room = theta_kk * side - least
+            # 1 / Gamma [YN02, eqs. 58-59]
             r = where_positive(room, 1.0 / where_positive(room, theta_kk, 0.0 * room + 1.0), 0.0 * room)
             worst = minimum(worst, where_positive(room, side * theta_kk / maximum(size, 1e-300), 0.0 * size + 1.0))
             weakest = minimum(weakest, where_positive(room, side * theta_kk, 0.0 * room + 1e300))
             excess = maximum(theta_kk, 0.0 - theta_kk) - SURELY_ZERO * least
+            # indeterminate forces [YN02, sec. 4.3]
             dropped = maximum(dropped, where_positive(room, 0.0 * room - 1.0, excess))
             if sign < 0:
                 margin = minimum(margin, room)
-            store(work, row + ROW_THETA + k, r)
+            store(work, row + f.ROW_THETA + k, r)
             if slot >= 0:
-                absorb(slot, load3(work, row), load3(work, row + 3), r, load(work, row + ROW_BETA), work)
-    store(work, judged + JUDGED_PIVOT, worst)
-    store(work, judged + JUDGED_WEAKEST, weakest)
-    store(work, judged + JUDGED_DROPPED, dropped)
+                absorb(slot, load3(work, row), load3(work, row + 3), r, load(work, row + f.ROW_BETA), work)
+    store(work, judged + f.JUDGED_PIVOT, worst)
+    store(work, judged + f.JUDGED_WEAKEST, weakest)
+    store(work, judged + f.JUDGED_DROPPED, dropped)
     return margin
 
 
@@ -340,45 +293,45 @@ def close(front, rows, count, slot, sign, factors, conn_i, work):
 def update_row(k, row, rows, done, end, slot, factors, work):
     """Subtract from row k what the last `done` rows, eliminated already, stand for: the sum of r_p Theta_pk row_p."""
     o = end
-    beta = load(work, row + ROW_BETA)
+    beta = load(work, row + f.ROW_BETA)
     for q in range(done):
         p = rows - 1 - q
-        z = load(work, o + ROW_THETA + p) * load(work, o + ROW_THETA + k)
+        z = load(work, o + f.ROW_THETA + p) * load(work, o + f.ROW_THETA + k)
         store(work, factors + q, z)
-        beta = beta - z * load(work, o + ROW_BETA)
-        o -= ROW_THETA + p
-    store(work, row + ROW_BETA, beta)
+        beta = beta - z * load(work, o + f.ROW_BETA)
+        o -= f.ROW_THETA + p
+    store(work, row + f.ROW_BETA, beta)  # [YN02, eq. 38]
     if slot >= 0:
         Y_w, Y_v = load3(work, row), load3(work, row + 3)
         o = end
         for q in range(done):
             z = load(work, factors + q)
             Y_w, Y_v = sub(Y_w, scale(load3(work, o), z)), sub(Y_v, scale(load3(work, o + 3), z))
-            o -= ROW_THETA + rows - 1 - q
+            o -= f.ROW_THETA + rows - 1 - q
         store3(work, row, Y_w)
         store3(work, row + 3, Y_v)
     m = 0
     while m + 4 <= k + 1:
-        t = row + ROW_THETA + m
+        t = row + f.ROW_THETA + m
         x0, x1, x2, x3 = load(work, t), load(work, t + 1), load(work, t + 2), load(work, t + 3)
-        o = end + ROW_THETA + m
+        o = end + f.ROW_THETA + m
         for q in range(done):
             z = load(work, factors + q)
-            x0, x1 = x0 - z * load(work, o), x1 - z * load(work, o + 1)
+            x0, x1 = x0 - z * load(work, o), x1 - z * load(work, o + 1)  # [YN02, eq. 50]
             x2, x3 = x2 - z * load(work, o + 2), x3 - z * load(work, o + 3)
-            o -= ROW_THETA + rows - 1 - q
+            o -= f.ROW_THETA + rows - 1 - q
         store(work, t, x0)
         store(work, t + 1, x1)
         store(work, t + 2, x2)
         store(work, t + 3, x3)
         m += 4
     while m < k + 1:
-        x0 = load(work, row + ROW_THETA + m)
-        o = end + ROW_THETA + m
+        x0 = load(work, row + f.ROW_THETA + m)
+        o = end + f.ROW_THETA + m
         for q in range(done):
             x0 = x0 - load(work, factors + q) * load(work, o)
-            o -= ROW_THETA + rows - 1 - q
-        store(work, row + ROW_THETA + m, x0)
+            o -= f.ROW_THETA + rows - 1 - q
+        store(work, row + f.ROW_THETA + m, x0)
         m += 1
 
 
@@ -393,8 +346,8 @@ def absorb(slot, Y_w, Y_v, r, beta, work):
                             B[5] + y1 * z5, B[6] + y2 * z3, B[7] + y2 * z4, B[8] + y2 * z5))
     store6(work, slot + 15, (C[0] + y3 * z3, C[1] + y3 * z4, C[2] + y3 * z5, C[3] + y4 * z4, C[4] + y4 * z5,
                              C[5] + y5 * z5))
-    accumulate3(work, slot + SLOT_BIAS, scale((z0, z1, z2), beta))
-    accumulate3(work, slot + SLOT_BIAS + 3, scale((z3, z4, z5), beta))
+    accumulate3(work, slot + f.SLOT_BIAS, scale((z0, z1, z2), beta))
+    accumulate3(work, slot + f.SLOT_BIAS + 3, scale((z3, z4, z5), beta))
 
 
 @inner
@@ -402,33 +355,34 @@ def close_demands(front, rows, count, slot, work):
     """For every force that is eliminated, beta - Theta_k beta_k / Theta_kk and p + Y_k beta_k / Theta_kk remain."""
     for back in range(count):
         k = rows - 1 - back
-        row = front + row_start(k)
-        z = load(work, row + ROW_THETA + k) * load(work, row + ROW_BETA)
+        row = front + f.row_start(k)
+        z = load(work, row + f.ROW_THETA + k) * load(work, row + f.ROW_BETA)
         for m in range(k):
-            o = front + row_start(m) + ROW_BETA
-            store(work, o, load(work, o) - z * load(work, row + ROW_THETA + m))
+            o = front + f.row_start(m) + f.ROW_BETA
+            store(work, o, load(work, o) - z * load(work, row + f.ROW_THETA + m))
         if slot >= 0:
-            accumulate3(work, slot + SLOT_BIAS, scale(load3(work, row), z))
-            accumulate3(work, slot + SLOT_BIAS + 3, scale(load3(work, row + 3), z))
+            accumulate3(work, slot + f.SLOT_BIAS, scale(load3(work, row), z))
+            accumulate3(work, slot + f.SLOT_BIAS + 3, scale(load3(work, row + 3), z))
 
 
 @inner
 def open_again(front, rows, count, slot, ids, forces, conn_i, prog, work):
     """Forces that were eliminated, from the near body's acceleration and the forces of the other handles."""
-    judged = conn_i[conn_i.shape[0] - 1, HEAD_JUDGED]
-    clash, drive = load(work, judged + JUDGED_CLASH), load(work, judged + JUDGED_DRIVE)
+    judged = conn_i[conn_i.shape[0] - 1, f.HEAD_JUDGED]
+    clash, drive = load(work, judged + f.JUDGED_CLASH), load(work, judged + f.JUDGED_DRIVE)
     alpha, a = zero3(work), zero3(work)
     if slot >= 0:
         alpha, a = load3(work, slot), load3(work, slot + 3)
     for k in range(rows - count, rows):
-        row = front + row_start(k)
+        row = front + f.row_start(k)
         Y_w, Y_v = load3(work, row), load3(work, row + 3)
-        demand = load(work, row + ROW_BETA) + dot(Y_w, alpha) + dot(Y_v, a)
+        demand = load(work, row + f.ROW_BETA) + dot(Y_w, alpha) + dot(Y_v, a)
         for m in range(k):
-            demand = demand + load(work, row + ROW_THETA + m) * load(work, forces + prog[ids + m])
-        r, size = load(work, row + ROW_THETA + k), load(work, row + ROW_SIZE)
-        size = size + sqrt(maximum(load(work, row + ROW_SCALE), 0.0) * drive)
-        store(work, forces + prog[ids + k], 0.0 - r * demand)
-        excess = maximum(demand, 0.0 - demand) - CLASH * (size + 1.0)
+            demand = demand + load(work, row + f.ROW_THETA + m) * load(work, forces + prog[ids + m])
+        r, size = load(work, row + f.ROW_THETA + k), load(work, row + f.ROW_SIZE)
+        size = size + sqrt(maximum(load(work, row + f.ROW_SCALE), 0.0) * drive)
+        store(work, forces + prog[ids + k], 0.0 - r * demand)  # [YN02, eqs. 51, 57]
+        # inconsistent constraints [YN02, sec. 4.3]
+        excess = maximum(demand, 0.0 - demand) - INCONSISTENT * (size + 1.0)
         clash = maximum(clash, where_positive(maximum(r, 0.0 - r), 0.0 * r - 1.0, excess))
-    store(work, judged + JUDGED_CLASH, clash)
+    store(work, judged + f.JUDGED_CLASH, clash)

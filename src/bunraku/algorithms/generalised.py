@@ -2,6 +2,7 @@
 
 Idea: J v = 0 with J of rank m leaves nv - m velocities free. QR with column pivoting finds m columns that are as
 independent as possible; their joints depend (S), the others are the generalised coordinates (G), and v_S = H v_G with
+# [YN99, eq. 10]
 H = -J_S^-1 J_G. Reference: [YN99] eqs. 5-10. Cost O(rows^2 nv). Redundant rows and singular positions only lower m.
 
 `columns` is J transposed, (nv, rows), and is overwritten: row k then holds column k of R.
@@ -10,9 +11,7 @@ H = -J_S^-1 J_G. Reference: [YN99] eqs. 5-10. Cost O(rows^2 nv). Redundant rows 
 import numpy as np
 
 from bunraku.jit import allocating
-
-RANK = 1e-9
-"""A column shorter than this part of the longest adds nothing to those before it."""
+from bunraku.tolerances import SINGULAR_VALUE
 
 
 @allocating
@@ -32,7 +31,7 @@ def factor(columns, order, reflectors):
                 best, largest = j, size
         length = np.sqrt(largest)
         first = max(first, length)
-        if not length > RANK * first:
+        if not length > SINGULAR_VALUE * first:
             return k
         order[k], order[best] = order[best], order[k]
         for i in range(rows):

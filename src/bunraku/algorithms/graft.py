@@ -8,43 +8,22 @@ Every row of the result acts on the handle by alpha (Y for B's rows, L for x) an
 t = Theta_hh alpha + Theta_h,row, both kept. [docs/structures.md]
 """
 
-from bunraku.algorithms.fronts import row_start
 from bunraku.algorithms.tree import zero3
 from bunraku.jit import inline, inner
-from bunraku.plan.fields import (
-    GRAFT_COUNT,
-    GRAFT_FRONT,
-    GRAFT_HANDLE,
-    GRAFT_ID,
-    GRAFT_KEPT,
-    GRAFT_NEAR,
-    GRAFT_OTHER,
-    GRAFT_RANK,
-    GRAFT_ROW,
-    GRAFT_ROWS,
-    GRAFT_SLOT,
-    GRAFT_TARGET,
-    KEPT_FACTOR,
-    KEPT_FREE,
-    KEPT_PUSH,
-    KEPT_ROWS,
-    ROW_BETA,
-    ROW_SCALE,
-    ROW_SIZE,
-    ROW_THETA,
-    SLOT_BIAS,
-)
+from bunraku.plan import fields as f
 from bunraku.spatial.algebra import accumulate3, dot, load3, load6, load9, scale, store6
 from bunraku.spatial.scalar import constant, load, maximum, sqrt, store, where_positive
+from bunraku.tolerances import CANCELLED
 
 
 @inner
 def graft(g, prog, work):
     """alpha, t, Y, Theta and beta of every row of the result."""
-    A, first, target, B = prog[g + GRAFT_FRONT], prog[g + GRAFT_HANDLE], prog[g + GRAFT_TARGET], prog[g + GRAFT_OTHER]
-    kept = prog[g + GRAFT_KEPT]
-    factor_inertia(prog[g + GRAFT_SLOT], prog[g + GRAFT_RANK], kept + KEPT_FACTOR, work)
-    for k in range(prog[g + GRAFT_COUNT]):
+    A, first = prog[g + f.GRAFT_FRONT], prog[g + f.GRAFT_HANDLE]
+    target, B = prog[g + f.GRAFT_TARGET], prog[g + f.GRAFT_OTHER]
+    kept = prog[g + f.GRAFT_KEPT]
+    factor_inertia(prog[g + f.GRAFT_SLOT], prog[g + f.GRAFT_RANK], kept + f.KEPT_FACTOR, work)
+    for k in range(prog[g + f.GRAFT_COUNT]):
         graft_row(k, g, A, first, target, B, kept, prog, work)
     graft_demands(g, prog, work)
 
@@ -52,50 +31,51 @@ def graft(g, prog, work):
 @inner
 def graft_demands(g, prog, work):
     """beta of every row of the result, under the force -p of B on the handle, which goes to A's near body."""
-    A, first, target, B = prog[g + GRAFT_FRONT], prog[g + GRAFT_HANDLE], prog[g + GRAFT_TARGET], prog[g + GRAFT_OTHER]
-    kept, slot, near = prog[g + GRAFT_KEPT], prog[g + GRAFT_SLOT], prog[g + GRAFT_NEAR]
+    A, first = prog[g + f.GRAFT_FRONT], prog[g + f.GRAFT_HANDLE]
+    target, B = prog[g + f.GRAFT_TARGET], prog[g + f.GRAFT_OTHER]
+    kept, slot, near = prog[g + f.GRAFT_KEPT], prog[g + f.GRAFT_SLOT], prog[g + f.GRAFT_NEAR]
     for d in range(6):
-        store(work, kept + KEPT_PUSH + d, load(work, slot + SLOT_BIAS + d))
+        store(work, kept + f.KEPT_PUSH + d, load(work, slot + f.SLOT_BIAS + d))
     for d in range(6):  # beta of the handle
-        x = load(work, A + row_start(first + d) + ROW_BETA)
+        x = load(work, A + f.row_start(first + d) + f.ROW_BETA)
         for m in range(6):
-            x = x - theta(A, first + d, first + m, work) * load(work, kept + KEPT_PUSH + m)
-        store(work, kept + KEPT_FREE + d, x)
+            x = x - theta(A, first + d, first + m, work) * load(work, kept + f.KEPT_PUSH + m)
+        store(work, kept + f.KEPT_FREE + d, x)
     if near >= 0:
         for d in range(6):
-            push, o = load(work, kept + KEPT_PUSH + d), A + row_start(first + d)
-            accumulate3(work, near + SLOT_BIAS, scale(load3(work, o), push))
-            accumulate3(work, near + SLOT_BIAS + 3, scale(load3(work, o + 3), push))
-    for k in range(prog[g + GRAFT_COUNT]):
-        entry, alpha = g + GRAFT_ROWS + GRAFT_ROW * k, kept + KEPT_ROWS + 12 * k
+            push, o = load(work, kept + f.KEPT_PUSH + d), A + f.row_start(first + d)
+            accumulate3(work, near + f.SLOT_BIAS, scale(load3(work, o), push))
+            accumulate3(work, near + f.SLOT_BIAS + 3, scale(load3(work, o + 3), push))
+    for k in range(prog[g + f.GRAFT_COUNT]):
+        entry, alpha = g + f.GRAFT_ROWS + f.GRAFT_ROW * k, kept + f.KEPT_ROWS + 12 * k
         own, other = prog[entry], prog[entry + 1]
         beta, size = constant(work, 0.0), constant(work, 0.0)
         for d in range(6):
-            beta = beta + load(work, alpha + d) * load(work, kept + KEPT_FREE + d)
+            beta = beta + load(work, alpha + d) * load(work, kept + f.KEPT_FREE + d)
         if own >= 0:
-            o = A + row_start(own)
-            beta, size = beta + load(work, o + ROW_BETA), size + load(work, o + ROW_SIZE)
+            o = A + f.row_start(own)
+            beta, size = beta + load(work, o + f.ROW_BETA), size + load(work, o + f.ROW_SIZE)
             for m in range(6):
-                beta = beta - theta(A, first + m, own, work) * load(work, kept + KEPT_PUSH + m)
+                beta = beta - theta(A, first + m, own, work) * load(work, kept + f.KEPT_PUSH + m)
         if other >= 0:
-            o = B + row_start(other)
-            beta, size = beta + load(work, o + ROW_BETA), size + load(work, o + ROW_SIZE)
-        o = target + row_start(k)
-        store(work, o + ROW_BETA, beta)
-        store(work, o + ROW_SIZE, size)
+            o = B + f.row_start(other)
+            beta, size = beta + load(work, o + f.ROW_BETA), size + load(work, o + f.ROW_SIZE)
+        o = target + f.row_start(k)
+        store(work, o + f.ROW_BETA, beta)  # [YN02, eq. 38]
+        store(work, o + f.ROW_SIZE, size)
 
 
 @inline
 def graft_row(k, g, A, first, target, B, kept, prog, work):
-    entry = g + GRAFT_ROWS + GRAFT_ROW * k
+    entry = g + f.GRAFT_ROWS + f.GRAFT_ROW * k
     own, other, joint = prog[entry], prog[entry + 1], prog[entry + 2]
-    alpha, t, row = kept + KEPT_ROWS + 12 * k, kept + KEPT_ROWS + 12 * k + 6, target + row_start(k)
+    alpha, t, row = kept + f.KEPT_ROWS + 12 * k, kept + f.KEPT_ROWS + 12 * k + 6, target + f.row_start(k)
     for d in range(6):
         x = constant(work, 0.0)
         if other >= 0:
-            x = load(work, B + row_start(other) + d)
+            x = load(work, B + f.row_start(other) + d)
         elif joint >= 0:
-            x = load(work, kept + KEPT_FACTOR + 6 * d + joint)
+            x = load(work, kept + f.KEPT_FACTOR + 6 * d + joint)
         store(work, alpha + d, x)
     for d in range(6):
         x = constant(work, 0.0)
@@ -105,38 +85,38 @@ def graft_row(k, g, A, first, target, B, kept, prog, work):
             x = x + theta(A, first + d, first + m, work) * load(work, alpha + m)
         store(work, t + d, x)
     for d in range(6):  # Y
-        x = load(work, A + row_start(own) + d) if own >= 0 else constant(work, 0.0)
+        x = load(work, A + f.row_start(own) + d) if own >= 0 else constant(work, 0.0)
         for m in range(6):
-            x = x + load(work, A + row_start(first + m) + d) * load(work, alpha + m)
+            x = x + load(work, A + f.row_start(first + m) + d) * load(work, alpha + m)
         store(work, row + d, x)
     lost = constant(work, 0.0)
     if own >= 0:
-        lost = lost + load(work, A + row_start(own) + ROW_SCALE)
+        lost = lost + load(work, A + f.row_start(own) + f.ROW_SCALE)
     if other >= 0:
-        lost = lost + load(work, B + row_start(other) + ROW_SCALE)
-    store(work, row + ROW_SCALE, lost)
+        lost = lost + load(work, B + f.row_start(other) + f.ROW_SCALE)
+    store(work, row + f.ROW_SCALE, lost)
     for m in range(k + 1):
-        partner = g + GRAFT_ROWS + GRAFT_ROW * m
+        partner = g + f.GRAFT_ROWS + f.GRAFT_ROW * m
         own_m, other_m = prog[partner], prog[partner + 1]
-        x = constant(work, 1.0 if joint >= 0 and m == k else 0.0)
+        x = constant(work, 1.0 if joint >= 0 and m == k else 0.0)  # Gamma, after [YN02, eq. 36]
         if own >= 0 and own_m >= 0:
             x = x + theta(A, own, own_m, work)
         if other >= 0 and other_m >= 0:
             x = x + theta(B, other, other_m, work)
         for d in range(6):
-            x = x + load(work, kept + KEPT_ROWS + 12 * m + d) * load(work, t + d)
+            x = x + load(work, kept + f.KEPT_ROWS + 12 * m + d) * load(work, t + d)
         if own_m >= 0:
             for d in range(6):
                 x = x + load(work, alpha + d) * theta(A, first + d, own_m, work)
-        store(work, row + ROW_THETA + m, x)
+        store(work, row + f.ROW_THETA + m, x)  # [YN02, eq. 50]
 
 
 @inline
 def theta(front, i, j, work):
     """Theta_ij of a front."""
     if i < j:
-        return load(work, front + row_start(j) + ROW_THETA + i)
-    return load(work, front + row_start(i) + ROW_THETA + j)
+        return load(work, front + f.row_start(j) + f.ROW_THETA + i)
+    return load(work, front + f.row_start(i) + f.ROW_THETA + j)
 
 
 @inline
@@ -154,7 +134,7 @@ def factor_inertia(slot, rank, factor, work):
     for c in range(6):  # column c belongs to coordinate (c + 3) % 6; finished columns replace the matrix from there on
         i = (c + 3) % 6
         pivot = load(work, factor + 6 * i + i)
-        noise = 1e-14 * (load(work, slot + (15 if i > 2 else 0)) + load(work, slot + (18 if i > 2 else 3))
+        noise = CANCELLED * (load(work, slot + (15 if i > 2 else 0)) + load(work, slot + (18 if i > 2 else 3))
                          + load(work, slot + (20 if i > 2 else 5)))
         root = sqrt(maximum(pivot, 1e-300))
         r = where_positive(pivot - noise, 1.0 / root, 0.0 * pivot) if c < rank else constant(work, 0.0)
@@ -175,18 +155,19 @@ def factor_inertia(slot, rank, factor, work):
 @inner
 def ungraft(g, forces, prog, work):
     """Acceleration of the body that the handle is on, and the force on the handle."""
-    A, first, kept = prog[g + GRAFT_FRONT], prog[g + GRAFT_HANDLE], prog[g + GRAFT_KEPT]
-    near, slot, id = prog[g + GRAFT_NEAR], prog[g + GRAFT_SLOT], prog[g + GRAFT_ID]
+    A, first, kept = prog[g + f.GRAFT_FRONT], prog[g + f.GRAFT_HANDLE], prog[g + f.GRAFT_KEPT]
+    near, slot, id = prog[g + f.GRAFT_NEAR], prog[g + f.GRAFT_SLOT], prog[g + f.GRAFT_ID]
     alpha, a = zero3(work), zero3(work)
     if near >= 0:
         alpha, a = load3(work, near), load3(work, near + 3)
     for d in range(6):
-        o = A + row_start(first + d)
-        h = load(work, kept + KEPT_FREE + d) + dot(load3(work, o), alpha) + dot(load3(work, o + 3), a)
-        push = 0.0 - load(work, kept + KEPT_PUSH + d)
-        for k in range(prog[g + GRAFT_COUNT]):
-            force = load(work, forces + prog[g + GRAFT_ROWS + GRAFT_ROW * k + 3])
-            h = h + load(work, kept + KEPT_ROWS + 12 * k + 6 + d) * force
-            push = push + load(work, kept + KEPT_ROWS + 12 * k + d) * force
+        o = A + f.row_start(first + d)
+        # [YN02, eq. 52]
+        h = load(work, kept + f.KEPT_FREE + d) + dot(load3(work, o), alpha) + dot(load3(work, o + 3), a)
+        push = 0.0 - load(work, kept + f.KEPT_PUSH + d)  # [YN02, eq. 51]
+        for k in range(prog[g + f.GRAFT_COUNT]):
+            force = load(work, forces + prog[g + f.GRAFT_ROWS + f.GRAFT_ROW * k + 3])
+            h = h + load(work, kept + f.KEPT_ROWS + 12 * k + 6 + d) * force
+            push = push + load(work, kept + f.KEPT_ROWS + 12 * k + d) * force
         store(work, slot + d, h)
         store(work, forces + id + d, push)

@@ -19,21 +19,7 @@ from bunraku.algorithms.tree import (
     zero3,
 )
 from bunraku.jit import inline, inner
-from bunraku.plan.fields import (
-    COM,
-    DOF,
-    GRAVITY,
-    INERTIA,
-    KIND,
-    LINK_BODY,
-    LINK_OFFSET,
-    LINK_ROTATION,
-    MASS,
-    PARENT,
-    RATE_ANGULAR,
-    RATE_LINEAR,
-    V_INDEX,
-)
+from bunraku.plan import fields as f
 from bunraku.spatial.algebra import (
     add,
     cross,
@@ -58,7 +44,7 @@ TOTALS = 12  # mass * com 3, linear momentum 3, angular momentum about the world
 def survey(body_i, body_f, q, v, acceleration, states):
     """State of every body, without gravity."""
     for i in range(body_i.shape[0] - 1):
-        parent = body_i[i, PARENT]
+        parent = body_i[i, f.PARENT]
         if parent < 0:
             R_p, x_p, w, lin, alpha, a = unit9(q), zero3(q), zero3(q), zero3(q), zero3(q), zero3(q)
         else:
@@ -66,13 +52,13 @@ def survey(body_i, body_f, q, v, acceleration, states):
             R_p, x_p = load9(states, o), load3(states, o + 9)
             w, lin = load3(states, o + 12), load3(states, o + 15)
             alpha, a = load3(states, o + 18), load3(states, o + 21)
-        R, x = place(body_i[i, KIND], body_i, body_f, i, q, joint_axes(body_f, i, R_p), x_p)
+        R, x = place(body_i[i, f.KIND], body_i, body_f, i, q, joint_axes(body_f, i, R_p), x_p)
         r, at_origin = sub(x, x_p), zero3(q)
-        w_joint, v_joint = joint_motion(body_i[i, KIND], body_i, body_f, i, v, R, at_origin)
+        w_joint, v_joint = joint_motion(body_i[i, f.KIND], body_i, body_f, i, v, R, at_origin)
         lin, a = add(lin, cross(w, r)), add(a, cross(alpha, r))
         w, lin = add(w, w_joint), add(lin, v_joint)
         c_w, c_v = velocity_product(w, lin, w_joint, v_joint)
-        alpha_joint, a_joint = joint_motion(body_i[i, KIND], body_i, body_f, i, acceleration, R, at_origin)
+        alpha_joint, a_joint = joint_motion(body_i[i, f.KIND], body_i, body_f, i, acceleration, R, at_origin)
         alpha, a = add(add(alpha, c_w), alpha_joint), add(add(a, c_v), a_joint)
         o = STATE * i
         store_state(states, o, R, x, w, lin, alpha, a)
@@ -81,8 +67,8 @@ def survey(body_i, body_f, q, v, acceleration, states):
 @inline
 def link_state(link_i, link_f, k, states, kind):
     """Rotation, position, angular velocity, velocity, angular acceleration and acceleration of link k's frame."""
-    body = link_i[k, LINK_BODY]
-    turn, shift = row9(link_f, k, LINK_ROTATION), row3(link_f, k, LINK_OFFSET)
+    body = link_i[k, f.LINK_BODY]
+    turn, shift = row9(link_f, k, f.LINK_ROTATION), row3(link_f, k, f.LINK_OFFSET)
     if body < 0:
         R, x, w, lin, alpha, a = unit9(kind), zero3(kind), zero3(kind), zero3(kind), zero3(kind), zero3(kind)
     else:
@@ -109,17 +95,17 @@ def link_states(link_i, link_f, states, out):
 def totals(body_i, body_f, states, out):
     """Sums over all bodies: see TOTALS. `weight` is the potential energy in gravity, zero at the world's origin."""
     n = body_i.shape[0] - 1
-    g = row3(body_f, n, GRAVITY)
+    g = row3(body_f, n, f.GRAVITY)
     first, linear, angular = zero3(states), zero3(states), zero3(states)
     kinetic, weight = constant(states, 0.0), constant(states, 0.0)
     mass = 0.0
     for i in range(n):
-        o, m = STATE * i, body_f[i, MASS]
+        o, m = STATE * i, body_f[i, f.MASS]
         R, w = load9(states, o), load3(states, o + 12)
-        r = matvec(R, row3(body_f, i, COM))
+        r = matvec(R, row3(body_f, i, f.COM))
         c, v_com = add(load3(states, o + 9), r), add(load3(states, o + 15), cross(w, r))
         w_body = matTvec(R, w)
-        spin = symvec(row6(body_f, i, INERTIA), w_body)
+        spin = symvec(row6(body_f, i, f.INERTIA), w_body)
         p = scale(v_com, m)
         first, linear = add(first, scale(c, m)), add(linear, p)
         angular = add(angular, add(matvec(R, spin), cross(c, p)))
@@ -143,11 +129,11 @@ def jacobian(body_i, body_f, body, x_point, states, out):
     nv = out.shape[0] // 6
     i = body
     while i >= 0:
-        o, j = STATE * i, body_i[i, V_INDEX]
+        o, j = STATE * i, body_i[i, f.V_INDEX]
         R, r = load9(states, o), sub(load3(states, o + 9), x_point)
-        for d in range(body_i[i, DOF]):
-            s_w, s_v = joint_column(body_i[i, KIND], body_f[i, RATE_ANGULAR], body_f[i, RATE_LINEAR], d, R, r)
+        for d in range(body_i[i, f.DOF]):
+            s_w, s_v = joint_column(body_i[i, f.KIND], body_f[i, f.RATE_ANGULAR], body_f[i, f.RATE_LINEAR], d, R, r)
             for k in range(3):
                 store(out, k * nv + j + d, s_v[k])
                 store(out, (k + 3) * nv + j + d, s_w[k])
-        i = body_i[i, PARENT]
+        i = body_i[i, f.PARENT]

@@ -7,34 +7,7 @@ on its length. A limit acts once it has a stiffness: a one-sided spring and, whi
 from bunraku.algorithms.kinematics import link_state
 from bunraku.algorithms.tree import row3, zero3
 from bunraku.jit import inline, inner
-from bunraku.plan.fields import (
-    COLUMNS,
-    DAMPING,
-    DOF,
-    ELIMINATION,
-    FREE,
-    KIND,
-    LIMIT_DAMPING,
-    LIMIT_STIFFNESS,
-    LINK_BODY,
-    LOCKED,
-    LOWER,
-    POINT_A,
-    POINT_B,
-    Q_INDEX,
-    REST,
-    REVOLUTE,
-    SCREW,
-    SPHERICAL,
-    SPRING_A,
-    SPRING_B,
-    SPRING_D,
-    SPRING_K,
-    SPRING_LENGTH,
-    STIFFNESS,
-    UPPER,
-    V_INDEX,
-)
+from bunraku.plan import fields as f
 from bunraku.spatial.algebra import accumulate3, add, cross, dot, load3, matvec, norm, scale, sub
 from bunraku.spatial.scalar import atan2, clear, constant, load, maximum, sqrt, store, where_positive
 
@@ -57,11 +30,11 @@ def constant_like(x, value):
 @inline
 def scalar_torque(dof_f, j, q, v):
     """Spring, damper and limits of one degree of freedom."""
-    torque = -(dof_f[STIFFNESS, j] * (q - dof_f[REST, j])) - dof_f[DAMPING, j] * v
-    if dof_f[LIMIT_STIFFNESS, j] > 0.0:
-        over, under = maximum(q - dof_f[UPPER, j], 0.0), maximum(dof_f[LOWER, j] - q, 0.0)
-        torque = torque + dof_f[LIMIT_STIFFNESS, j] * (under - over)
-        torque = torque - where_positive(over + under, dof_f[LIMIT_DAMPING, j] * v, constant_like(v, 0.0))
+    torque = -(dof_f[f.STIFFNESS, j] * (q - dof_f[f.REST, j])) - dof_f[f.DAMPING, j] * v
+    if dof_f[f.LIMIT_STIFFNESS, j] > 0.0:
+        over, under = maximum(q - dof_f[f.UPPER, j], 0.0), maximum(dof_f[f.LOWER, j] - q, 0.0)
+        torque = torque + dof_f[f.LIMIT_STIFFNESS, j] * (under - over)
+        torque = torque - where_positive(over + under, dof_f[f.LIMIT_DAMPING, j] * v, constant_like(v, 0.0))
     return torque
 
 
@@ -69,25 +42,25 @@ def scalar_torque(dof_f, j, q, v):
 def passive_torque(body_i, dof_f, q, v, tau, out):
     """out = tau + the passive torques of every joint that is driven by torque."""
     for i in range(body_i.shape[0] - 1):
-        kind, j, k = body_i[i, KIND], body_i[i, V_INDEX], body_i[i, Q_INDEX]
-        if body_i[i, ELIMINATION] == LOCKED:
-            for d in range(body_i[i, DOF]):
+        kind, j, k = body_i[i, f.KIND], body_i[i, f.V_INDEX], body_i[i, f.Q_INDEX]
+        if body_i[i, f.ELIMINATION] == f.LOCKED:
+            for d in range(body_i[i, f.DOF]):
                 store(out, j + d, load(tau, j + d))
-        elif kind == REVOLUTE or kind == SCREW:
+        elif kind == f.REVOLUTE or kind == f.SCREW:
             store(out, j, load(tau, j) + scalar_torque(dof_f, j, load(q, k), load(v, j)))
-        elif kind == SPHERICAL:
+        elif kind == f.SPHERICAL:
             phi, angle = rotation_vector(load(q, k), load(q, k + 1), load(q, k + 2), load(q, k + 3))
-            over = maximum(angle - dof_f[UPPER, j], 0.0)
-            acting = dof_f[LIMIT_STIFFNESS, j] * over
-            pull = dof_f[STIFFNESS, j] + acting / maximum(angle, 1e-30)
+            over = maximum(angle - dof_f[f.UPPER, j], 0.0)
+            acting = dof_f[f.LIMIT_STIFFNESS, j] * over
+            pull = dof_f[f.STIFFNESS, j] + acting / maximum(angle, 1e-30)
             for d in range(3):
                 rate = load(v, j + d)
-                torque = load(tau, j + d) - pull * phi[d] - dof_f[DAMPING, j + d] * rate
-                torque = torque - where_positive(acting, dof_f[LIMIT_DAMPING, j] * rate, constant_like(rate, 0.0))
+                torque = load(tau, j + d) - pull * phi[d] - dof_f[f.DAMPING, j + d] * rate
+                torque = torque - where_positive(acting, dof_f[f.LIMIT_DAMPING, j] * rate, constant_like(rate, 0.0))
                 store(out, j + d, torque)
         else:
-            for d in range(body_i[i, DOF]):
-                store(out, j + d, load(tau, j + d) - dof_f[DAMPING, j + d] * load(v, j + d))
+            for d in range(body_i[i, f.DOF]):
+                store(out, j + d, load(tau, j + d) - dof_f[f.DAMPING, j + d] * load(v, j + d))
 
 
 @inner
@@ -98,25 +71,25 @@ def joint_slopes(body_i, dof_f, q, given, out):
     A ball's spring is taken as if the turn were small; its limit acts along the turn n, with n_d^2 on axis d.
     """
     for i in range(body_i.shape[0] - 1):
-        kind, j, k = body_i[i, KIND], body_i[i, V_INDEX], body_i[i, Q_INDEX]
-        if body_i[i, ELIMINATION] != COLUMNS:
-            for d in range(body_i[i, DOF]):
+        kind, j, k = body_i[i, f.KIND], body_i[i, f.V_INDEX], body_i[i, f.Q_INDEX]
+        if body_i[i, f.ELIMINATION] != f.COLUMNS:
+            for d in range(body_i[i, f.DOF]):
                 out[0, j + d] = out[1, j + d] = 0.0
             continue
-        for d in range(body_i[i, DOF]):
-            out[0, j + d] = given[0, j + d] + dof_f[DAMPING, j + d]
-            out[1, j + d] = given[1, j + d] + (dof_f[STIFFNESS, j + d] if kind != FREE else 0.0)
-        if kind == FREE or not dof_f[LIMIT_STIFFNESS, j] > 0.0:
+        for d in range(body_i[i, f.DOF]):
+            out[0, j + d] = given[0, j + d] + dof_f[f.DAMPING, j + d]
+            out[1, j + d] = given[1, j + d] + (dof_f[f.STIFFNESS, j + d] if kind != f.FREE else 0.0)
+        if kind == f.FREE or not dof_f[f.LIMIT_STIFFNESS, j] > 0.0:
             continue
-        if kind == SPHERICAL:
+        if kind == f.SPHERICAL:
             phi, angle = rotation_vector(q[k], q[k + 1], q[k + 2], q[k + 3])
-            if angle > dof_f[UPPER, j]:
+            if angle > dof_f[f.UPPER, j]:
                 for d in range(3):
-                    out[0, j + d] += dof_f[LIMIT_DAMPING, j]
-                    out[1, j + d] += dof_f[LIMIT_STIFFNESS, j] * phi[d] * phi[d] / (angle * angle)
-        elif q[k] > dof_f[UPPER, j] or q[k] < dof_f[LOWER, j]:
-            out[0, j] += dof_f[LIMIT_DAMPING, j]
-            out[1, j] += dof_f[LIMIT_STIFFNESS, j]
+                    out[0, j + d] += dof_f[f.LIMIT_DAMPING, j]
+                    out[1, j + d] += dof_f[f.LIMIT_STIFFNESS, j] * phi[d] * phi[d] / (angle * angle)
+        elif q[k] > dof_f[f.UPPER, j] or q[k] < dof_f[f.LOWER, j]:
+            out[0, j] += dof_f[f.LIMIT_DAMPING, j]
+            out[1, j] += dof_f[f.LIMIT_STIFFNESS, j]
 
 
 @inner
@@ -124,18 +97,19 @@ def passive_energy(body_i, dof_f, q):
     """Energy stored in joint springs and limits."""
     energy = constant(q, 0.0)
     for i in range(body_i.shape[0] - 1):
-        kind, j, k = body_i[i, KIND], body_i[i, V_INDEX], body_i[i, Q_INDEX]
-        if kind == REVOLUTE or kind == SCREW:
+        kind, j, k = body_i[i, f.KIND], body_i[i, f.V_INDEX], body_i[i, f.Q_INDEX]
+        if kind == f.REVOLUTE or kind == f.SCREW:
             x = load(q, k)
-            stretch = x - dof_f[REST, j]
-            energy = energy + 0.5 * dof_f[STIFFNESS, j] * stretch * stretch
-            if dof_f[LIMIT_STIFFNESS, j] > 0.0:
-                beyond = maximum(x - dof_f[UPPER, j], 0.0) + maximum(dof_f[LOWER, j] - x, 0.0)
-                energy = energy + 0.5 * dof_f[LIMIT_STIFFNESS, j] * beyond * beyond
-        elif kind == SPHERICAL and dof_f[STIFFNESS, j] + dof_f[LIMIT_STIFFNESS, j] > 0.0:
+            stretch = x - dof_f[f.REST, j]
+            energy = energy + 0.5 * dof_f[f.STIFFNESS, j] * stretch * stretch
+            if dof_f[f.LIMIT_STIFFNESS, j] > 0.0:
+                beyond = maximum(x - dof_f[f.UPPER, j], 0.0) + maximum(dof_f[f.LOWER, j] - x, 0.0)
+                energy = energy + 0.5 * dof_f[f.LIMIT_STIFFNESS, j] * beyond * beyond
+        elif kind == f.SPHERICAL and dof_f[f.STIFFNESS, j] + dof_f[f.LIMIT_STIFFNESS, j] > 0.0:
             phi, angle = rotation_vector(load(q, k), load(q, k + 1), load(q, k + 2), load(q, k + 3))
-            beyond = maximum(angle - dof_f[UPPER, j], 0.0)
-            energy = energy + 0.5 * (dof_f[STIFFNESS, j] * angle * angle + dof_f[LIMIT_STIFFNESS, j] * beyond * beyond)
+            beyond = maximum(angle - dof_f[f.UPPER, j], 0.0)
+            energy = energy + 0.5 * (dof_f[f.STIFFNESS, j] * angle * angle
+                                     + dof_f[f.LIMIT_STIFFNESS, j] * beyond * beyond)
     return energy
 
 
@@ -155,18 +129,18 @@ def spring_force(spring_f, k, x_a, v_a, x_b, v_b):
     """Force on end a, and the energy stored. A spring of no length pulls nowhere."""
     gap = sub(x_b, x_a)
     length = norm(gap)
-    stretch = length - spring_f[k, SPRING_LENGTH]
+    stretch = length - spring_f[k, f.SPRING_LENGTH]
     direction = scale(gap, 1.0 / maximum(length, 1e-300))
     rate = dot(sub(v_b, v_a), direction)
-    pull = spring_f[k, SPRING_K] * stretch + spring_f[k, SPRING_D] * rate
-    return scale(direction, pull), 0.5 * spring_f[k, SPRING_K] * stretch * stretch
+    pull = spring_f[k, f.SPRING_K] * stretch + spring_f[k, f.SPRING_D] * rate
+    return scale(direction, pull), 0.5 * spring_f[k, f.SPRING_K] * stretch * stretch
 
 
 @inline
 def push_link(link_i, link_f, link, states, point, force, wrench):
     """Add a force acting at a point of the world on a link to the wrench of its body (about the body's origin)."""
-    if link >= 0 and link_i[link, LINK_BODY] >= 0:
-        body = link_i[link, LINK_BODY]
+    if link >= 0 and link_i[link, f.LINK_BODY] >= 0:
+        body = link_i[link, f.LINK_BODY]
         accumulate3(wrench, 6 * body, force)
         accumulate3(wrench, 6 * body + 3, cross(sub(point, load3(states, 24 * body + 9)), force))
 
@@ -181,16 +155,16 @@ def body_wrenches(link_i, link_f, spring_i, spring_f, states, external, wrench):
     clear(wrench)
     if external.shape[0] > 0:
         for link in range(link_i.shape[0]):
-            body = link_i[link, LINK_BODY]
+            body = link_i[link, f.LINK_BODY]
             if body >= 0:
                 R, x, w, lin, alpha, a = link_state(link_i, link_f, link, states, states)
                 push_link(link_i, link_f, link, states, x, load3(external, 6 * link), wrench)
                 accumulate3(wrench, 6 * body + 3, load3(external, 6 * link + 3))
     energy = constant(states, 0.0)
     for k in range(spring_i.shape[0]):
-        a, b = spring_i[k, SPRING_A], spring_i[k, SPRING_B]
-        x_a, v_a = spring_ends(link_i, link_f, a, row3(spring_f, k, POINT_A), states)
-        x_b, v_b = spring_ends(link_i, link_f, b, row3(spring_f, k, POINT_B), states)
+        a, b = spring_i[k, f.SPRING_A], spring_i[k, f.SPRING_B]
+        x_a, v_a = spring_ends(link_i, link_f, a, row3(spring_f, k, f.POINT_A), states)
+        x_b, v_b = spring_ends(link_i, link_f, b, row3(spring_f, k, f.POINT_B), states)
         force, stored = spring_force(spring_f, k, x_a, v_a, x_b, v_b)
         push_link(link_i, link_f, a, states, x_a, force, wrench)
         push_link(link_i, link_f, b, states, x_b, scale(force, -1.0), wrench)

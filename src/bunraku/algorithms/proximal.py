@@ -1,4 +1,4 @@
-"""A second look at loops whose constraints are nearly dependent: the proximal method.
+"""The proximal method: a second solution of loops whose constraints are nearly dependent.
 
 Idea: `ada` eliminates constraint forces in a fixed order and has to decide which pivots are zero. Where rows are nearly
 dependent a small pivot carries rounding errors on to the others, and no threshold is right. Here every constraint
@@ -18,41 +18,13 @@ Cost: one `ada`, and for each further solution (2 to 4 as a rule) about half of 
 import numpy as np
 
 from bunraku.algorithms.ada import ada, answer_demands
-from bunraku.algorithms.fronts import CLASH, row_start
 from bunraku.jit import allocating, inline, inner
-from bunraku.plan.fields import (
-    CONN_BIAS,
-    CONN_RECORD,
-    FIRST_ROW,
-    HEAD_CONN,
-    HEAD_FORCES,
-    HEAD_JUDGED,
-    HEAD_ROWS,
-    JUDGED_CLASH,
-    JUDGED_DRIVE,
-    JUDGED_PIVOT,
-    JUDGED_WEAKEST,
-    OP_CLOSE,
-    PROGRAM_START,
-    PROGRAM_STEP,
-    ROW_SCALE,
-    ROW_THETA,
-    ROWS,
-)
+from bunraku.plan import fields as f
+from bunraku.tolerances import INCONSISTENT, PROXIMAL, PROXIMAL_RESIDUAL, SURE
 
-SURE = 1e-5
-"""Pivots that keep more than this part of their size lose no more than the last few digits."""
-SOFT = 1e-9
-"""mu as part of the largest mobility of a constrained direction: well above what rounding leaves of it, well below
-directions that matter."""
-ENOUGH = 1e-15
-"""What constraints may leave of the accelerations involved."""
 SLOW = 0.9
-"""A solution that leaves more than this part of what the one before it left is the last."""
+"""Stop if the residual shrinks by less than this factor."""
 SOLUTIONS = 40
-FITTING = 1e-9
-"""[m, rad] Loops that are open by more are not looked at twice: constraints that contradict each other by a gap d make
-an error of d^2 / mu, while eliminating them leaves out the redundant ones altogether."""
 
 
 @inline
@@ -64,14 +36,14 @@ def doubtful(pivot, dropped):
 @inline
 def look_again(mode, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, drives, wrench, acceleration, work):
     """As `ada`, after it and from what it has left in `work`: margin, residue. The judgement on pivots stays."""
-    judged = conn_i[-1, HEAD_JUDGED]
-    pivot, weakest = work[judged + JUDGED_PIVOT], work[judged + JUDGED_WEAKEST]
-    mobility = largest_mobility(conn_i[-1, HEAD_ROWS], prog, work)
-    mu = SOFT * (mobility if mobility > 0.0 else 1.0)
+    judged = conn_i[-1, f.HEAD_JUDGED]
+    pivot, weakest = work[judged + f.JUDGED_PIVOT], work[judged + f.JUDGED_WEAKEST]
+    mobility = largest_mobility(conn_i[-1, f.HEAD_ROWS], prog, work)
+    mu = PROXIMAL * (mobility if mobility > 0.0 else 1.0)
     margin, residue = ada(mode, mu, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, drives, wrench,
                           acceleration, work)
     residue += make_up(mu, body_i, conn_i, prog, acceleration, work)
-    work[judged + JUDGED_PIVOT], work[judged + JUDGED_WEAKEST] = pivot, weakest
+    work[judged + f.JUDGED_PIVOT], work[judged + f.JUDGED_WEAKEST] = pivot, weakest
     return margin, residue
 
 
@@ -79,12 +51,12 @@ def look_again(mode, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, dri
 def make_up(mu, body_i, conn_i, prog, acceleration, work):
     """Make up for constraints that yield by mu per force, after a solution that `work` holds: add to accelerations and
     forces until nothing is left to add. Returns `residue`."""
-    last, rows = conn_i.shape[0] - 1, np.int64(conn_i[-1, HEAD_ROWS])
-    judged, forces = conn_i[last, HEAD_JUDGED], conn_i[last, HEAD_FORCES]
+    last, rows = conn_i.shape[0] - 1, np.int64(conn_i[-1, f.HEAD_ROWS])
+    judged, forces = conn_i[last, f.HEAD_JUDGED], conn_i[last, f.HEAD_FORCES]
     n = acceleration.shape[0]
     bias, total, change, nothing = np.empty(rows), np.zeros(rows), np.empty(n), np.zeros(n)
     copy_bias(False, bias, conn_i, work)
-    size = np.sqrt(mu / SOFT * work[judged + JUDGED_DRIVE])
+    size = np.sqrt(mu / PROXIMAL * work[judged + f.JUDGED_DRIVE])
     for k in range(rows):
         size = max(size, abs(bias[k]))
     left, before, residue = 0.0, np.inf, 0.0
@@ -94,20 +66,20 @@ def make_up(mu, body_i, conn_i, prog, acceleration, work):
             force = work[forces + k]
             total[k] += force
             left = max(left, mu * abs(force))
-        if not (left > ENOUGH * size and left < SLOW * before and residue == 0.0):
+        if not (left > PROXIMAL_RESIDUAL * size and left < SLOW * before and residue == 0.0):
             break
         before = left
         for c in range(last):
-            o = conn_i[last, HEAD_CONN] + CONN_RECORD * c + CONN_BIAS
-            for k in range(conn_i[c, ROWS]):
-                work[o + k] = -mu * work[forces + conn_i[c, FIRST_ROW] + k]
+            o = f.connection_record(conn_i, c) + f.CONN_BIAS
+            for k in range(conn_i[c, f.ROWS]):
+                work[o + k] = -mu * work[forces + conn_i[c, f.FIRST_ROW] + k]
         residue += answer_demands(body_i, conn_i, prog, nothing, change, work)
         for j in range(n):
             acceleration[j] += change[j]
     for k in range(rows):
         work[forces + k] = total[k]
     copy_bias(True, bias, conn_i, work)
-    work[judged + JUDGED_CLASH] = left - CLASH * (size + 1.0)
+    work[judged + f.JUDGED_CLASH] = left - INCONSISTENT * (size + 1.0)
     return residue
 
 
@@ -116,14 +88,14 @@ def largest_mobility(count, prog, work):
     """Largest acceleration of a constrained direction per force, as if no other were held."""
     most = 0.0
     for n in range(prog[0]):
-        o = PROGRAM_START + PROGRAM_STEP * n
-        if prog[o] == OP_CLOSE:
+        o = f.PROGRAM_START + f.PROGRAM_STEP * n
+        if prog[o] == f.OP_CLOSE:
             front, rows, ids = prog[o + 1], prog[o + 2], prog[o + 5]
             for k in range(rows - prog[o + 3], rows):
-                row = front + row_start(k)
-                r = work[row + ROW_THETA + k]
+                row = front + f.row_start(k)
+                r = work[row + f.ROW_THETA + k]
                 if prog[ids + k] < count:  # of a connection
-                    most = max(most, work[row + ROW_SCALE] + (1.0 / r if r > 0.0 else 0.0))
+                    most = max(most, work[row + f.ROW_SCALE] + (1.0 / r if r > 0.0 else 0.0))
     return most
 
 
@@ -132,9 +104,9 @@ def copy_bias(back, bias, conn_i, work):
     """What the connections demand, from their records or back into them."""
     last = conn_i.shape[0] - 1
     for c in range(last):
-        o = conn_i[last, HEAD_CONN] + CONN_RECORD * c + CONN_BIAS
-        for k in range(conn_i[c, ROWS]):
+        o = f.connection_record(conn_i, c) + f.CONN_BIAS
+        for k in range(conn_i[c, f.ROWS]):
             if back:
-                work[o + k] = bias[conn_i[c, FIRST_ROW] + k]
+                work[o + k] = bias[conn_i[c, f.FIRST_ROW] + k]
             else:
-                bias[conn_i[c, FIRST_ROW] + k] = work[o + k]
+                bias[conn_i[c, f.FIRST_ROW] + k] = work[o + k]

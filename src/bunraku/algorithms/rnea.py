@@ -21,7 +21,7 @@ from bunraku.algorithms.tree import (
     zero3,
 )
 from bunraku.jit import inner
-from bunraku.plan.fields import ARMATURE, COM, INERTIA, KIND, MASS, MASSIVE, PARENT
+from bunraku.plan import fields as f
 from bunraku.spatial.algebra import (
     accumulate3,
     add,
@@ -49,7 +49,7 @@ def rnea(body_i, body_f, dof_f, q, v, acceleration, wrench, tau, joint_wrench, w
     """
     n = body_i.shape[0] - 1
     for i in range(n):  # Pass 1, root to tips: motion, and the force each body needs
-        parent, o = body_i[i, PARENT], RECORD * i
+        parent, o = body_i[i, f.PARENT], RECORD * i
         if parent < 0:
             R, x, w, lin = unit9(q), zero3(q), zero3(q), zero3(q)
             alpha, a = zero3(q), ground_acceleration(body_f, q)
@@ -57,32 +57,32 @@ def rnea(body_i, body_f, dof_f, q, v, acceleration, wrench, tau, joint_wrench, w
             p = RECORD * parent
             R, x, w, lin = load9(work, p), load3(work, p + 9), load3(work, p + 12), load3(work, p + 15)
             alpha, a = load3(work, p + 18), load3(work, p + 21)
-        R, x = place(body_i[i, KIND], body_i, body_f, i, q, joint_axes(body_f, i, R), x)
+        R, x = place(body_i[i, f.KIND], body_i, body_f, i, q, joint_axes(body_f, i, R), x)
         if is_anchor(body_i, i):
             store3(work, o + 30, x)
             lin, a = add(lin, cross(w, x)), add(a, cross(alpha, x))
             x = zero3(q)
-        w_joint, v_joint = joint_motion(body_i[i, KIND], body_i, body_f, i, v, R, x)
-        alpha_joint, a_joint = joint_motion(body_i[i, KIND], body_i, body_f, i, acceleration, R, x)
+        w_joint, v_joint = joint_motion(body_i[i, f.KIND], body_i, body_f, i, v, R, x)
+        alpha_joint, a_joint = joint_motion(body_i[i, f.KIND], body_i, body_f, i, acceleration, R, x)
         w, lin = add(w, w_joint), add(lin, v_joint)
         c_w, c_v = velocity_product(w, lin, w_joint, v_joint)
         alpha, a = add(add(alpha, c_w), alpha_joint), add(add(a, c_v), a_joint)
         store_state(work, o, R, x, w, lin, alpha, a)
         moment, force = zero3(q), zero3(q)
-        if body_i[i, MASSIVE] != 0:
-            I_com = rotate_symmetric(R, row6(body_f, i, INERTIA))
-            c = add(x, matvec(R, row3(body_f, i, COM)))
-            moment, force = needed_force(body_f[i, MASS], I_com, c, w, lin, alpha, a)
+        if body_i[i, f.MASSIVE] != 0:
+            I_com = rotate_symmetric(R, row6(body_f, i, f.INERTIA))
+            c = add(x, matvec(R, row3(body_f, i, f.COM)))
+            moment, force = needed_force(body_f[i, f.MASS], I_com, c, w, lin, alpha, a)
         if wrench.shape[0] > 0:
-            f = load3(wrench, 6 * i)
-            force = sub(force, f)
-            moment = sub(moment, add(load3(wrench, 6 * i + 3), cross(x, f)))
+            external = load3(wrench, 6 * i)
+            force = sub(force, external)
+            moment = sub(moment, add(load3(wrench, 6 * i + 3), cross(x, external)))
         store3(work, o + 24, moment)
         store3(work, o + 27, force)
     residue = constant(q, 0.0)
     for back in range(n):  # Pass 2, tips to root: forces summed and projected on the joint axes
         i = n - 1 - back
-        parent, o = body_i[i, PARENT], RECORD * i
+        parent, o = body_i[i, f.PARENT], RECORD * i
         R, x = load9(work, o), load3(work, o + 9)
         moment, force = load3(work, o + 24), load3(work, o + 27)
         joint_force(body_i, body_f, i, moment, force, R, x, tau)
@@ -97,7 +97,7 @@ def rnea(body_i, body_f, dof_f, q, v, acceleration, wrench, tau, joint_wrench, w
             accumulate3(work, RECORD * parent + 24, moment)
             accumulate3(work, RECORD * parent + 27, force)
     for j in range(dof_f.shape[1]):
-        t = load(tau, j) + dof_f[ARMATURE, j] * load(acceleration, j)
+        t = load(tau, j) + dof_f[f.ARMATURE, j] * load(acceleration, j)
         store(tau, j, t)
         residue = residue + 0.0 * t
     return residue

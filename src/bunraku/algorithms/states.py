@@ -8,7 +8,7 @@ One float only: these are not on the hot path of any batch.
 import math
 
 from bunraku.jit import inline
-from bunraku.plan.fields import FIXED, FREE, KIND, Q_INDEX, REVOLUTE, SCREW, SPHERICAL, V_INDEX
+from bunraku.plan import fields as f
 from bunraku.spatial.algebra import add, cross, dot, matTvec, matvec, rotation_of_quaternion, scale, sub
 from bunraku.spatial.scalar import load, store
 
@@ -71,12 +71,12 @@ def turn_quaternion(q, k, phi, out):
 def advance_coordinates(body_i, q, dq, out):
     """out = q moved by dq."""
     for i in range(body_i.shape[0] - 1):
-        kind, k, j = body_i[i, KIND], body_i[i, Q_INDEX], body_i[i, V_INDEX]
-        if kind == REVOLUTE or kind == SCREW:
+        kind, k, j = body_i[i, f.KIND], body_i[i, f.Q_INDEX], body_i[i, f.V_INDEX]
+        if kind == f.REVOLUTE or kind == f.SCREW:
             out[k] = q[k] + dq[j]
-        elif kind == SPHERICAL:
+        elif kind == f.SPHERICAL:
             turn_quaternion(q, k, (dq[j], dq[j + 1], dq[j + 2]), out)
-        elif kind == FREE:
+        elif kind == f.FREE:
             d, phi = (dq[j], dq[j + 1], dq[j + 2]), (dq[j + 3], dq[j + 4], dq[j + 5])
             b, c = twist_coefficients(phi)
             # V d = d + b phi x d + c phi x (phi x d): the arc travelled
@@ -92,15 +92,15 @@ def advance_coordinates(body_i, q, dq, out):
 def coordinate_difference(body_i, q0, q1, out):
     """out = the dq that leads from q0 to q1."""
     for i in range(body_i.shape[0] - 1):
-        kind, k, j = body_i[i, KIND], body_i[i, Q_INDEX], body_i[i, V_INDEX]
-        if kind == REVOLUTE or kind == SCREW:
+        kind, k, j = body_i[i, f.KIND], body_i[i, f.Q_INDEX], body_i[i, f.V_INDEX]
+        if kind == f.REVOLUTE or kind == f.SCREW:
             out[j] = q1[k] - q0[k]
-        elif kind != FIXED:
-            at = k if kind == SPHERICAL else k + 3
+        elif kind != f.FIXED:
+            at = k if kind == f.SPHERICAL else k + 3
             p0 = load_quaternion(q0, at)
             back = (p0[0], -p0[1], -p0[2], -p0[3])
             phi = vector_of_quaternion(quaternion_product(back, load_quaternion(q1, at)))
-            if kind == SPHERICAL:
+            if kind == f.SPHERICAL:
                 out[j], out[j + 1], out[j + 2] = phi
             else:
                 out[j + 3], out[j + 4], out[j + 5] = phi
@@ -120,19 +120,19 @@ def coordinate_difference(body_i, q0, q1, out):
 def coordinate_rates(body_i, q, v, out):
     """out = dq/dt: quaternion rates 1/2 q (0, w), positions R v."""
     for i in range(body_i.shape[0] - 1):
-        kind, k, j = body_i[i, KIND], body_i[i, Q_INDEX], body_i[i, V_INDEX]
-        if kind == REVOLUTE or kind == SCREW:
+        kind, k, j = body_i[i, f.KIND], body_i[i, f.Q_INDEX], body_i[i, f.V_INDEX]
+        if kind == f.REVOLUTE or kind == f.SCREW:
             store(out, k, load(v, j))
-        elif kind != FIXED:
-            at = k if kind == SPHERICAL else k + 3
-            to = j if kind == SPHERICAL else j + 3
+        elif kind != f.FIXED:
+            at = k if kind == f.SPHERICAL else k + 3
+            to = j if kind == f.SPHERICAL else j + 3
             w, x, y, z = load(q, at), load(q, at + 1), load(q, at + 2), load(q, at + 3)
             a, b, c = 0.5 * load(v, to), 0.5 * load(v, to + 1), 0.5 * load(v, to + 2)
             store(out, at, -(x * a) - y * b - z * c)
             store(out, at + 1, w * a + y * c - z * b)
             store(out, at + 2, w * b + z * a - x * c)
             store(out, at + 3, w * c + x * b - y * a)
-            if kind == FREE:
+            if kind == f.FREE:
                 r = matvec(rotation_of_quaternion(w, x, y, z), (load(v, j), load(v, j + 1), load(v, j + 2)))
                 store(out, k, r[0])
                 store(out, k + 1, r[1])
@@ -143,16 +143,16 @@ def coordinate_rates(body_i, q, v, out):
 def tangent_rates(body_i, q, rates, out):
     """The reverse of `coordinate_rates` at unit quaternions: out = the v whose rates of coordinates these are."""
     for i in range(body_i.shape[0] - 1):
-        kind, k, j = body_i[i, KIND], body_i[i, Q_INDEX], body_i[i, V_INDEX]
-        if kind == REVOLUTE or kind == SCREW:
+        kind, k, j = body_i[i, f.KIND], body_i[i, f.Q_INDEX], body_i[i, f.V_INDEX]
+        if kind == f.REVOLUTE or kind == f.SCREW:
             out[j] = rates[k]
-        elif kind != FIXED:
-            at = k if kind == SPHERICAL else k + 3
-            to = j if kind == SPHERICAL else j + 3
+        elif kind != f.FIXED:
+            at = k if kind == f.SPHERICAL else k + 3
+            to = j if kind == f.SPHERICAL else j + 3
             w, x, y, z = load_quaternion(q, at)
             turned = quaternion_product((w, -x, -y, -z), load_quaternion(rates, at))
             out[to], out[to + 1], out[to + 2] = 2.0 * turned[1], 2.0 * turned[2], 2.0 * turned[3]
-            if kind == FREE:
+            if kind == f.FREE:
                 out[j], out[j + 1], out[j + 2] = matTvec(rotation_of_quaternion(w, x, y, z),
                                                          (rates[k], rates[k + 1], rates[k + 2]))
 
@@ -161,9 +161,9 @@ def tangent_rates(body_i, q, rates, out):
 def normalise_quaternions(body_i, rows, count):
     """Scale every quaternion of the coordinates rows[0] to unit length, and rows[1:count] by the same numbers."""
     for i in range(body_i.shape[0] - 1):
-        kind = body_i[i, KIND]
-        if kind == SPHERICAL or kind == FREE:
-            k = body_i[i, Q_INDEX] + (3 if kind == FREE else 0)
+        kind = body_i[i, f.KIND]
+        if kind == f.SPHERICAL or kind == f.FREE:
+            k = body_i[i, f.Q_INDEX] + (3 if kind == f.FREE else 0)
             w, x, y, z = rows[0, k], rows[0, k + 1], rows[0, k + 2], rows[0, k + 3]
             length = 1.0 / math.sqrt(w * w + x * x + y * y + z * z)
             for j in range(count):

@@ -10,7 +10,7 @@ import math
 
 from bunraku.algorithms.states import quaternion_product
 from bunraku.jit import inline
-from bunraku.plan.fields import FREE, KIND, Q_INDEX, REVOLUTE, SCREW, SPHERICAL, V_INDEX
+from bunraku.plan import fields as f
 from bunraku.spatial.algebra import add, cross, dot, load3, matvec, rotation_of_quaternion, scale, store3
 from bunraku.spatial.scalar import constant, largest, load, maximum, sincos, sqrt, store, where_positive
 
@@ -71,9 +71,9 @@ def turn(q, k, phi, cosine, sine):
 def unit_length(body_i, q):
     """Scale every quaternion to unit length, in place."""
     for i in range(body_i.shape[0] - 1):
-        kind = body_i[i, KIND]
-        if kind == SPHERICAL or kind == FREE:
-            k = body_i[i, Q_INDEX] + (3 if kind == FREE else 0)
+        kind = body_i[i, f.KIND]
+        if kind == f.SPHERICAL or kind == f.FREE:
+            k = body_i[i, f.Q_INDEX] + (3 if kind == f.FREE else 0)
             w, x, y, z = load(q, k), load(q, k + 1), load(q, k + 2), load(q, k + 3)
             length = 1.0 / sqrt(w * w + x * x + y * y + z * z)
             store(q, k, length * w)
@@ -87,9 +87,9 @@ def fastest_turn(body_i, v):
     """Largest squared angular velocity of a joint with a quaternion."""
     top = constant(v, 0.0)
     for i in range(body_i.shape[0] - 1):
-        kind = body_i[i, KIND]
-        if kind == SPHERICAL or kind == FREE:
-            w = load3(v, body_i[i, V_INDEX] + (3 if kind == FREE else 0))
+        kind = body_i[i, f.KIND]
+        if kind == f.SPHERICAL or kind == f.FREE:
+            w = load3(v, body_i[i, f.V_INDEX] + (3 if kind == f.FREE else 0))
             top = maximum(top, dot(w, w))
     return largest(top)
 
@@ -99,14 +99,14 @@ def step_coordinates(body_i, q, v, h):
     """q <- q moved by h v, in place."""
     near = h * h * fastest_turn(body_i, v) <= NEAR * NEAR
     for i in range(body_i.shape[0] - 1):
-        kind, k, j = body_i[i, KIND], body_i[i, Q_INDEX], body_i[i, V_INDEX]
-        if kind == REVOLUTE or kind == SCREW:
+        kind, k, j = body_i[i, f.KIND], body_i[i, f.Q_INDEX], body_i[i, f.V_INDEX]
+        if kind == f.REVOLUTE or kind == f.SCREW:
             store(q, k, load(q, k) + h * load(v, j))
-        elif kind == SPHERICAL:
+        elif kind == f.SPHERICAL:
             phi = scale(load3(v, j), h)
             cosine, sine = half_turn(near, dot(phi, phi))
             turn(q, k, phi, cosine, sine)
-        elif kind == FREE:
+        elif kind == f.FREE:
             d, phi = scale(load3(v, j), h), scale(load3(v, j + 3), h)
             t2 = dot(phi, phi)
             cosine, sine = half_turn(near, t2)
@@ -117,3 +117,11 @@ def step_coordinates(body_i, q, v, h):
             R = rotation_of_quaternion(load(q, k + 3), load(q, k + 4), load(q, k + 5), load(q, k + 6))
             store3(q, k, add(load3(q, k), matvec(R, arc)))
             turn(q, k + 3, phi, cosine, sine)
+
+
+@inline
+def symplectic_step(body_i, q, v, a, h):
+    """v <- v + h a, then q moves by h v along its group."""
+    for j in range(v.shape[0]):
+        store(v, j, load(v, j) + h * load(a, j))
+    step_coordinates(body_i, q, v, h)

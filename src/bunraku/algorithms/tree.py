@@ -6,25 +6,7 @@ Algorithms (2008), ch. 2 and 5.
 """
 
 from bunraku.jit import inline
-from bunraku.plan.fields import (
-    ANCHOR,
-    COM,
-    FREE,
-    GRAVITY,
-    INERTIA,
-    KIND,
-    MASS,
-    OFFSET,
-    OPENS,
-    Q_INDEX,
-    RATE_ANGULAR,
-    RATE_LINEAR,
-    REVOLUTE,
-    ROTATION,
-    SCREW,
-    SPHERICAL,
-    V_INDEX,
-)
+from bunraku.plan import fields as f
 from bunraku.spatial.algebra import (
     add,
     column_z,
@@ -100,33 +82,33 @@ def store_state(array, i, R, x, w, v, alpha, a):
 @inline
 def ground_acceleration(body_f, kind):
     """Minus gravity: the world accelerating upwards stands for weight."""
-    g = row3(body_f, body_f.shape[0] - 1, GRAVITY)
+    g = row3(body_f, body_f.shape[0] - 1, f.GRAVITY)
     return (constant(kind, -g[0]), constant(kind, -g[1]), constant(kind, -g[2]))
 
 
 @inline
 def joint_axes(body_f, i, R_parent):
     """Rotation of the joint frame of body i in world axes."""
-    return matmul(R_parent, row9(body_f, i, ROTATION))
+    return matmul(R_parent, row9(body_f, i, f.ROTATION))
 
 
 @inline
 def place(kind, body_i, body_f, i, q, T, x_parent):
     """Rotation and position of body i in world axes, in its parent's group; its joint has this kind and axes T."""
-    k = body_i[i, Q_INDEX]
-    x = add(x_parent, matvec(T, row3(body_f, i, OFFSET)))
+    k = body_i[i, f.Q_INDEX]
+    x = add(x_parent, matvec(T, row3(body_f, i, f.OFFSET)))
     R = T
-    if kind == REVOLUTE:
+    if kind == f.REVOLUTE:
         s, c = sincos(load(q, k))
         R = rotate_about_z(T, s, c)
-    elif kind == SCREW:
+    elif kind == f.SCREW:
         angle = load(q, k)
-        s, c = sincos(angle * body_f[i, RATE_ANGULAR])
+        s, c = sincos(angle * body_f[i, f.RATE_ANGULAR])
         R = rotate_about_z(T, s, c)
-        x = add(x, scale(column_z(T), angle * body_f[i, RATE_LINEAR]))
-    elif kind == SPHERICAL:
+        x = add(x, scale(column_z(T), angle * body_f[i, f.RATE_LINEAR]))
+    elif kind == f.SPHERICAL:
         R = matmul(T, rotation_of_quaternion(load(q, k), load(q, k + 1), load(q, k + 2), load(q, k + 3)))
-    elif kind == FREE:
+    elif kind == f.FREE:
         x = add(x, matvec(T, load3(q, k)))
         R = matmul(T, rotation_of_quaternion(load(q, k + 3), load(q, k + 4), load(q, k + 5), load(q, k + 6)))
     return R, x
@@ -135,20 +117,20 @@ def place(kind, body_i, body_f, i, q, T, x_parent):
 @inline
 def joint_motion(kind, body_i, body_f, i, rates, R, x):
     """S times the joint's entries of `rates` (velocities or accelerations): (angular, linear at the group's origin)."""
-    k = body_i[i, V_INDEX]
+    k = body_i[i, f.V_INDEX]
     w = zero3(rates)
     v = zero3(rates)
-    if kind == REVOLUTE:
+    if kind == f.REVOLUTE:
         w = scale(column_z(R), load(rates, k))
         v = cross(x, w)
-    elif kind == SCREW:
+    elif kind == f.SCREW:
         axis, rate = column_z(R), load(rates, k)
-        w = scale(axis, rate * body_f[i, RATE_ANGULAR])
-        v = add(cross(x, w), scale(axis, rate * body_f[i, RATE_LINEAR]))
-    elif kind == SPHERICAL:
+        w = scale(axis, rate * body_f[i, f.RATE_ANGULAR])
+        v = add(cross(x, w), scale(axis, rate * body_f[i, f.RATE_LINEAR]))
+    elif kind == f.SPHERICAL:
         w = matvec(R, load3(rates, k))
         v = cross(x, w)
-    elif kind == FREE:
+    elif kind == f.FREE:
         w = matvec(R, load3(rates, k + 3))
         v = add(cross(x, w), matvec(R, load3(rates, k)))
     return w, v
@@ -157,16 +139,16 @@ def joint_motion(kind, body_i, body_f, i, rates, R, x):
 @inline
 def joint_force(body_i, body_f, i, moment, force, R, x, tau):
     """S^T times a force (moment about the group's origin): written to the joint's entries of `tau`."""
-    kind, k = body_i[i, KIND], body_i[i, V_INDEX]
+    kind, k = body_i[i, f.KIND], body_i[i, f.V_INDEX]
     n = sub(moment, cross(x, force))
-    if kind == REVOLUTE:
+    if kind == f.REVOLUTE:
         store(tau, k, dot(column_z(R), n))
-    elif kind == SCREW:
+    elif kind == f.SCREW:
         axis = column_z(R)
-        store(tau, k, dot(axis, n) * body_f[i, RATE_ANGULAR] + dot(axis, force) * body_f[i, RATE_LINEAR])
-    elif kind == SPHERICAL:
+        store(tau, k, dot(axis, n) * body_f[i, f.RATE_ANGULAR] + dot(axis, force) * body_f[i, f.RATE_LINEAR])
+    elif kind == f.SPHERICAL:
         store3(tau, k, matTvec(R, n))
-    elif kind == FREE:
+    elif kind == f.FREE:
         store3(tau, k, matTvec(R, force))
         store3(tau, k + 3, matTvec(R, n))
 
@@ -175,14 +157,14 @@ def joint_force(body_i, body_f, i, moment, force, R, x, tau):
 def joint_column(kind, rate_angular, rate_linear, d, R, x):
     """Column d of S: (angular, linear at the group's origin)."""
     z = x[0] * 0.0
-    if kind == REVOLUTE:
+    if kind == f.REVOLUTE:
         a = column_z(R)
         return a, cross(x, a)
-    if kind == SCREW:
+    if kind == f.SCREW:
         axis = column_z(R)
         a = scale(axis, rate_angular)
         return a, add(cross(x, a), scale(axis, rate_linear))
-    j = d if kind == SPHERICAL else d - 3
+    j = d if kind == f.SPHERICAL else d - 3
     if j == 0 or j == -3:
         c = (R[0], R[3], R[6])
     elif j == 1 or j == -2:
@@ -203,10 +185,10 @@ def velocity_product(w, v, w_joint, v_joint):
 @inline
 def weigh(body_f, i, R, x):
     """Inertia about the group's origin (6), mass times centre of mass (3), and that centre."""
-    m = body_f[i, MASS]
-    c = add(x, matvec(R, row3(body_f, i, COM)))
+    m = body_f[i, f.MASS]
+    c = add(x, matvec(R, row3(body_f, i, f.COM)))
     h = scale(c, m)
-    I = rotate_symmetric(R, row6(body_f, i, INERTIA))
+    I = rotate_symmetric(R, row6(body_f, i, f.INERTIA))
     xx, yy, zz = h[0] * c[0], h[1] * c[1], h[2] * c[2]
     about_origin = (I[0] + yy + zz, I[1] - h[0] * c[1], I[2] - h[0] * c[2],
                     I[3] + xx + zz, I[4] - h[1] * c[2], I[5] + xx + yy)
@@ -221,11 +203,11 @@ def needed_force(m, I_com, c, w, v, alpha, a):
     """
     v_com = add(v, cross(w, c))
     a_com = add(add(a, cross(alpha, c)), cross(w, v_com))
-    f = scale(a_com, m)
-    n = add(add(symvec(I_com, alpha), cross(w, symvec(I_com, w))), cross(c, f))
-    return n, f
+    force = scale(a_com, m)
+    n = add(add(symvec(I_com, alpha), cross(w, symvec(I_com, w))), cross(c, force))
+    return n, force
 
 
 @inline
 def is_anchor(body_i, i):
-    return body_i[i, ANCHOR] & OPENS != 0
+    return body_i[i, f.ANCHOR] & f.OPENS != 0

@@ -15,11 +15,10 @@ from bunraku.algorithms.generalised import dependence, factor, reflect, solve_de
 from bunraku.algorithms.kinematics import STATE
 from bunraku.algorithms.rnea import RECORD, rnea
 from bunraku.jit import allocating
-from bunraku.plan.fields import HEAD_FREEDOMS, HEAD_ROWS, HEAD_TOTAL
+from bunraku.plan import fields as f
+from bunraku.tolerances import CANCELLED, INCONSISTENT
 
-SOLVED, SINGULAR, INCONSISTENT = range(3)
-CLASH = 1e-7
-"""What directions that nothing can move may still demand, as part of the accelerations involved."""
+SOLVED, SINGULAR, CONTRADICTION = range(3)
 
 
 @allocating
@@ -28,7 +27,7 @@ def cholesky_solve(M, b):
     n = b.shape[0]
     floor = 0.0
     for j in range(n):
-        floor = max(floor, 1e-14 * M[j, j])
+        floor = max(floor, CANCELLED * M[j, j])
     for j in range(n):
         pivot = M[j, j]
         for k in range(j):
@@ -69,9 +68,9 @@ def unit_vector(body_i, body_f, dof_f, q, v, tau, wrench, acceleration):
         residue += rnea(body_i, body_f, dof_f, q, v, a, wrench, column, nothing, work)
         a[j] = 0.0
         for i in range(nv):
-            M[i, j] = column[i] - bias[i]
+            M[i, j] = column[i] - bias[i]  # [F, eqs. 2-3]
     for i in range(nv):
-        acceleration[i] = tau[i] - bias[i]
+        acceleration[i] = tau[i] - bias[i]  # [F, eq. 1]
         residue += 0.0 * acceleration[i]
     return residue == 0.0 and cholesky_solve(M, acceleration)
 
@@ -81,16 +80,16 @@ def unit_vector_closed(body_i, body_f, dof_f, conn_i, conn_f, q, v, tau, drives,
     """Joint accelerations of one state of a structure with connections, and the forces along constrained directions.
 
     `dof_f` is that of the tree. Redundant constraints: the shortest multipliers. Returns SOLVED, SINGULAR, or
-    INCONSISTENT if directions that nothing can move demand an acceleration.
+    CONTRADICTION if directions that nothing can move demand an acceleration.
     """
     n, nv = body_i.shape[0] - 1, dof_f.shape[1]
-    rows, freedoms = conn_i[-1, HEAD_ROWS], conn_i[-1, HEAD_FREEDOMS]
+    rows, freedoms = conn_i[-1, f.HEAD_ROWS], conn_i[-1, f.HEAD_FREEDOMS]
     columns, ways, own = np.zeros((nv, rows)), np.zeros((nv, freedoms)), np.zeros(nv)
     bias, gap = np.empty(rows), np.empty(rows)
     size = constraints(body_i, body_f, conn_i, conn_f, q, v, drives, columns, ways, own, bias, gap, np.empty(freedoms),
-                       np.empty(freedoms), np.empty(STATE * n), np.empty(conn_i[-1, HEAD_TOTAL]))
+                       np.empty(freedoms), np.empty(STATE * n), np.empty(conn_i[-1, f.HEAD_TOTAL]))
     order, reflectors = np.empty(nv, np.int64), np.zeros((rows, rows))
-    m = factor(columns, order, reflectors)
+    m = factor(columns, order, reflectors)  # [YN99, eqs. 6-7]
     H, free = dependence(columns, m), nv - m  # [YN99, eq. 10]
 
     # Accelerations that close the loops while the generalised coordinates do not accelerate
@@ -98,11 +97,11 @@ def unit_vector_closed(body_i, body_f, dof_f, conn_i, conn_f, q, v, tau, drives,
         reflect(reflectors, k, bias)
     fits = True
     for k in range(m, rows):
-        fits = fits and abs(bias[k]) <= CLASH * (size + 1e-9)
+        fits = fits and abs(bias[k]) <= INCONSISTENT * (size + 1e-9)
     solve_dependent(columns, m, bias)
     at_rest = np.zeros(nv)
     for k in range(m):
-        at_rest[order[k]] = -bias[k]
+        at_rest[order[k]] = -bias[k]  # [YN99, eq. 8], differentiated
 
     # Unit vectors of the generalised coordinates [YN99, eq. 3]
     work, nothing = np.empty(RECORD * n), np.empty(0)
@@ -111,7 +110,7 @@ def unit_vector_closed(body_i, body_f, dof_f, conn_i, conn_f, q, v, tau, drives,
     M, force = np.empty((free, free)), np.empty(free)
     for i in range(nv):
         column[i] = tau[i] + own[i] - needed[i]
-    project(H, order, column, force)
+    project(H, order, column, force)  # [YN99, eq. 3]
     for j in range(free):
         a[:] = at_rest
         a[order[m + j]] += 1.0
@@ -120,14 +119,14 @@ def unit_vector_closed(body_i, body_f, dof_f, conn_i, conn_f, q, v, tau, drives,
         residue += rnea(body_i, body_f, dof_f, q, v, a, wrench, column, nothing, work)
         for i in range(nv):
             column[i] -= needed[i]
-        project(H, order, column, M[j])
+        project(H, order, column, M[j])  # [YN99, eq. 3]
     for j in range(free):
         residue += 0.0 * force[j]
     if not (residue == 0.0 and cholesky_solve(M, force)):
         return SINGULAR
     acceleration[:] = at_rest
     for j in range(free):
-        acceleration[order[m + j]] += force[j]
+        acceleration[order[m + j]] += force[j]  # [YN99, eqs. 1, 9]
         for k in range(m):
             acceleration[order[k]] += H[j, k] * force[j]
 
@@ -137,7 +136,7 @@ def unit_vector_closed(body_i, body_f, dof_f, conn_i, conn_f, q, v, tau, drives,
         j = order[k]
         multipliers[k] = needed[j] - tau[j] - own[j]
     solve_forces(columns, reflectors, m, multipliers)
-    return SOLVED if fits else INCONSISTENT
+    return SOLVED if fits else CONTRADICTION
 
 
 @allocating

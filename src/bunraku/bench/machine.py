@@ -12,8 +12,8 @@ from pathlib import Path
 import numba
 import numpy as np
 
+from bunraku.entries.pool import available
 from bunraku.jit import FASTMATH
-from bunraku.run.pool import available
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import load, store
 

@@ -25,9 +25,9 @@ from bunraku.bench import files, machine
 from bunraku.bench.dynamics import random_states
 from bunraku.bench.peers import Pinocchio, required
 from bunraku.bench.timing import Contestant, Progress, race, speedup
+from bunraku.entries.mass_matrix import floats_at_a_line, one_state, work_size
 from bunraku.errors import BunrakuError
 from bunraku.jit import kept_on_disk
-from bunraku.run.matrix import floats_at_a_line, one_state, work_size
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import stream_rows
 

@@ -31,9 +31,9 @@ from bunraku.bench import machine
 from bunraku.bench.peers import MuJoCo, _rotation, required
 from bunraku.bench.report import WIDE, _paint, _targets
 from bunraku.bench.timing import Contestant, Progress, race
+from bunraku.entries.pool import available
 from bunraku.errors import BunrakuError
 from bunraku.mechanism import Free, Mechanism, Prismatic, Spherical
-from bunraku.run.pool import available
 
 STEP = 2e-3
 COPIES = 1024

@@ -30,8 +30,8 @@ from bunraku.algorithms.connections import AGAIN, IMPULSE
 from bunraku.bench import files, machine
 from bunraku.bench.peers import Pinocchio, required
 from bunraku.bench.timing import Contestant, Progress, each, race, speedup
+from bunraku.entries.closed import closed_one, closed_plain
 from bunraku.errors import BunrakuError
-from bunraku.run.closed import closed_one, closed_plain
 
 ROBOT = "talos_reduced.urdf"  # of example-robot-data: 38 velocities on a free base
 LIMBS = ("left_sole_link", "right_sole_link", "arm_left_7_link", "arm_right_7_link")

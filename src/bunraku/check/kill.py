@@ -243,7 +243,7 @@ def _stop(simulation: Simulation) -> int:
 
 def _small_kernel() -> jit.Entry:
     """As a process would have it that starts now."""
-    from bunraku.run import states
+    from bunraku.entries import states
 
     model = states._normalise
     return jit.Entry(model.function, model.label, model.signatures)

@@ -18,7 +18,7 @@ import traceback
 from multiprocessing.connection import wait
 
 from bunraku.check import Case
-from bunraku.run.pool import available
+from bunraku.entries.pool import available
 
 SPAWN = multiprocessing.get_context("spawn")
 START_LIMIT = 600.0  # [s] for a child's first case, which may have to compile

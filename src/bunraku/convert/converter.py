@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bunraku.checks import aligned
 from bunraku.convert.blocks import Block, apply
 from bunraku.mechanism import Mechanism
-from bunraku.run.states import aligned
 
 
 @dataclass(frozen=True)

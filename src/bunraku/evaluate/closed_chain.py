@@ -14,6 +14,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from bunraku.checks import aligned
+from bunraku.entries.closed import refuse_open
+from bunraku.entries.constraints import Demands, choose, demands
+from bunraku.entries.inverse import inverse_dynamics
 from bunraku.errors import ActuationError, ModelError, StateError
 from bunraku.evaluate.constraints import one_state, parts
 from bunraku.evaluate.kinematics import kinematics
@@ -21,17 +25,7 @@ from bunraku.evaluate.loops import project
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.plan import fields as f
-from bunraku.run.closed import refuse_open
-from bunraku.run.constraints import Demands, choose, demands
-from bunraku.run.inverse import inverse_dynamics
-from bunraku.run.states import aligned
-
-CONSISTENT = 1e-6
-"""How well accelerations must fit the loops, as part of the accelerations involved."""
-DRIVEN = 1e-8
-"""How much of the generalised force may be left undriven, as part of the torques involved."""
-RANK = 1e-10
-"""Directions in which actuators move less than this part of what moves most cannot be driven."""
+from bunraku.tolerances import ACTUATED, FITS_LOOPS, UNDRIVEN
 
 ASIDE = 1e-3
 """Step [m, rad] to a pose near by, to tell a singular pose from too few actuators."""
@@ -67,7 +61,7 @@ class ClosedChain:
 
     def accelerations(self, a_G) -> np.ndarray:
         """Accelerations of all joints for given ones of the generalised coordinates, loops kept closed."""
-        return self.at_rest + self.W @ np.asarray(a_G, float)
+        return self.at_rest + self.W @ np.asarray(a_G, float)  # [YN99, eqs. 1, 9], differentiated
 
     def consistent(self, a) -> np.ndarray:
         """Accelerations that keep the loops closed: those of the generalised coordinates as in a, the others made to
@@ -83,10 +77,10 @@ class ClosedChain:
         tau_O = np.asarray(tau_O, float) - self.found.own  # springs and dampers of connections act by themselves
         tau_G = self.W.T @ tau_O                           # [YN99, eq. 3]
         left, values, right, driven = _drive(self.S, self.W)
-        tau_A = left[:, :driven] @ ((right[:driven] @ tau_G) / values[:driven])
+        tau_A = left[:, :driven] @ ((right[:driven] @ tau_G) / values[:driven])  # [YN99, eq. 4], minimum norm
         missing = tau_G - self.S.T @ tau_A                 # [YN99, eq. 4]
         size = float((np.abs(self.W.T) @ np.abs(tau_O)).max(initial=0.0))
-        if np.abs(missing).max(initial=0.0) > DRIVEN * size + 1e-12:
+        if np.abs(missing).max(initial=0.0) > UNDRIVEN * size + 1e-12:
             self._refuse(missing)
         nv, nc = self.found.ways.shape
         tau = np.zeros(nv + nc if self.A.max(initial=-1) >= nv else nv)
@@ -142,7 +136,7 @@ class ClosedChain:
         left = self.found.columns.T @ a + self.found.bias
         size = np.abs(self.found.columns.T) @ np.abs(a) + np.abs(self.found.bias) + self.found.size + 1e-9
         share = np.abs(left) / size.max(initial=1e-9)
-        if share.max(initial=0.0) <= CONSISTENT:
+        if share.max(initial=0.0) <= FITS_LOOPS:
             return
         worst = int(np.argmax(share))
         name = next(name for name, where in self.names.items() if where.start <= worst < where.stop)
@@ -155,7 +149,7 @@ class ClosedChain:
 def _drive(S, W):
     """S = left diag(values) right, and how many of the values are not zero: ways in which actuators move."""
     left, values, right = np.linalg.svd(S)
-    return left, values, right, int(np.sum(values > RANK * np.abs(W).max(initial=0.0)))
+    return left, values, right, int(np.sum(values > ACTUATED * np.abs(W).max(initial=0.0)))
 
 
 def _named(label: Label) -> str:
@@ -175,10 +169,10 @@ def closed_chain(mechanism: Mechanism, q, v=None) -> ClosedChain:
 
 
 def _closed_chain(mechanism, plan, q, v) -> ClosedChain:
-    found = demands(mechanism, plan, q, v)
-    dependent, G, H = choose(found.columns)
+    found = demands(plan, q, v)
+    dependent, G, H = choose(found.columns)  # [YN99, eqs. 7-10]
     W = np.zeros((plan.nv, len(G)))
-    W[G, np.arange(len(G))] = 1.0
+    W[G, np.arange(len(G))] = 1.0  # [YN99, eq. 1]
     W[dependent] = H  # [YN99, eqs. 9-10]
     labels, rows = _labels(mechanism), []
     A: list[int] = []
@@ -191,7 +185,7 @@ def _closed_chain(mechanism, plan, q, v) -> ClosedChain:
         if mechanism.connections[name].actuated:
             A += range(plan.nv + where.start, plan.nv + where.stop)
             rows.append(found.ways[:, where].T @ W)
-    S = np.concatenate([np.zeros((0, len(G))), *rows])
+    S = np.concatenate([np.zeros((0, len(G))), *rows])  # [YN99, eq. 2]
     driven = _drive(S, W)[3]
     a = np.linalg.lstsq(found.columns[dependent].T, -found.bias, rcond=None)[0] if len(dependent) else np.zeros(0)
     at_rest = np.zeros(plan.nv)
@@ -215,7 +209,7 @@ def closed_inverse_dynamics(mechanism: Mechanism, plan, q, v, a, external=None) 
     nv numbers, or nv + nc if some connection with freedom is actuated. States that fail in a batch are named in one
     error.
     """
-    tau_O = inverse_dynamics(mechanism, plan, q, v, a, external, None)  # [YN99] step 2
+    tau_O = inverse_dynamics(plan, q, v, a, external, None)  # [YN99] step 2
     batch, (q, v, a) = aligned(("q", q, plan.nq), ("v", v, plan.nv), ("a", a, plan.nv))
     if batch is None:
         return _one(mechanism, plan, q, v, a, tau_O)
@@ -237,7 +231,7 @@ def closed_inverse_dynamics(mechanism: Mechanism, plan, q, v, a, external=None) 
 
 
 def _one(mechanism, plan, q, v, a, tau_O):
-    refuse_open(mechanism, plan, q)
+    refuse_open(plan, q)
     chain = _closed_chain(mechanism, plan, q, v)
     chain.check(a)
     return chain.torques(tau_O)

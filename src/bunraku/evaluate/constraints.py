@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bunraku.entries.constraints import demands
 from bunraku.errors import ShapeError
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.plan import fields as f
-from bunraku.run.constraints import demands
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ def constraints(mechanism: Mechanism, q, v=None) -> Constraints:
     if plan.loops is None:
         none = np.zeros(0)
         return Constraints(np.zeros((0, plan.nv)), none, none, none, {}, {}, {})
-    found = demands(mechanism, plan, q, v)
+    found = demands(plan, q, v)
     J = np.ascontiguousarray(found.columns.T)
     rows = parts(plan, f.FIRST_ROW, f.ROWS)
     freedoms = parts(plan, f.FIRST_FREEDOM, f.FREEDOMS)

@@ -9,20 +9,19 @@ import numpy as np
 from numpy import empty
 
 from bunraku.algorithms.connections import DYNAMICS
+from bunraku.checks import as_array, as_floats, hint
+from bunraku.entries import closed, forward, inverse, reference
+from bunraku.entries.closed import closed_plain
+from bunraku.entries.forward import forward_plain
 from bunraku.errors import ModelError, NamingError, ShapeError
 from bunraku.evaluate.closed_chain import closed_inverse_dynamics
 from bunraku.evaluate.kinematics import kinematics
 from bunraku.evaluate.schedule import Schedule
 from bunraku.mechanism import Mechanism
-from bunraku.mechanism.checks import hint
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.mechanism.named import Named
 from bunraku.plan import fields as f
 from bunraku.plan.closed import close, reschedule
-from bunraku.run import closed, forward, inverse, reference
-from bunraku.run.closed import closed_plain
-from bunraku.run.forward import forward_plain
-from bunraku.run.states import as_array, as_floats
 
 METHODS = ("auto", "aba", "ada", "unit_vector")
 
@@ -69,11 +68,11 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
         if prescribed:
             raise ModelError("the unit-vector method takes torques only; use method='auto' with prescribed joints")
         if plan.loops is not None and np.ndim(q) == 1:
-            closed.refuse_open(mechanism, plan, as_floats("q", q, plan.nq))
-        return reference.forward_dynamics(mechanism, plan, q, v, tau, pushed, workers)
+            closed.refuse_open(plan, as_floats("q", q, plan.nq))
+        return reference.forward_dynamics(plan, q, v, tau, pushed, workers)
     if plan.loops is not None:
-        return closed.forward_dynamics(mechanism, plan, q, v, tau, pushed, workers)
-    return forward.forward_dynamics(mechanism, plan, q, v, tau, pushed, workers)
+        return closed.forward_dynamics(plan, q, v, tau, pushed, workers)
+    return forward.forward_dynamics(plan, q, v, tau, pushed, workers)
 
 
 def _assembled(mechanism, plan, method, schedule):
@@ -119,14 +118,14 @@ def inverse_dynamics(mechanism: Mechanism, q, v, a, *, external: Mapping | None 
         raise
     if plan.loops is not None:
         return closed_inverse_dynamics(mechanism, plan, q, v, a, _external(mechanism, external))
-    return inverse.inverse_dynamics(mechanism, plan, q, v, a, _external(mechanism, external), workers)
+    return inverse.inverse_dynamics(plan, q, v, a, _external(mechanism, external), workers)
 
 
 def joint_forces(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None = None) -> dict[str, np.ndarray]:
     """{joint or connection: (force, moment)}: the total wrench each passes to its child link (link b of a connection).
 
     Six numbers, or (B, 6), at the joint frame's origin in child-side axes, drive and passive forces included. Where
-    connections are redundant: the smallest forces that do, see `Report`.
+    connections are redundant: the forces of minimum norm, see `Report`.
     """
     return dynamics(mechanism, q, v, tau, external=external).forces
 
@@ -173,7 +172,7 @@ def dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None =
         a, held, report = _connection_forces(mechanism, plan, q, v, tau, pushed)
         moved = kinematics(mechanism, q, v, a)
         pushed = _with_connections(mechanism, moved, held, pushed)
-    _, passed = inverse.inverse_dynamics(mechanism, apart, q, v, a, pushed, None, wrenches=True)
+    _, passed = inverse.inverse_dynamics(apart, q, v, a, pushed, None, wrenches=True)
     forces = Named({**_joint_wrenches(mechanism, apart, passed), **held}, mechanism.no_joint)
     return Dynamics(a, forces, moved.accelerations, report)
 
@@ -188,7 +187,7 @@ def _connection_forces(mechanism, plan, q, v, tau, pushed):
         for k in range(batch)]
     accelerations, wrenches, reports = [], [], []
     for state in states:
-        solution = closed.solve(mechanism, plan, DYNAMICS, *state)
+        solution = closed.solve(plan, DYNAMICS, *state)
         multipliers, basis = closed.forces(solution)
         accelerations.append(solution.a)
         wrenches.append([solution.wrench(c, multipliers) for c in range(len(loops.names))])

@@ -6,13 +6,13 @@ from functools import cached_property
 
 import numpy as np
 
+from bunraku.checks import as_vector
+from bunraku.entries.kinematics import observation, point_jacobian
 from bunraku.errors import ShapeError
 from bunraku.mechanism import Mechanism
-from bunraku.mechanism.checks import as_vector
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.mechanism.named import Named
 from bunraku.plan import fields as f
-from bunraku.run.motion import observation, point_jacobian
 
 
 class Kinematics:
@@ -21,7 +21,7 @@ class Kinematics:
     def __init__(self, mechanism: Mechanism, q, v=None, a=None):
         self.mechanism = as_mechanism(mechanism)
         self._q = np.array(q, float)
-        self._links, self._sums = observation(mechanism, q, v, a)
+        self._links, self._sums = observation(mechanism.plan(), q, v, a)
         self._index = {name: k for k, name in enumerate(mechanism.link_names)}
 
     def _each(self, function):

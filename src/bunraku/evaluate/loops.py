@@ -5,20 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from bunraku.algorithms.connections import IMPULSE, POSITION
+from bunraku.checks import as_floats, hint
+from bunraku.entries import closed
+from bunraku.entries.constraints import demands
+from bunraku.entries.mass_matrix import mass_matrix
 from bunraku.errors import ConstraintError, NamingError, ShapeError
 from bunraku.mechanism import Free, Mechanism, Spherical
-from bunraku.mechanism.checks import hint
 from bunraku.mechanism.mechanism import as_mechanism
-from bunraku.run import closed
-from bunraku.run.constraints import demands
-from bunraku.run.matrix import mass_matrix
-from bunraku.run.states import as_floats
+from bunraku.tolerances import AIM, CLOSED, EXACT
 
-CLOSED = 1e-6
-"""[m, rad] A loop that is open by no more than this is closed, here and wherever a simulation starts or changes. The
-frames of redundant connections never fit each other exactly; what no move can close is left to forces."""
-AIM = 1e-12        # [m, rad] how closely loops are closed where moves can do it
-STALLED = 1e-10    # [m, rad] what Newton's method leaves at most where it converges
 ITERATIONS = 100
 DENSE = 1000       # velocities up to which damped steps are tried, O(nv^3) each
 
@@ -36,17 +31,18 @@ def impact(mechanism: Mechanism, q, v, *, impulses: bool = False, workers: int |
         return (v.copy(), {}) if impulses else v.copy()
     q = as_floats("q", q, plan.nq)
     if (q.ndim == 2 or v.ndim == 2) and not impulses:
-        return v + closed.velocity_change(mechanism, plan, q, v, workers)
+        return v + closed.velocity_change(plan, q, v, workers)
     if q.ndim == 2 or v.ndim == 2:
         count = q.shape[0] if q.ndim == 2 else v.shape[0]
         parts = [impact(mechanism, q[k] if q.ndim == 2 else q, v[k] if v.ndim == 2 else v, impulses=True)
                  for k in range(count)]
         return np.array([part[0] for part in parts]), {name: np.array([part[1][name] for part in parts])
                                                        for name in plan.loops.names}
-    solution = closed.solve(mechanism, plan, IMPULSE, q, v)
+    solution = closed.solve(plan, IMPULSE, q, v)  # [YN99, eqs. 11-14, 20]
     if not impulses:
         return v + solution.a
     multipliers, _ = closed.forces(solution)
+    # [YN99, eqs. 21, 22, 24], J = K_C (J_1 - J_2)
     return v + solution.a, {name: solution.wrench(c, multipliers, drive=False)
                             for c, name in enumerate(plan.loops.names)}
 
@@ -81,12 +77,12 @@ def closed_position(mechanism, plan, start, tolerance: float = AIM, limit: float
     """Coordinates near `start` with every gap closed to `tolerance` as far as moves can; a ConstraintError if more than
     `limit` is left [m, rad]."""
     q, best = _newton(mechanism, plan, start, start, tolerance)
-    if best > max(tolerance, STALLED) and plan.nv <= DENSE:
+    if best > max(tolerance, EXACT) and plan.nv <= DENSE:
         nearer = _damped(mechanism, plan, start, tolerance)
         nearer, left = _newton(mechanism, plan, nearer, nearer, tolerance)
         q, best = (nearer, left) if left < best else (q, best)
     if best > max(tolerance, limit):
-        gap, _ = closed.gaps(mechanism, plan, q)
+        gap, _ = closed.gaps(plan, q)
         names = ", ".join(f"{name!r} {x:.3g}" for name, x in zip(plan.loops.names, gap, strict=True) if x > limit)
         raise ConstraintError(f"the loops do not close from here; left open [m, rad]: {names}. Start nearer, or check "
                               "the frames of these connections", result=q)
@@ -97,19 +93,19 @@ def _damped(mechanism, plan, q, tolerance):
     """Levenberg-Marquardt in the metric of the mass matrix. Where loops are redundant and open by g, directions that
     nothing can move seem movable by a part g; damping keeps steps along them small."""
     q = mechanism.integrate(q, plan.zero_tau)
-    found = demands(mechanism, plan, q, None)
+    found = demands(plan, q, None)
     gap, damping = found.gap, 1e-2
     for _ in range(ITERATIONS):
         if np.abs(gap).max(initial=0.0) <= tolerance:
             break
-        M = mass_matrix(mechanism, q, None)
+        M = mass_matrix(plan, q)
         root = np.linalg.cholesky(M + 1e-12 * np.trace(M) / len(M) * np.eye(len(M)))
         left, values, right = np.linalg.svd(np.linalg.solve(root, found.columns).T, full_matrices=False)
         largest = max(values.max(initial=0.0), 1e-300)
         while True:
             shares = values / (values**2 + damping * largest**2)
             trial = mechanism.integrate(q, np.linalg.solve(root.T, -right.T @ (shares * (left.T @ gap))))
-            there = demands(mechanism, plan, trial, None)
+            there = demands(plan, trial, None)
             if there.gap @ there.gap < (1.0 - 1e-6) * (gap @ gap):
                 break
             damping *= 4.0
@@ -124,19 +120,19 @@ def _newton(mechanism, plan, q, start, tolerance):
     """(coordinates, largest gap) by Gauss-Newton: among the moves that close the gaps to first order, the one that ends
     nearest to the start."""
     q = mechanism.integrate(q, plan.zero_tau)
-    gap, solution = closed.gaps(mechanism, plan, q)
+    gap, solution = closed.gaps(plan, q)
     best = gap.max(initial=0.0)
     for _ in range(ITERATIONS):
         if best <= tolerance:
             break
         back = mechanism.difference(q, start)
         if best < 0.1 and np.abs(back).max(initial=0.0) > 0.0:  # close enough for the start to matter
-            weight = mass_matrix(mechanism, q, None) @ back
-            solution = closed.solve(mechanism, plan, POSITION, q, plan.zero_tau, weight, judge=False)
+            weight = mass_matrix(plan, q) @ back
+            solution = closed.solve(plan, POSITION, q, plan.zero_tau, weight, judge=False)
         step, share = solution.a, 1.0
         while True:
             trial = mechanism.integrate(q, share * step)
-            gap, next_solution = closed.gaps(mechanism, plan, trial)
+            gap, next_solution = closed.gaps(plan, trial)
             if gap.max(initial=0.0) < best or share < 1e-3:
                 break
             share *= 0.5
@@ -166,7 +162,7 @@ def coordinates(mechanism: Mechanism, name: str, q, v=None):
         parts = [coordinates(mechanism, name, row, speed if speed.ndim == 1 else speed[k]) for k, row in enumerate(q)]
         x, rate = (np.array(part) for part in zip(*parts, strict=True))
         return x if v is None else (x, rate)
-    solution = closed.solve(mechanism, plan, IMPULSE, q, speed, judge=False)
+    solution = closed.solve(plan, IMPULSE, q, speed, judge=False)
     x, rate = solution.coordinates(plan.loops.names.index(name))
     joint = mechanism.connections[name].joint
     if isinstance(joint, (Spherical, Free)):

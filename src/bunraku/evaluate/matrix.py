@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bunraku.checks import aligned
+from bunraku.entries import mass_matrix as matrix
+from bunraku.entries.explain import refuse
 from bunraku.errors import ModelError
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.plan import fields as f
-from bunraku.run import matrix
-from bunraku.run.states import aligned, refuse
 
 if TYPE_CHECKING:
     from bunraku.massmatrix import Chain, Count
@@ -34,7 +35,7 @@ def mass_matrix(mechanism: Mechanism, q, *, method: str = "auto", workers: int |
     """
     if method == "auto":
         try:
-            return matrix.mass_matrix(mechanism, q, workers, out)
+            return matrix.mass_matrix(mechanism.plan(), q, workers, out)
         except AttributeError:
             as_mechanism(mechanism)
             raise
@@ -116,7 +117,7 @@ def _check_parallel(method, processors):
 def _states(mechanism, q):
     _, (q,) = aligned(("q", q, mechanism.nq))
     if q.ndim == 1 and not np.isfinite(q).all():
-        refuse(mechanism, q, {})
+        refuse(mechanism.plan(), q, {})
     return q
 
 
@@ -141,6 +142,6 @@ def _with_armature(mechanism, q, M):
     M[..., diagonal, diagonal] += mechanism.plan().dof_f[f.ARMATURE]
     if not finite.all():
         if q.ndim == 1:
-            refuse(mechanism, q, {})
-        refuse(mechanism, q, {}, ~finite, M)
+            refuse(mechanism.plan(), q, {})
+        refuse(mechanism.plan(), q, {}, ~finite, M)
     return M

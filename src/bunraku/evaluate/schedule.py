@@ -1,6 +1,6 @@
 """Schedules: in which order a structure is assembled.
 
-A schedule is a binary tree whose leaves are links and whose nodes are joints [YN02, sec. 4]; here the order in which
+A schedule is a binary tree whose leaves are links and whose nodes are joints [YN02, sec. 5.1]; here the order in which
 joints and connections are added, from which the tree follows.
 """
 
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bunraku.checks import as_count
 from bunraku.errors import ModelError, NamingError
 from bunraku.mechanism import Mechanism
-from bunraku.mechanism.checks import as_count
 from bunraku.mechanism.mechanism import as_mechanism
 
 CLOSINGS = ("inside", "together")

@@ -3,9 +3,9 @@
 A method is five compiled functions over `Memory`; `runge_kutta.py` and `nordsieck.py` have them:
 
     prepare(rhs, context, method, memory) -> status      from the state rows[0] at the time TIME
-    attempt(rhs, context, method, memory) -> ACCEPTED, AGAIN, or why not
+    attempt(rhs, context, method, memory) -> ACCEPTED, TRY_AGAIN, or why not
     complete(rhs, context, method, memory) -> status     what is still to be evaluated at the new state; one that puts
-                                                         TIME and state back takes the step back (AGAIN, or why)
+                                                         TIME and state back takes the step back (TRY_AGAIN, or why)
     polynomial(method, memory, out) -> (origin, scale, degree)      the last step, as the method itself sees it
     go_on(method, memory)                                before the next step
 
@@ -14,7 +14,6 @@ To restart after a discontinuity: put the state into rows[0] and set tally[START
 
 from bunraku.integrate.memory import (
     ACCEPTED,
-    AGAIN,
     AIM,
     BEGAN,
     GAP,
@@ -27,6 +26,7 @@ from bunraku.integrate.memory import (
     STARTED,
     STEP,
     TIME,
+    TRY_AGAIN,
     UNTIL,
 )
 from bunraku.jit import inline
@@ -58,14 +58,14 @@ def advance(prepare, attempt, complete, polynomial, go_on, rhs, settle, note, co
             return RECORD_FULL
         began = clock[TIME]
         status = attempt(rhs, context, method, memory)
-        if status == AGAIN:
+        if status == TRY_AGAIN:
             continue
         if status != ACCEPTED:
             return status
         clock[GAP] = max(clock[GAP], settle(context, memory.rows, tally[ORDER] + 1, clock[STEP]))
         unfinished = complete(rhs, context, method, memory)
         if clock[TIME] == began:  # taken back
-            if unfinished == AGAIN:
+            if unfinished == TRY_AGAIN:
                 continue
             return unfinished
         status = note(polynomial, context, method, memory, notes)

@@ -4,6 +4,7 @@ import math
 
 from bunraku.integrate.memory import EPSILON, MAX_STEP, MIN_STEP, TIME, UNTIL
 from bunraku.jit import inline
+from bunraku.tolerances import LAST_STAGE
 
 SAFETY = 0.9
 SHRINK, GROW = 0.2, 5.0
@@ -47,7 +48,7 @@ def fitted_step(clock, h, even):
     tiny last step."""
     left = clock[UNTIL] - clock[TIME]
     size = max(min(abs(h), clock[MAX_STEP]), smallest_step(clock))
-    if size >= abs(left) * (1.0 - 1e-12):
+    if size >= abs(left) * (1.0 - LAST_STAGE):
         return left, True
     if even and 2.0 * size > abs(left):
         return 0.5 * left, False
@@ -70,3 +71,11 @@ def first_step(rhs, context, t, y, dy, span, order, tolerance, y_trial, dy_trial
     if max(d1, d2) <= 1e-15:
         return math.copysign(min(max(1e-6, 1e-3 * abs(h)), limit), span)
     return math.copysign(min(100.0 * abs(h), (0.01 / max(d1, d2)) ** (1.0 / order), limit), span)
+
+
+@inline
+def fixed_step(t, until, step, slack):
+    """(length of the next fixed step, whether it ends at `until`); `slack`: by what part the last may be longer."""
+    left = until - t
+    last = step >= left * (1.0 - slack)
+    return (left if last else step), last

@@ -107,7 +107,7 @@ def functional(rhs, follow, context, method, memory, t, h):
             total += a * a
             change[i] = new
             y[i] = z[0, i] + l0 * new
-        moved = math.sqrt(total / n)
+        moved = math.sqrt(total / n)  # norm of the correction [J, sec. III.C]
         if iteration > 0:
             rate = moved / before
             clock[RATE] = max(0.2 * clock[RATE], rate)

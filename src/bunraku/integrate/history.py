@@ -87,7 +87,7 @@ def rescale(z, q, ratio):
 
 
 @inline
-def norm(x, weights):
+def norm(x, weights):  # [J, sec. III.C]
     """Root mean square in units of the tolerance."""
     total = 0.0
     for i in range(x.shape[0]):

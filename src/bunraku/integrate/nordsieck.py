@@ -29,7 +29,6 @@ from bunraku.integrate.history import (
 )
 from bunraku.integrate.memory import (
     ACCEPTED,
-    AGAIN,
     EPSILON,
     EVALUATIONS,
     EXTRAPOLATED,
@@ -53,6 +52,7 @@ from bunraku.integrate.memory import (
     TAKEN,
     TIME,
     TROUBLE,
+    TRY_AGAIN,
     UNTIL,
     WAIT,
     WISH,
@@ -263,7 +263,7 @@ def step(correct, rhs, context, method, memory):
     weigh(memory)
     predict(z, q)
     outcome, size = correct(rhs, context, method, memory, t, h)
-    error = size / method.T[q, 1]
+    error = size / method.T[q, 1]  # nabla a_q [J, table IX]
     if outcome == CONVERGED and error <= 1.0:
         for j in range(q + 1):
             part = method.L[q, j]
@@ -296,17 +296,17 @@ def step(correct, rhs, context, method, memory):
     if outcome != CONVERGED:
         reach = converging(method, memory, q)
         change_step(memory, min(max(reach, 0.25), 0.5) if reach < math.inf else 0.25, 1.0)
-        return AGAIN
+        return TRY_AGAIN
     tally[FAILURES] += 1
     if tally[FAILURES] >= 3:
         status = begin_again(rhs, context, memory)
-        return AGAIN if status == 0 else status
+        return TRY_AGAIN if status == 0 else status
     consider(method, memory, error, True)
     if tally[NEXT_ORDER] != q:
         set_order(method, memory, tally[NEXT_ORDER])
     change_step(memory, min(clock[PENDING], 0.2) if tally[FAILURES] == 2 else clock[PENDING], 2.0)
     clock[PENDING] = 1.0
-    return AGAIN
+    return TRY_AGAIN
 
 
 @inline

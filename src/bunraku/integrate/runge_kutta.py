@@ -20,7 +20,6 @@ from numba import types
 from bunraku.integrate.control import first_step, fitted_step, next_step, smallest_step, weight
 from bunraku.integrate.memory import (
     ACCEPTED,
-    AGAIN,
     EVALUATIONS,
     REJECTED,
     STEP,
@@ -28,6 +27,7 @@ from bunraku.integrate.memory import (
     STEPS,
     TAKEN,
     TIME,
+    TRY_AGAIN,
     UNTIL,
     floats,
     table,
@@ -176,7 +176,7 @@ def attempt(rhs, context, method, memory):
     clock[STEP] = next_step(h, error, power) if status == 0 else 0.25 * h
     if abs(h) <= 1.00001 * smallest_step(clock):
         return STEP_TOO_SMALL if status == 0 else status
-    return AGAIN
+    return TRY_AGAIN
 
 
 @inline

@@ -19,7 +19,7 @@ def load(path: str | os.PathLike, base: str = "free", strict: bool = False,
          search: str | os.PathLike | Sequence[str | os.PathLike] = ()) -> Mechanism:
     """The mechanism of a model file: URDF (.urdf) or MJCF (.xml).
 
-    base    "free" puts the root link of a file that does not say on a Free joint, "fixed" on the ground
+    base    "free" puts the root link if the file specifies no root joint on a Free joint, "fixed" on the ground
     strict  raise a LoadError for what is otherwise a LoadWarning: inertias no body has, parts left out, ...
     search  folders in which packages of `package://` mesh names are looked for, after those around the file and before
             those of the environment variable ROS_PACKAGE_PATH

@@ -21,11 +21,11 @@ from pathlib import Path
 
 import numpy as np
 
+from bunraku.checks import check_inertia
 from bunraku.errors import InertiaError, ModelError
 from bunraku.io.findings import Findings
 from bunraku.io.xml import Node, clip, read_xml
 from bunraku.mechanism import Fixed, Free, Joint, Mechanism, Planar, Prismatic, Revolute, Visual
-from bunraku.mechanism.checks import check_inertia
 from bunraku.mechanism.mechanism import GROUND
 
 KNOWN = {

@@ -1,6 +1,8 @@
 """Original Kane's equation (OKE): every element of M is a sum over all bodies beyond it. O(n^3).
 
-a_ij = sum_{k >= j} (Z_i x P_k*,i) . m_k (Z_j x P_k*,j) + Z_i . I_k Z_j       [F, "An O(n^3) Algorithm"]
+a_ij = sum_{k >= j} (Z_i x P_k*,i) . m_k (Z_j x P_k*,j) + Z_i . I_k Z_j
+
+[F, "An O(n^3) Algorithm Based on Kane's Equation"]
 
 All in the frame of the last body. P_k*,i points from O(i) to the centre of mass of body k; Z_i x P_k*,i is the partial
 velocity of that centre with joint i (Z_i itself if the joint is prismatic, which then has no partial angular velocity).
@@ -34,7 +36,7 @@ def oke(chain, turns):
         for j in range(i, n):
             a = None
             for k in range(j, n):
-                term = dot(v[k][i], F[k][j])
+                term = dot(v[k][i], F[k][j])  # [F, "An O(n^3) Algorithm Based on Kane's Equation"]
                 if not (chain.prismatic[i] or chain.prismatic[j]):
                     term = term + dot(Z[i], N[k][j])
                 a = term if a is None else a + term

@@ -21,7 +21,7 @@ def oneb(chain, turns):
             if i == column and chain.prismatic[i]:
                 a = (a[0], a[1], a[2] + 1.0)
             elif i == column:
-                alpha = (alpha[0], alpha[1], alpha[2] + 1.0)
+                alpha = (alpha[0], alpha[1], alpha[2] + 1.0)  # [F, eq. 3]
             alpha, a = links.down(i, alpha), links.down(i, a)
             F.append(scale(add(a, cross(alpha, chain.S[i])), chain.m[i]))
             N.append(add(symvec(chain.I[i], alpha), cross(chain.S[i], F[i])))
@@ -36,5 +36,5 @@ def oneb(chain, turns):
                 f = add(F[i], f)
             f, moment = links.up(i, f), links.up(i, moment)
             if i <= column:               # symmetric: the other half is another column's
-                M[i][column] = M[column][i] = (f if chain.prismatic[i] else moment)[2]
+                M[i][column] = M[column][i] = (f if chain.prismatic[i] else moment)[2]  # [F, eq. 2]
     return M

@@ -36,7 +36,7 @@ def vcrb(chain, turns):
     for i in range(1, n):
         f, moment = matvec(R[i], forces[i][0]), matvec(R[i], forces[i][1])
         for j in range(i - 1, 0, -1):     # step 2
-            moment = add(moment, cross(P[j], f))
+            moment = add(moment, cross(P[j], f))  # [F, VCR-B, step 2]
             M[j][i] = M[i][j] = dot(Z[j], f if chain.prismatic[j] else moment)
         # the first axis is (0, 0, 1) here
         M[0][i] = M[i][0] = f[2] if chain.prismatic[0] else moment[2] + (P[0][0] * f[1] - P[0][1] * f[0])
@@ -69,7 +69,7 @@ def composite(chain, turns, links):
         if i < n - 1:
             M, P = masses[i + 1], chain.to_next(i, turns)
             MP = scale(P, M)
-            K = add(add(add(chain.k[i], K), square(P, MP)), both(P, H))
+            K = add(add(add(chain.k[i], K), square(P, MP)), both(P, H))  # [F, VCR-B, step 1]
             H = add(add(chain.h[i], H), MP)
         if chain.prismatic[i]:
             A[i][i] = masses[i]

@@ -38,5 +38,6 @@ def vke(chain, turns):
             else:
                 moment = add(add(N[j], moment), cross(P[j], f))
             f = F[j] if f is None else add(F[j], f)
+            # [F, "An O(n^2) Algorithm Based on Kane's Equation"]
             M[i][j] = M[j][i] = dot(Z[j], f if chain.prismatic[j] else moment)
     return M

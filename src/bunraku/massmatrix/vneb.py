@@ -36,7 +36,7 @@ def vneb(chain, turns):
             elif i == j:            # V' = 0
                 F[i], N[i] = cross(Z[j], h[i]), matvec(k[i], Z[j])
             else:
-                step = cross(Z[j], P[i - 1])
+                step = cross(Z[j], P[i - 1])  # [F, VN-EB, step 1]
                 V = step if V is None else add(V, step)
                 F[i] = add(scale(V, chain.m[i]), cross(Z[j], h[i]))
                 N[i] = add(matvec(k[i], Z[j]), cross(h[i], V))
@@ -48,7 +48,7 @@ def vneb(chain, turns):
             else:
                 moment = add(add(N[i], moment), cross(P[i], f))
                 f = add(F[i], f)
-            M[j][i] = M[i][j] = dot(Z[i], f if chain.prismatic[i] else moment)
+            M[j][i] = M[i][j] = dot(Z[i], f if chain.prismatic[i] else moment)  # [F, VN-EB, step 2]
     return M
 
 

@@ -41,7 +41,7 @@ class Connection:
 
 
 class Family(NamedTuple):
-    """The pointers of [YN99, sec. 2], by name; None where there is nobody.
+    """The pointers of [YN99, sec. 3], by name; None where there is nobody.
 
     A connection is a virtual link: without mass, under link a, named as the connection; `real` is its link b.
     """
@@ -84,14 +84,14 @@ class Carry:
         self._before, self._link = before, link
 
     def __call__(self, q, v) -> tuple[np.ndarray, np.ndarray]:
-        from bunraku.run.motion import observation
-        from bunraku.run.states import aligned
+        from bunraku.checks import aligned
+        from bunraku.entries.kinematics import observation
 
         before = self._before
         _, (q, v) = aligned(("q", q, before.nq), ("v", v, before.nv))
         if self._link is None:
             return q.copy(), v.copy()
-        state = observation(before, q, v)[0][..., self._link, :]
+        state = observation(before.plan(), q, v)[0][..., self._link, :]
         turn = state[..., :9].reshape(*state.shape[:-1], 3, 3)
         # the velocity of the link frame, from world axes to its own
         linear = np.einsum("...kj,...k->...j", turn, state[..., 15:18])

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from bunraku.checks import as_count, as_rotation, as_vector
 from bunraku.errors import ModelError
 from bunraku.mechanism import joints
-from bunraku.mechanism.checks import as_count, as_rotation, as_vector
 from bunraku.mechanism.mechanism import GROUND, Mechanism, Visual
 
 FORMAT = 1

@@ -19,11 +19,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from bunraku.checks import as_number, as_vector, hint
 from bunraku.errors import ModelError, ReadOnlyError
-from bunraku.mechanism.checks import as_number, as_vector, hint
 from bunraku.mechanism.readonly import read_only
+from bunraku.plan import fields as f
 from bunraku.plan.elements import ORIGIN, Element, element_rows, rotation_from_z
-from bunraku.plan.fields import FREE, REVOLUTE, SCREW, SPHERICAL
 
 PASSIVE = ("armature", "damping", "stiffness", "rest", "lower", "upper", "limit_stiffness", "limit_damping")
 """Names of the passive parameters, in the order of the columns of `dof_f`."""
@@ -173,7 +173,7 @@ class _Screw(Joint):
             raise ModelError(f"{type(self).__name__}: `at` must be three finite numbers, not {at!r}")
 
     def elements(self):
-        kind = REVOLUTE if (self.angular, self.linear) == (1.0, 0.0) else SCREW
+        kind = f.REVOLUTE if (self.angular, self.linear) == (1.0, 0.0) else f.SCREW
         return [Element(kind, self.axis, self.at, self.angular, self.linear, 1, 1)]
 
     def _geometry(self):
@@ -221,7 +221,8 @@ class Cylindrical(Joint):
         self.axis = _axis("Cylindrical", axis)
 
     def elements(self):
-        return [Element(SCREW, self.axis, ORIGIN, 0.0, 1.0, 1, 1), Element(REVOLUTE, self.axis, ORIGIN, 1.0, 0.0, 1, 1)]
+        return [Element(f.SCREW, self.axis, ORIGIN, 0.0, 1.0, 1, 1),
+                Element(f.REVOLUTE, self.axis, ORIGIN, 1.0, 0.0, 1, 1)]
 
     def _geometry(self):
         return {"axis": self.axis}
@@ -244,8 +245,9 @@ class Planar(Joint):
 
     def elements(self):
         turn = rotation_from_z(self.normal)
-        return [Element(SCREW, turn[:, 0], ORIGIN, 0.0, 1.0, 1, 1), Element(SCREW, turn[:, 1], ORIGIN, 0.0, 1.0, 1, 1),
-                Element(REVOLUTE, self.normal, ORIGIN, 1.0, 0.0, 1, 1)]
+        return [Element(f.SCREW, turn[:, 0], ORIGIN, 0.0, 1.0, 1, 1),
+                Element(f.SCREW, turn[:, 1], ORIGIN, 0.0, 1.0, 1, 1),
+                Element(f.REVOLUTE, self.normal, ORIGIN, 1.0, 0.0, 1, 1)]
 
     def _geometry(self):
         return {"normal": self.normal}
@@ -273,7 +275,7 @@ class Spherical(Joint):
                              "largest turn from the neutral pose, and bk.Compound of hinges has limits for each")
 
     def elements(self):
-        return [Element(SPHERICAL, np.array([0.0, 0.0, 1.0]), ORIGIN, 0.0, 0.0, 4, 3)]
+        return [Element(f.SPHERICAL, np.array([0.0, 0.0, 1.0]), ORIGIN, 0.0, 0.0, 4, 3)]
 
     def neutral(self):
         return [1.0, 0.0, 0.0, 0.0]
@@ -293,7 +295,7 @@ class Free(Joint):
                                  "between two points, or a joint that has one")
 
     def elements(self):
-        return [Element(FREE, np.array([0.0, 0.0, 1.0]), ORIGIN, 0.0, 0.0, 7, 6)]
+        return [Element(f.FREE, np.array([0.0, 0.0, 1.0]), ORIGIN, 0.0, 0.0, 7, 6)]
 
     def neutral(self):
         return [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]

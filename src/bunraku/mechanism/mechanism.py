@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from bunraku.checks import as_positive, as_rotation, as_size, as_vector, check_inertia, check_name, hint
 from bunraku.errors import ModelError, NamingError, ReadOnlyError
-from bunraku.mechanism.checks import as_positive, as_rotation, as_size, as_vector, check_inertia, check_name, hint
 from bunraku.mechanism.connections import Carry, Connection, Family, families
 from bunraku.mechanism.joints import PASSIVE, Free, Joint, as_joint
 from bunraku.mechanism.readonly import (
@@ -204,7 +204,7 @@ class Mechanism:
         a = self._find_link(link_a, f"link_a of {what}")
         b = self._find_link(link_b, f"link_b of {what}")
         if a == b:
-            raise ModelError(f"{what} has both ends on {link_a!r}, so it can hold nothing; name two links")
+            raise ModelError(f"{what} has both ends on {link_a!r}, so it has no effect; name two links")
         if joint.passive[:, f.ARMATURE].any():
             raise ModelError(f"{what}: a connection has no armature; give it to a joint of the tree")
         connection = Connection(name, a, b, joint, bool(actuated),
@@ -347,8 +347,8 @@ class Mechanism:
     def _refuse_if_locked(self, what: str):
         if self._locked:
             instead = f"use sim.{what}(...), or " if what in ("connect", "cut") else ""
-            raise ReadOnlyError(f"{what}: this mechanism belongs to a simulation, whose past would change with it; "
-                                f"{instead}change a copy, m = sim.mechanism.copy(), and start a new bk.Simulation")
+            raise ReadOnlyError(f"{what}: this mechanism belongs to a simulation, and its recorded motion depends on "
+                                f"it; {instead}change a copy, m = sim.mechanism.copy(), and start a new bk.Simulation")
 
     def _as_tree(self) -> Mechanism:
         """A copy without the connections, for the kinematics of the tree as it is."""
@@ -479,23 +479,23 @@ class Mechanism:
 
     def integrate(self, q, dq) -> np.ndarray:
         """Move from q by dq (velocity components times a time): along the group, quaternions stay unit."""
-        from bunraku.run.states import integrate
+        from bunraku.entries.moves import integrate
 
-        return integrate(self, q, dq)
+        return integrate(self.plan(), q, dq)
 
     def difference(self, q0, q1) -> np.ndarray:
         """The dq that leads from q0 to q1: the inverse of `integrate`, the short way round."""
-        from bunraku.run.states import difference
+        from bunraku.entries.moves import difference
 
-        return difference(self, q0, q1)
+        return difference(self.plan(), q0, q1)
 
     def energy(self, q, v):
         """(kinetic, potential). Kinetic: links and rotors (armature), half v' M v. Potential: gravity (zero at the
         world's origin), joint springs, limits and point springs.
         """
-        from bunraku.run.motion import energy
+        from bunraku.entries.kinematics import energy
 
-        return energy(self, q, v)
+        return energy(self.plan(), q, v)
 
     def __repr__(self):
         held = len(self.connections)

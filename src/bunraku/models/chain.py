@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bunraku.checks import as_count, as_positive
 from bunraku.errors import ModelError
 from bunraku.mechanism import Free, Joint, Mechanism, Revolute, Spherical
-from bunraku.mechanism.checks import as_count, as_positive
 from bunraku.models.solids import box
 
 JOINTS = ("revolute", "spherical")

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bunraku.checks import as_positive
 from bunraku.errors import ModelError
 from bunraku.mechanism import Fixed, Free, Joint, Mechanism, Revolute, Spherical
-from bunraku.mechanism.checks import as_positive
 from bunraku.models.solids import Solid, box, gyrated
 
 STATURE = 1.741  # [m] of de Leva's men; the lengths below are in millimetres for it

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bunraku.checks import as_count
 from bunraku.errors import ModelError
 from bunraku.mechanism import Joint, Mechanism, Prismatic, Revolute, Spherical
-from bunraku.mechanism.checks import as_count
 from bunraku.models.solids import Solid, box, rod
 
 HINGE = (0.0, -1.0, 0.0)  # seen with x to the right and z up, anticlockwise

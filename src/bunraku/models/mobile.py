@@ -17,9 +17,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bunraku.checks import as_count, as_positive, as_size
 from bunraku.errors import ModelError
 from bunraku.mechanism import Mechanism, Revolute
-from bunraku.mechanism.checks import as_count, as_positive, as_size
 from bunraku.models.solids import Solid
 
 MOST = 1_000_000  # bodies
@@ -28,7 +28,7 @@ MOST = 1_000_000  # bodies
 def wedge(a: float, b: float, c: float, h: float, rho: float) -> Solid:
     """The wedge of [J, appendix II] in a frame at the middle of its top edge, x along the edge, z up."""
     pi, part = math.pi, rho * c * h
-    mass = part * (2 * a + 4 * b + pi * c) / 3
+    mass = part * (2 * a + 4 * b + pi * c) / 3  # [J, appendix II], printed / 2
     moment = -part * h * (4 * a + 12 * b + 3 * pi * c) / 12                                 # mass times height of com
     along = part / 60 * ((4 * a + 16 * b + 3 * pi * c) * c**2 + 12 * (a + 4 * b + pi * c) * h**2)           # I_xx
     down = part / 30 * (2 * a**3 + 4 * a**2 * b + 6 * a * b**2 + 8 * b**3 + (6 * a + 24 * b + 3 * pi * c) * c**2

@@ -32,6 +32,7 @@ class Plan:
     body_link: np.ndarray          # (bodies,) link whose joint moves the body
     dof_link: np.ndarray           # (nv,) link whose joint has the velocity
     coordinate_link: np.ndarray    # (nq,) link whose joint has the coordinate
+    names: tuple                   # (links,) name of each link and of its joint, for people
     loops: Any = None              # the connections that close loops (`closed.py`); None for a tree
     ties: dict = field(default_factory=dict, repr=False)  # connections as rows of numbers, kept while the tree is
     zero_tau: np.ndarray = field(init=False)
@@ -101,7 +102,7 @@ def build(links, springs, gravity, keep_fixed=False) -> Plan:
     plan = Plan(nq, nv, np.zeros((n + 1, f.BODY_I), np.int32), np.zeros((n + 1, f.BODY_F)), dof_f,
                 np.empty((len(links), f.LINK_I), np.int32), np.empty((len(links), f.LINK_F)), spring_i,
                 spring_f.reshape(-1, f.SPRING_F), neutral, np.empty(n, np.int64), np.empty(nv, np.int64),
-                np.empty(nq, np.int64))
+                np.empty(nq, np.int64), tuple((link.name, link.joint_name) for link in links))
     assemble.call(np.array([link.parent for link in links], np.int64), counts, elements, rows, dof_f, plan.body_i,
                   plan.body_f, plan.link_i, plan.link_f, plan.body_link, plan.dof_link, plan.coordinate_link)
     plan.body_f[-1, f.GRAVITY:f.GRAVITY + 3] = gravity

@@ -93,7 +93,7 @@ def _joint_law(joint, length) -> JointLaw:
     screws = np.array([[*(turn.T @ e.axis), *(turn.T @ e.point), e.angular, e.linear] for e in elements])
     screws = screws.reshape(-1, f.SCREW_SIZE)
     if len(screws) > 6:
-        raise ModelError(f"a connection by {joint!r} has more than six freedoms: it would hold nothing")
+        raise ModelError(f"a connection by {joint!r} has more than six degrees of freedom: it constrains nothing")
     free = np.zeros((joint.nv, 6))  # free directions (angular times length, linear)
     if law == f.LAW_SPHERICAL:
         free[:, :3] = np.eye(3)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bunraku.plan.fields import FIXED
+from bunraku.plan import fields as f
 
 ORIGIN = np.zeros(3)
 
@@ -69,5 +69,5 @@ def element_rows(elements: Sequence[Element]) -> np.ndarray:
     return np.array(rows, float).reshape(-1, ELEMENT)
 
 
-FIXED_ROWS = element_rows([Element(FIXED, np.array([0.0, 0.0, 1.0]), ORIGIN, 0.0, 0.0, 0, 0)])
+FIXED_ROWS = element_rows([Element(f.FIXED, np.array([0.0, 0.0, 1.0]), ORIGIN, 0.0, 0.0, 0, 0)])
 """A Fixed joint that keeps its body."""

@@ -13,6 +13,8 @@ Plan arrays are constant and shared between threads. Work arrays belong to one c
 shape (size,) for one state, (size, W) for a lane of states.
 """
 
+from numba.extending import register_jitable
+
 # -- joint kinds of bodies (column KIND) ---------------------------------------------------------------------------
 REVOLUTE = 0     # turn about z
 SCREW = 1        # turn by RATE_ANGULAR * q about z and slide by RATE_LINEAR * q along z (prismatic, helical)
@@ -145,12 +147,13 @@ HEAD_CONN = 2        # where in the work array the records of connections start
 HEAD_FORCES = 3      # where the multipliers start, followed by the forces at other handles
 HEAD_JUDGED = 4      # where the scalars to judge the result by are: JUDGED_..
 HEAD_TOTAL = 5       # size of the work array, without room for passive torques and wrenches
-JUDGED_PIVOT, JUDGED_CLASH = 0, 1  # smallest pivot as part of its size; largest demand that nothing can meet
+JUDGED_PIVOT = 0    # smallest pivot relative to its diagonal entry
+JUDGED_CLASH = 1    # largest inconsistency of the constraints
 JUDGED_MOBILITY, JUDGED_DRIVE = 2, 3  # sums over degrees of freedom: |S|^2 / D, u^2 / D
 JUDGED_WEAKEST = 4  # smallest pivot
 JUDGED_SOFT = 5     # how much constraints may yield per force: 0, or that of a second look (`algorithms/proximal.py`)
 JUDGED_GAP = 6      # square of the largest gap [m^2, rad^2]; only for accelerations
-JUDGED_DROPPED = 7  # positive if a pivot that counts as zero is not much smaller than the least that would not
+JUDGED_DROPPED = 7  # positive if a dropped pivot is close to the threshold; -1 if none was dropped
 JUDGED = 8
 
 # conn_f (connections, CONN_F) float64
@@ -170,7 +173,7 @@ CONN_TURN = 0    # 9, joint frame of b in world axes
 CONN_ARM_A = 9   # 3, its origin in the group of body a
 CONN_ARM_B = 12  # 3, in the group of body b
 CONN_DRIVE = 15  # 6, wrench of springs, dampers and drives on b, world axes (moment, force)
-CONN_BIAS = 21   # 6, relative acceleration along the constrained directions that the joints must make up for
+CONN_BIAS = 21   # 6, right-hand side of the constraint along the constrained directions
 CONN_COLUMNS = 27  # 36, constrained directions, world axes (angular, linear)
 CONN_COORDINATES = 63  # 6, coordinates (a rotation as vector)
 CONN_RATES = 69  # 6
@@ -205,9 +208,24 @@ GRAFT_ROW = 4
 # What a graft keeps: free acceleration 6, force of B 6, factor of B's inertia 36, then 12 per row
 KEPT_FREE, KEPT_PUSH, KEPT_FACTOR, KEPT_ROWS = 0, 6, 12, 48
 
-# A front: what a subchain shows to the outside through its open handles, row after row (packed lower triangle)
+# A front: interface of a subchain at its open handles (I, p, Y, beta, Theta), row after row (packed lower triangle)
 ROW_SCALE = 6    # 1, what eliminations have taken from the diagonal of Theta; before it Y:
                  # 6, force transmission (moment, force at the near body's group origin)
 ROW_BETA = 7     # 1, acceleration of the handle at rest of near body and zero handle forces
-ROW_SIZE = 8     # 1, size of what beta starts from
+ROW_SIZE = 8     # 1, magnitude of the initial beta
 ROW_THETA = 9    # row + 1, acceleration per handle force
+
+
+# -- places ----------------------------------------------------------------------------------------------------------
+
+
+@register_jitable
+def connection_record(conn_i, c):
+    """Where the record of connection c starts in the work array."""
+    return conn_i[conn_i.shape[0] - 1, HEAD_CONN] + CONN_RECORD * c
+
+
+@register_jitable
+def row_start(row):
+    """Place of a row in its front: behind the rows before it, packed as lower triangle."""
+    return ROW_THETA * row + (row * (row + 1)) // 2

@@ -1,4 +1,4 @@
-"""The program of any schedule: joints and connections assembled in a given order [YN02, sec. 4].
+"""The program of any schedule: joints and connections assembled in a given order [YN02, secs. 2, 5.1].
 
 Idea: subchains are joined two at a time. Where the parent is the near body of its subchain the child steps through its
 joint and adds up; where it is deep inside, the child is grafted on the handle left there. [docs/structures.md]

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 import bunraku as bk
+from bunraku.entries.reference import unit_vector_loops
 from bunraku.reproduce.page import finish, two_plots
-from bunraku.run.reference import unit_vector_loops
 
 PAPER: dict[str, Any] = {"assembly_s": 6.8, "unit_vector_s": 17.0, "ratio": 0.40, "claimed_ratio": 1 / 3,
                          "simulated_s": 2.0, "machine": "Pentium III, 1 GHz"}

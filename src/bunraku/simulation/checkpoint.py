@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from bunraku.checks import as_vector, hint
 from bunraku.errors import ModelError, NamingError, SimulationError
 from bunraku.integrate import memory as m
 from bunraku.integrate.history import Family
 from bunraku.integrate.methods import memory_for, method_of
+from bunraku.integrate.record import COEFFICIENTS
 from bunraku.integrate.runge_kutta import Tableau
 from bunraku.mechanism import Mechanism
-from bunraku.mechanism.checks import as_vector, hint
 from bunraku.mechanism.describe import describe
-from bunraku.run.notes import COEFFICIENTS
 from bunraku.simulation.conditions import Watch
 from bunraku.simulation.storage import Rule, read, refuse, write
 from bunraku.simulation.trajectory import from_file, to_file

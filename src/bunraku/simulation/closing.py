@@ -9,18 +9,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bunraku.checks import as_rotation, as_vector
+from bunraku.entries.closed import gaps, velocity_gaps
 from bunraku.errors import BunrakuError, ConstraintError
 from bunraku.evaluate import impact, poses, project
-from bunraku.evaluate.loops import CLOSED, closed_position
+from bunraku.evaluate.loops import closed_position
 from bunraku.integrate.memory import LOOPS_OPEN, OPEN_AT, OPEN_BY, REACHED, RECORD_FULL
 from bunraku.mechanism import Connection, Mechanism
-from bunraku.mechanism.checks import as_rotation, as_vector
 from bunraku.mechanism.mechanism import GROUND
 from bunraku.plan.closed import close
-from bunraku.run.closed import gaps, velocity_gaps
-
-APART = 1e-3   # [m, rad] loops held together by forces that are open by more have come apart
-EXACT = 1e-10  # [m, rad, m/s, rad/s] gaps that need not be closed any better
+from bunraku.tolerances import CLOSED, EXACT, TOO_OPEN
 
 
 class Gap(NamedTuple):
@@ -62,7 +60,7 @@ def _seen_from(link, other, frame):
 def gap(mechanism: Mechanism, q, connection: Connection) -> Gap:
     """What the pose of the links leaves open in a connection, made or to be made."""
     plan = close(mechanism.plan("tree"), [connection], mechanism.length_scale)
-    _, solution = gaps(mechanism, plan, q)
+    _, solution = gaps(plan, q)
     return Gap(*solution.gap(0))
 
 
@@ -72,15 +70,15 @@ def closed_start(mechanism: Mechanism, q, v):
     plan, done = mechanism.plan(), []
     if plan.loops is None:
         return q, v, ""
-    gap = _widest(mechanism, plan, q, v, gaps(mechanism, plan, q)[0], "open by", "m, rad")
-    _widest(mechanism, plan, q, v, speeds := velocity_gaps(mechanism, plan, q, v), "torn apart at", "m/s, rad/s")
+    gap = _widest(mechanism, plan, q, v, gaps(plan, q)[0], "open by", "m, rad")
+    _widest(mechanism, plan, q, v, speeds := velocity_gaps(plan, q, v), "separating at", "m/s, rad/s")
     if gap > EXACT:
         q = closed_position(mechanism, plan, q)
-        speeds = velocity_gaps(mechanism, plan, q, v)
+        speeds = velocity_gaps(plan, q, v)
         done.append(f"open by {gap:.2g} (m, rad)")
     if speeds.max(initial=0.0) > EXACT:
         v = impact(mechanism, q, v)
-        done.append(f"torn apart at {speeds.max():.2g} (m/s, rad/s)")
+        done.append(f"separating at {speeds.max():.2g} (m/s, rad/s)")
     return q, v, f"loops closed that were {' and '.join(done)}" if done else ""
 
 
@@ -104,9 +102,9 @@ def look_at_loops(mechanism: Mechanism, plan, memory, hold: float, status: int) 
     q = memory.rows[0, :plan.nq].copy()
     if np.isfinite(q).all():
         with contextlib.suppress(BunrakuError):
-            all_gaps = gaps(mechanism, plan, q)[0]
+            all_gaps = gaps(plan, q)[0]
             widest, worst = int(all_gaps.argmax()), float(all_gaps.max())
-    if hold > 0.0 and status in (REACHED, RECORD_FULL) and not worst <= APART:
+    if hold > 0.0 and status in (REACHED, RECORD_FULL) and not worst <= TOO_OPEN:
         status, memory.clock[OPEN_BY], memory.tally[OPEN_AT] = LOOPS_OPEN, worst, widest
     return worst, status
 

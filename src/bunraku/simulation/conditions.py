@@ -15,14 +15,21 @@ from numba import carray, types
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 
+from bunraku.checks import as_number, as_vector
 from bunraku.errors import ModelError, NamingError, ShapeError, SimulationError, StateError
 from bunraku.evaluate import connection_forces, joint_forces, kinematics
+from bunraku.integrate.callbacks import (
+    READ_ONLY,
+    CompiledFunction,
+    PlainFunction,
+    call_function,
+    checked,
+    compile_for,
+    in_python,
+)
 from bunraku.integrate.events import PARTS
-from bunraku.mechanism.checks import as_number, as_vector
+from bunraku.integrate.record import COEFFICIENTS, CURSOR, EVENTS, PER_STEP, SPLIT, Record
 from bunraku.mechanism.mechanism import GROUND, Mechanism
-from bunraku.run.actuation import READ_ONLY, call_actuation, compile_for, in_python
-from bunraku.run.callbacks import CompiledFunction, PlainFunction, checked
-from bunraku.run.notes import COEFFICIENTS, EVENTS, MARKS, PER_STEP, SPLIT, Notes
 from bunraku.simulation.failures import cannot_compile, said
 
 LAMBDA = (lambda: None).__name__
@@ -176,16 +183,17 @@ class Watched:
             watch.applied = True
         self.functions = [function for _, function in found if function is not None]
         count = len(self.watches)
-        self.guards = np.array([function.address for function in self.functions], np.int64)
+        self.event_addresses = np.array([function.address for function in self.functions], np.int64)
         self.g = np.zeros((PARTS + 1, count))
         for k in range(count):
             self.g[0, k] = self._ask(k)
-        self.marks = np.zeros(MARKS + count, np.int64)  # a zero that a run starts from is yet to be counted
-        self.marks[SPLIT] = simulation.mechanism.nq
+        self.cursor = np.zeros(CURSOR + count, np.int64)  # a zero that a run starts from is yet to be counted
+        self.cursor[SPLIT] = simulation.mechanism.nq
 
     def _ask(self, k) -> float:
         simulation, value = self.simulation, np.zeros(1)
-        if call_actuation(int(self.guards[k]), simulation.t, simulation.q, simulation.v, simulation.params, value) != 0:
+        state = simulation.t, simulation.q, simulation.v
+        if call_function(int(self.event_addresses[k]), *state, simulation.params, value) != 0:
             self.complain()
         watch, just_true = self.watches[k], np.finfo(float).tiny
         found_here = watch.times and watch.times[-1] == simulation.t
@@ -202,22 +210,22 @@ class Watched:
         """A condition that holds although it was not seen to come true within a step."""
         return next((w for w, g in zip(self.watches, self.g[0], strict=True) if g > 0 and not w.holds), None)
 
-    def paper(self, rows: int, n: int, polynomials) -> Notes:
+    def record(self, rows: int, n: int, polynomials) -> Record:
         """Empty pages for so many steps of n numbers; `polynomial_room` for those that are kept as polynomials."""
         count, (cube, table) = len(self.watches), polynomials
         room = PER_STEP * count
-        self.marks[EVENTS] = 0
+        self.cursor[EVENTS] = 0
         self.event_kind = np.empty(room, np.int64)
-        return Notes(np.empty(rows), np.empty((rows, n)), cube, table, np.empty(0), np.empty((0, n)),
-                     np.empty((COEFFICIENTS if count or len(cube) else 0, n)), np.empty(n), self.guards,
+        return Record(np.empty(rows), np.empty((rows, n)), cube, table, np.empty(0), np.empty((0, n)),
+                     np.empty((COEFFICIENTS if count or len(cube) else 0, n)), np.empty(n), self.event_addresses,
                      self.simulation.params, self.g, np.empty(count), np.ones(count, np.int64),
-                     np.ones(count, np.int64), np.empty(room), np.empty((room, n)), self.event_kind, self.marks)
+                     np.ones(count, np.int64), np.empty(room), np.empty((room, n)), self.event_kind, self.cursor)
 
     def found(self) -> Watch:
         """The condition at which the run stopped. Others have ceased to hold by then."""
         for watch, before in zip(self.watches, self.g[0], strict=True):
             watch.holds = watch.holds and before > 0.0
-        return self.watches[self.event_kind[self.marks[EVENTS] - 1]]
+        return self.watches[self.event_kind[self.cursor[EVENTS] - 1]]
 
     def complain(self, alone: bool = True) -> None:
         """Raise what a condition has raised, if one did; `alone`: nothing but a condition can have failed.

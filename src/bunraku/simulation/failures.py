@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bunraku.entries.explain import explain
 from bunraku.errors import BunrakuError
 from bunraku.integrate import memory as m
-from bunraku.run.states import explain
+from bunraku.integrate.pace import step_too_small
 
 
 def stopped(status: int, where: str, mechanism, q, v, *, cause: BaseException | None = None, min_step: float = 0.0,
@@ -27,7 +28,7 @@ def stopped(status: int, where: str, mechanism, q, v, *, cause: BaseException | 
     if status == m.ACTUATION_FAILED:
         return f"the actuation failed {where}" + (f": {said(cause)}" if cause else "")
     if status == m.STEP_TOO_SMALL:
-        return step_too_small(where, min_step, tried, " s", "or soften it")
+        return step_too_small(where, min_step, tried, " s", "or reduce stiffness")
     if status == m.LOOPS_CLASH:
         return (f"the motion cannot go on {where}: the loops have come to a dead point, where their constraints ask "
                 "for what cannot be (see bk.dynamics(...).report); start it off the dead point, or give it smaller "
@@ -59,25 +60,15 @@ def still_open(where: str, mechanism, left: LeftOpen) -> str:
         return (f"the loops come apart {where}: baumgarte={left.hold:g} leaves connection {name!r} open by {gap}; take "
                 "smaller steps, another rate, or leave baumgarte out: then loops are closed after every step")
     what = (f"the loops cannot be closed {where}: a step of {left.step:.3g} s leaves connection {name!r} open by "
-            f"{gap}, and closing it would change the motion more than the step itself may be wrong; ")
+            f"{gap}, and closing it would change the state by more than ten error tolerances; ")
     if left.fixed:
         return what + "take smaller steps, or a solver that chooses them (gear)"
-    return what + ("the linkage is at a singular pose, where it could go on in several ways; start it elsewhere, "
+    return what + ("the linkage is at a singular pose, with more than one possible motion; start it elsewhere, "
                    "change rtol and atol, or try another solver (gear)")
 
 
-def step_too_small(where: str, min_step: float, tried: float | None, unit: str, else_do: str) -> str:
-    """What to say where error control asks for a shorter step than there may be."""
-    if min_step > 0:
-        return (f"the step became too small {where}: the tolerances ask for less than min_step = {min_step:g}{unit}; "
-                "lower min_step, or loosen rtol and atol")
-    last = "" if tried is None else f" (last tried {tried:.3g}{unit})"
-    return (f"the step became too small {where}{last}: something very stiff, singular or discontinuous; loosen rtol "
-            f"and atol, {else_do}")
-
-
 def said(error: BaseException) -> str:
-    """What an error says; of those that are not ours also what it is. With its notes."""
+    """What an error says; of those that are not ours also what it is. With its record."""
     text = str(error) if isinstance(error, BunrakuError) else f"{type(error).__name__}: {error}".removesuffix(": ")
     return " ".join([text, *getattr(error, "__notes__", ())])
 
@@ -96,7 +87,7 @@ def _not_finite(mechanism, q, v, torques) -> str:
             if bad.size:
                 return (f"tau[{bad[0]}] of {_owner(mechanism, bad[0])} is {tau[bad[0]]}, from the actuation {when}; "
                         "it must be finite")
-    return explain(mechanism, q, {"v": v})
+    return explain(mechanism.plan(), q, {"v": v})
 
 
 def _owner(mechanism, place) -> str:

@@ -14,24 +14,25 @@ import warnings
 
 import numpy as np
 
+from bunraku.entries.explain import explain
+from bunraku.entries.moves import unit_quaternions
+from bunraku.entries.pool import take_turns
 from bunraku.errors import ConstraintError, SimulationWarning
 from bunraku.integrate import memory as m
 from bunraku.integrate.methods import FIXED_STEP, memory_for
+from bunraku.integrate.record import empty_record
 from bunraku.mechanism import Mechanism
-from bunraku.run.actuation import Actuation, PlainActuation
-from bunraku.run.batch_rollout import RECORD, TIME, fixed_steps_lanes
-from bunraku.run.notes import blank_notes
-from bunraku.run.pool import take_turns
-from bunraku.run.rollout import motion
-from bunraku.run.states import explain, unit_quaternions
+from bunraku.simulate.actuation import Actuation, PlainActuation
+from bunraku.simulate.context import structure_of
+from bunraku.simulate.lanes import RECORD, TIME, fixed_steps_lanes
 from bunraku.simulation.closing import closed_start, look_at_loops
 from bunraku.simulation.failures import LeftOpen, stopped
 from bunraku.simulation.simulation import BODY_STEPS_PER_CALL, Simulation
 from bunraku.spatial.lanes import WIDTH
+from bunraku.tolerances import LAST_STAGE, LAST_STEP
 
 CANNOT_START = -1  # a status beside those of `integrate.memory`
 TURNS_EACH = 4     # pieces per worker: machines are shared
-EULER_SLACK, SLACK = 1e-9, 1e-12  # of a step, not worth another one: as in `rollout_symplectic_euler`, `fitted_step`
 
 
 class Group:
@@ -82,7 +83,8 @@ class Group:
         """Why state k did not get to the end."""
         status, q, v = self.status[k], self.y[k, :self.nq], self.y[k, self.nq:]
         if status == CANNOT_START:
-            return "cannot start: " + (self.open_loops.get(k) or explain(self.mechanism, self.given[k], {"v": v}))
+            reason = self.open_loops.get(k) or explain(self.mechanism.plan(), self.given[k], {"v": v})
+            return f"cannot start: {reason}"
         cause = self.causes.get(k)
         if status == m.ACTUATION_FAILED and isinstance(self.actuation, Actuation):
             cause = self.actuation.raised(self.reached[k], q, v, self.params_of(k), self._torques_size())
@@ -122,25 +124,25 @@ class _Mean:
 def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
     """Each state by itself, as `first` would be run. Returns the seconds it took."""
     entry, method = first._entry()
-    run, constants = entry.trusted, motion(first._plan(), first._hold)
+    run, structure = entry.trusted, structure_of(first._plan(), first._hold)
     group.actuation, group.min_step = first._actuation, float(first._memory.clock[m.MIN_STEP])
     address = first._address()
     rows, mean = max(1, min(512, BODY_STEPS_PER_CALL // group.plan.bodies)), _Mean(bar, len(group.y))
 
     said = threading.Event()
 
-    def advance(k, memory, notes, turns, pace) -> int:
+    def advance(k, memory, record, turns, pace) -> int:
         """State k to the time in memory's clock; says how it ended."""
         status = m.RECORD_FULL
         while status == m.RECORD_FULL and not turns.stopped:
             before, memory.tally[m.RECORDED], tick = memory.clock[m.TIME], 0, time.perf_counter()
-            status = run(*method, *constants, address, group.params_of(k), memory, notes)
+            status = run(*method, structure, address, group.params_of(k), memory, record)
             error, status = look_at_loops(group.mechanism, group.plan, memory, first._hold, status)
             group.loop_error[k] = max(group.loop_error[k], error)
             mean.add(memory.clock[m.TIME] - before)
             if status == m.RECORD_FULL and pace and not said.is_set():
                 n, order = int(memory.tally[m.RECORDED]), int(memory.tally[m.ORDER]) or method[0].order
-                text = pace.look(memory, order, notes.t[:n], notes.y[:n], time.perf_counter() - tick,
+                text = pace.look(memory, order, record.t[:n], record.y[:n], time.perf_counter() - tick,
                                  group.torque_of(k) if group.actuation else None)
                 if text:
                     said.set()
@@ -148,7 +150,7 @@ def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
         return status
 
     def work(turns):
-        notes = blank_notes(rows, group.y.shape[1])
+        record = empty_record(rows, group.y.shape[1])
         blank, memory = (memory_for(first.solver, first._memory.rows[0], *first._settings) for _ in range(2))
         blank.clock[:] = first._memory.clock
         for k in turns:
@@ -160,7 +162,7 @@ def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
             pace = copy.copy(first._pace)
             for record, until in enumerate(group.times):
                 memory.clock[m.UNTIL] = until
-                status = advance(k, memory, notes, turns, pace)
+                status = advance(k, memory, record, turns, pace)
                 if status != m.REACHED:
                     group.status[k], group.left_open[k] = status, LeftOpen.of(memory, first._hold)
                     group.blame([k])
@@ -188,7 +190,7 @@ def in_lanes(group: Group, first: Simulation, workers: int, bar) -> float:
     method = FIXED_STEP.get(first.solver) if isinstance(first.solver, str) else None
     scheme = (method.A, method.B, method.C) if method else (np.zeros((0, 0)), np.zeros(0), np.zeros(0))
     constants = (plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, address,
-                 group.params, *scheme, float(first._memory.clock[m.STEP]), SLACK if method else EULER_SLACK)
+                 group.params, *scheme, float(first._memory.clock[m.STEP]), LAST_STAGE if method else LAST_STEP)
     tiles = -(-count // WIDTH)
     each = max(1, tiles // (TURNS_EACH * workers))
     room, mean = max(1, 4 * BODY_STEPS_PER_CALL // (plan.bodies * each)), _Mean(bar, count)

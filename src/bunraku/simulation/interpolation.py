@@ -15,16 +15,16 @@ from typing import NamedTuple
 import numpy as np
 
 from bunraku.algorithms.states import coordinate_rates
+from bunraku.entries.closed import gaps
 from bunraku.errors import ShapeError, StateError
 from bunraku.evaluate import project
 from bunraku.integrate.history import HIGHEST
 from bunraku.mechanism import Mechanism
-from bunraku.run.closed import gaps
+from bunraku.tolerances import STILL_OPEN
 
 NODES = 10
 GROWING = 3.0        # times the smallest term so far: one that is larger, and all after it, are left out
 SAME = 2.0**-50      # of a time: as near as the ends of two steps can be one
-OPEN = 1e-9          # [m, rad] a recorded state that is open by more was not meant to be closed (Baumgarte)
 
 
 class Steps(NamedTuple):
@@ -45,7 +45,7 @@ class Steps(NamedTuple):
 
 
 def compact(table: np.ndarray, cube: np.ndarray, ends: np.ndarray) -> Steps:
-    """What compiled code has written down (`run/notes.py`), without the room that it did not use."""
+    """What compiled code has written down (`run/record.py`), without the room that it did not use."""
     used = np.arange(cube.shape[1])[None, :] <= table[:, 2:3]
     return Steps(np.column_stack([table, ends]), cube[used])
 
@@ -79,7 +79,7 @@ def between(mechanism: Mechanism, t: np.ndarray, q: np.ndarray, v: np.ndarray, s
         place, speed = y[:mechanism.nq], y[mechanism.nq:]
     place = mechanism.integrate(place, np.zeros(mechanism.nv))  # unit quaternions
     plan = mechanism.plan()
-    if plan.loops is not None and max(gaps(mechanism, plan, q[i])[0].max(initial=0.0) for i in (k, k + 1)) < OPEN:
+    if plan.loops is not None and max(gaps(plan, q[i])[0].max(initial=0.0) for i in (k, k + 1)) < STILL_OPEN:
         try:
             return project(mechanism, place, speed)
         except StateError:  # at a singular pose; it is closed as well as the solver's steps are before they are closed

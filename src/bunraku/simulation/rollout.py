@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bunraku.checks import aligned, as_array
+from bunraku.entries.pool import how_many
 from bunraku.errors import ShapeError, SimulationError
 from bunraku.integrate.runge_kutta import Tableau
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
-from bunraku.run.actuation import Actuation
-from bunraku.run.pool import how_many
-from bunraku.run.states import aligned, as_array
+from bunraku.simulate.actuation import Actuation
 from bunraku.simulation.group import Group, in_lanes, one_by_one
 from bunraku.simulation.simulation import WITH_STEP, Simulation
-from bunraku.simulation.terminal import Bar
 from bunraku.simulation.trajectory import Segment, Trajectory
+from bunraku.terminal import Bar
 
 
 @dataclass(eq=False)

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 from numba.core.errors import NumbaError
 
+from bunraku.checks import as_array, as_floats, as_number, as_positive, as_size, hint
+from bunraku.entries.explain import explain
 from bunraku.errors import (
     BunrakuError,
     ConstraintError,
@@ -27,17 +29,19 @@ from bunraku.evaluate.loops import closed_position
 from bunraku.integrate import memory as m
 from bunraku.integrate.history import Family
 from bunraku.integrate.methods import FIXED_STEP, METHODS, STRUCTURED, check_order, memory_for, method_of
+from bunraku.integrate.pace import MOTION, Pace
 from bunraku.integrate.runge_kutta import Tableau
 from bunraku.mechanism import Connection, Joint, Mechanism
-from bunraku.mechanism.checks import as_number, as_positive, as_size, hint
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.mechanism.readonly import StateArray
-from bunraku.run import implicit, rollout
-from bunraku.run.actuation import Actuation, PlainActuation
-from bunraku.run.states import as_array, as_floats, explain
+from bunraku.simulate.actuation import Actuation, PlainActuation
+from bunraku.simulate.context import structure_of
+from bunraku.simulate.implicit import run_implicit
+from bunraku.simulate.multistep import run_multistep
+from bunraku.simulate.runge_kutta import run_runge_kutta
+from bunraku.simulate.symplectic_euler import run_symplectic_euler
 from bunraku.simulation.checkpoint import load_checkpoint, refuse_forgotten, restore, save_checkpoint
 from bunraku.simulation.closing import (
-    EXACT,
     capture,
     closed_start,
     gap,
@@ -47,9 +51,9 @@ from bunraku.simulation.closing import (
 from bunraku.simulation.conditions import Condition, Watch, Watched, as_watch, never_applied, polynomial_room
 from bunraku.simulation.failures import LeftOpen, cannot_compile, stopped
 from bunraku.simulation.interpolation import Steps, compact, join
-from bunraku.simulation.pace import MOTION, Pace
-from bunraku.simulation.terminal import Bar, Interrupts
 from bunraku.simulation.trajectory import Event, Segment, Trajectory
+from bunraku.terminal import Bar, Interrupts
+from bunraku.tolerances import EXACT
 
 WITH_STEP = (*FIXED_STEP, "symplectic_euler")
 SOLVERS = (*METHODS, *STRUCTURED, *WITH_STEP)
@@ -254,7 +258,7 @@ class Simulation:
             raise ShapeError("a simulation goes on from one state, not from a batch; bk.rollout simulates every state "
                              "of a batch")
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
-            raise SimulationError(f"{what}: {explain(self.mechanism, q, {'v': v})}")
+            raise SimulationError(f"{what}: {explain(self.mechanism.plan(), q, {'v': v})}")
         q = self.mechanism.integrate(q, plan.zero_tau)  # unit quaternions
         try:
             return closed_start(self.mechanism, q, v)
@@ -313,8 +317,8 @@ class Simulation:
 
     def _refuse_within_a_step(self, what: str) -> None:
         if self._in_step:
-            raise SimulationError(f"{what}: a step is under way; the actuation and conditions only look at the motion. "
-                                  "Change it between runs, or from an action of `when`")
+            raise SimulationError(f"{what}: not allowed during a step: actuation and conditions must not change the "
+                                  "state. Change it between runs, or from an action of `when`")
 
     def _change(self, mechanism, q, v, event, t=None):
         """Go on with another structure or state from here, or from the time t."""
@@ -338,7 +342,8 @@ class Simulation:
     # -- move ------------------------------------------------------------------------------------------------------
 
     def when(self, condition: Condition, action, name: str | None = None, *, repeat: bool = False) -> Watch:
-        """Call `action(simulation)` at the moment a condition comes true during `run`; True from it ends that run.
+        """Call `action(simulation)` at the moment a condition comes true during `run`; return True from
+        `action` to stop the run.
 
         condition   a function (t, q, v) -> number, true where that is positive; `bk.force_above`, `bk.points_meet`,
                     `bk.points_part`. One compiled by `numba.njit` is watched without Python in the loop.
@@ -411,28 +416,28 @@ class Simulation:
         entry, method = self._entry()
         rows = max(1, min(512, BODY_STEPS_PER_CALL // plan.bodies))
         address = self._address()
-        constants = rollout.motion(plan, self._hold)
+        structure = structure_of(plan, self._hold)
         memory = self._memory
         memory.clock[m.UNTIL] = until
         polynomials = polynomial_room(rows if self._dense else 0, memory.rows.shape[1])
         status = m.RECORD_FULL
         while status == m.RECORD_FULL:
-            notes = watched.paper(rows, memory.rows.shape[1], polynomials)
+            record = watched.record(rows, memory.rows.shape[1], polynomials)
             memory.tally[m.RECORDED] = 0
             before, tick = memory.tally.copy(), time.perf_counter()
             self._in_step = True
             try:
-                status = entry.call(*method, *constants, address, self.params, memory, notes)
+                status = entry.call(*method, structure, address, self.params, memory, record)
             finally:
                 self._in_step = False
-                self._keep(memory.tally - before, notes, time.perf_counter() - tick)
+                self._keep(memory.tally - before, record, time.perf_counter() - tick)
             error, status = look_at_loops(self.mechanism, plan, memory, self._hold, status)
             self.stats.loop_error = max(self.stats.loop_error, error)
             bar.show(self.t)
             interrupts.let_in()
             if self._pace and status == m.RECORD_FULL:
                 n, order = int(memory.tally[m.RECORDED]), int(memory.tally[m.ORDER]) or method[0].order
-                text = self._pace.look(memory, order, notes.t[:n], notes.y[:n], time.perf_counter() - tick,
+                text = self._pace.look(memory, order, record.t[:n], record.y[:n], time.perf_counter() - tick,
                                        self._torque_at if self._actuation else None)
                 if text:
                     warnings.warn(text, SimulationWarning, stacklevel=3)
@@ -464,11 +469,11 @@ class Simulation:
         """The compiled run of the solver, and its coefficients if it has any."""
         method = method_of(self.solver)
         if method is None:
-            return rollout.rollout_symplectic_euler.load(), ()
+            return run_symplectic_euler.load(), ()
         if self._structured:
-            return implicit.rollout_implicit.load(), (method,)
+            return run_implicit.load(), (method,)
         multistep = isinstance(method, Family)
-        return (rollout.rollout_nordsieck if multistep else rollout.rollout_runge_kutta).load(), (method,)
+        return (run_multistep if multistep else run_runge_kutta).load(), (method,)
 
     def _address(self) -> int:
         """Of the actuation as a C function; compiles it if need be."""
@@ -482,15 +487,15 @@ class Simulation:
         driven = self._actuation is not None
         return self.mechanism.yielding_plan(driven) if self._structured else self.mechanism.plan()
 
-    def _keep(self, done, notes, seconds):
-        n, stats, t, y = int(done[m.RECORDED]), self.stats, notes.t, notes.y
+    def _keep(self, done, record, seconds):
+        n, stats, t, y = int(done[m.RECORDED]), self.stats, record.t, record.y
         times, states = self._chunks[-1]
         if n and t[0] - times[-1] <= SAME * abs(t[0]):  # an event where the last one was: the same state once more
             self._chunks[-1] = times[:-1], states[:-1]
         if n:
             self._chunks.append((t[:n].copy(), y[:n].copy()))
         if n and self._dense:
-            self._steps.append(compact(notes.poly_t[:n], notes.poly[:n], t[:n]))
+            self._steps.append(compact(record.poly_t[:n], record.poly[:n], t[:n]))
         stats.steps += int(done[m.STEPS])
         stats.rejected += int(done[m.REJECTED])
         stats.evaluations += int(done[m.EVALUATIONS])

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bunraku.checks import as_number
 from bunraku.errors import ShapeError
 from bunraku.mechanism import Mechanism
-from bunraku.mechanism.checks import as_number
 from bunraku.mechanism.describe import describe, rebuild
 from bunraku.simulation.interpolation import Steps, as_steps, between
 from bunraku.simulation.storage import Rule, check, read, refuse, write

@@ -10,6 +10,7 @@ An articulated inertia about that origin is
 
 from bunraku.jit import inline
 from bunraku.spatial.scalar import load, minimum, sqrt, store
+from bunraku.tolerances import CANCELLED
 
 # -- 3-vectors and matrices ----------------------------------------------------------------------------------------
 
@@ -121,7 +122,7 @@ def factor3(S):
     e = S[4] - S[2] * l10
     l21 = e * r1
     d2 = S[5] - S[2] * l20 - e * l21
-    smallest = minimum(minimum(S[0], minor * r0), d2) - 1e-14 * (S[0] + S[3] + S[5])
+    smallest = minimum(minimum(S[0], minor * r0), d2) - CANCELLED * (S[0] + S[3] + S[5])
     return (l10, l20, l21, r0, r1, 1.0 / d2), smallest
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from bunraku.algorithms.crba import FORCE, composites, crba, entries, forces_of, rounded, subtrees, trig_of, turns
+from bunraku.checks import aligned
+from bunraku.entries.explain import refuse
+from bunraku.entries.pool import spread
+from bunraku.entries.signatures import FAILED, FINE, PLAN, WRONG_SHAPE, flags, floats, int64, lane_array, table
 from bunraku.errors import ShapeError
 from bunraku.jit import JIT_OFF, allocating, entry, inline, inner
-from bunraku.plan.fields import HEAD_NQ, HEAD_ORDERED
-from bunraku.run.pool import spread
-from bunraku.run.signatures import FAILED, FINE, PLAN, WRONG_SHAPE, flags, floats, int64, lane_array, table
-from bunraku.run.states import aligned, refuse
+from bunraku.plan import fields as f
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import gather, scatter, store, stream_rows, transpose_lanes
 
@@ -21,7 +22,7 @@ STREAMED = 1 << 22  # bytes: results larger than that go past the caches, which 
 @inline
 def in_lanes(body_i, nv):
     """Are W x W entries to be filled in at once? Velocities must be numbered like the bodies, and enough for it."""
-    return nv >= 2 * WIDTH and body_i[-1, HEAD_ORDERED] == 1
+    return nv >= 2 * WIDTH and body_i[-1, f.HEAD_ORDERED] == 1
 
 
 @inner
@@ -57,7 +58,7 @@ def floats_at_a_line(size):
 @entry("mass matrix", [int64(*PLAN, floats, table)])
 def matrix_one(body_i, body_f, dof_f, q, matrix):
     nv = dof_f.shape[1]
-    if q.shape[0] != body_i[-1, HEAD_NQ] or matrix.shape[0] != nv or matrix.shape[1] != nv:
+    if q.shape[0] != body_i[-1, f.HEAD_NQ] or matrix.shape[0] != nv or matrix.shape[1] != nv:
         return WRONG_SHAPE
     work = floats_at_a_line(work_size(body_i, nv))
     return FINE if one_state(body_i, body_f, dof_f, q, matrix.reshape(-1), work) == 0.0 else FAILED
@@ -103,9 +104,8 @@ def matrix_batch(body_i, body_f, dof_f, q, matrix, bad, start, stop):
     return failed
 
 
-def mass_matrix(mechanism, q, workers=None, out=None) -> np.ndarray:
+def mass_matrix(plan, q, workers=None, out=None) -> np.ndarray:
     """M of one state (nv, nv) or of a batch (B, nv, nv), armature on the diagonal; in `out` if given."""
-    plan = mechanism.plan()
     nv = plan.nv
     try:  # plain arrays go straight to compiled code, which looks at their shapes
         if q.ndim == 1 and (out is None or not JIT_OFF):
@@ -119,7 +119,7 @@ def mass_matrix(mechanism, q, workers=None, out=None) -> np.ndarray:
     matrix = np.empty(shape) if out is None else _checked(out, shape)
     if batch is None:
         if matrix_one.call(plan.body_i, plan.body_f, plan.dof_f, q, matrix) != FINE:
-            refuse(mechanism, q, {})
+            refuse(plan, q, {})
         return matrix
     flat, bad, failed = matrix.reshape(batch, nv * nv), np.empty(batch, np.uint8), []
     matrix_batch.load()
@@ -129,7 +129,7 @@ def mass_matrix(mechanism, q, workers=None, out=None) -> np.ndarray:
 
     spread(piece, batch, WIDTH, workers, SMALLEST_SHARE)
     if any(failed):
-        refuse(mechanism, q, {}, bad, matrix)
+        refuse(plan, q, {}, bad, matrix)
     return matrix
 
 

@@ -8,13 +8,14 @@ from numba import types
 from bunraku.algorithms.connections import DYNAMICS
 from bunraku.algorithms.kinematics import STATE, survey
 from bunraku.algorithms.passive import body_wrenches, passive_torque
-from bunraku.algorithms.unit_vector import INCONSISTENT, SOLVED, unit_vector, unit_vector_closed
+from bunraku.algorithms.unit_vector import CONTRADICTION, SOLVED, unit_vector, unit_vector_closed
+from bunraku.checks import aligned
+from bunraku.entries import closed
+from bunraku.entries.explain import refuse
+from bunraku.entries.pool import spread
+from bunraku.entries.signatures import CLASHED, FAILED, FINE, LINKS, LOOPS, PLAN, SPRINGS, flags, int64, table
 from bunraku.jit import entry
-from bunraku.plan.fields import HEAD_SPRINGS
-from bunraku.run import closed
-from bunraku.run.pool import spread
-from bunraku.run.signatures import CLASHED, FAILED, FINE, LINKS, LOOPS, PLAN, SPRINGS, flags, int64, table
-from bunraku.run.states import aligned, refuse
+from bunraku.plan import fields as f
 
 
 @entry("the unit-vector method", [types.void(*PLAN, *LINKS, *SPRINGS, table, table, table, table, table, flags,
@@ -22,7 +23,7 @@ from bunraku.run.states import aligned, refuse
 def unit_vector_batch(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, external, a, bad,
                       start, stop):
     n, nv, pushed = body_i.shape[0] - 1, dof_f.shape[1], external.shape[0] > 0
-    wrench = np.empty(6 * n if pushed or body_i[n, HEAD_SPRINGS] > 0 else 0)
+    wrench = np.empty(6 * n if pushed or body_i[n, f.HEAD_SPRINGS] > 0 else 0)
     states, total, nothing = np.empty(STATE * n), np.empty(nv), np.empty(0)
     for k in range(start, stop):
         if wrench.shape[0] > 0:
@@ -38,7 +39,7 @@ def unit_vector_loops(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f,
                       drives, external, a, multipliers, bad, start, stop):
     """`drives` (B, 0 or all freedoms) are torques of the connections."""
     n, nv, pushed = body_i.shape[0] - 1, dof_f.shape[1], external.shape[0] > 0
-    wrench = np.empty(6 * n if pushed or body_i[n, HEAD_SPRINGS] > 0 else 0)
+    wrench = np.empty(6 * n if pushed or body_i[n, f.HEAD_SPRINGS] > 0 else 0)
     states, total, nothing = np.empty(STATE * n), np.empty(nv), np.empty(0)
     for k in range(start, stop):
         if wrench.shape[0] > 0:
@@ -47,13 +48,13 @@ def unit_vector_loops(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f,
         passive_torque(body_i, dof_f, q[k], v[k], tau[k], total)
         answer = unit_vector_closed(body_i, body_f, dof_f, conn_i, conn_f, q[k], v[k], total, drives[k], wrench, a[k],
                                     multipliers[k])
-        bad[k] = FINE if answer == SOLVED else CLASHED if answer == INCONSISTENT else FAILED
+        bad[k] = FINE if answer == SOLVED else CLASHED if answer == CONTRADICTION else FAILED
 
 
-def forward_dynamics(mechanism, plan, q, v, tau, external, workers):
+def forward_dynamics(plan, q, v, tau, external, workers):
     """Accelerations of one state or a batch, by the O(N^3) method."""
     if plan.loops is not None:
-        return closed_forward_dynamics(mechanism, plan, q, v, tau, external, workers)[0]
+        return closed_forward_dynamics(plan, q, v, tau, external, workers)[0]
     pieces = [("q", q, plan.nq), ("v", v, plan.nv), ("tau", plan.zero_tau if tau is None else tau, plan.nv)]
     if external is not None:
         pieces.append(("external", external, 6 * plan.links))
@@ -71,12 +72,12 @@ def forward_dynamics(mechanism, plan, q, v, tau, external, workers):
     if bad.any():
         inputs = {"v": v, "tau": tau, **({} if external is None else {"external": pushed})}
         if single:
-            refuse(mechanism, q[0], {name: x[0] for name, x in inputs.items()})
-        refuse(mechanism, q, inputs, bad, a)
+            refuse(plan, q[0], {name: x[0] for name, x in inputs.items()})
+        refuse(plan, q, inputs, bad, a)
     return a[0] if single else a
 
 
-def closed_forward_dynamics(mechanism, plan, q, v, tau, external, workers):
+def closed_forward_dynamics(plan, q, v, tau, external, workers):
     """The same for a structure with connections: (accelerations, multipliers)."""
     loops = plan.loops
     tau, drives = closed.split(plan, tau)
@@ -94,8 +95,8 @@ def closed_forward_dynamics(mechanism, plan, q, v, tau, external, workers):
         loops.conn_f, loops.prog, q, v, tau, driven, pushed, a, multipliers, bad, start, stop), count, 1, workers, 16)
     if bad.any():
         if single:  # the same state by assembly says what is wrong with it
-            closed.solve(mechanism, plan, DYNAMICS, q[0], v[0], tau[0], None if drives is None else drives[0],
+            closed.solve(plan, DYNAMICS, q[0], v[0], tau[0], None if drives is None else drives[0],
                          None if external is None else external[0])
-            refuse(mechanism, q[0], {"v": v[0], "tau": tau[0]})
-        closed.refuse_states(mechanism, plan, DYNAMICS, q, v, tau, drives, external, a, bad)
+            refuse(plan, q[0], {"v": v[0], "tau": tau[0]})
+        closed.refuse_states(plan, DYNAMICS, q, v, tau, drives, external, a, bad)
     return (a[0], multipliers[0]) if single else (a, multipliers)

@@ -1,4 +1,4 @@
-"""What a long run owes to whoever waits for it at a terminal: a bar that shows how far it is, and Ctrl-C."""
+"""Progress bar and deferred Ctrl-C: a bar that shows how far it is, and Ctrl-C."""
 
 from __future__ import annotations
 

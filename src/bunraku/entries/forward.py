@@ -8,10 +8,10 @@ from numba import types
 from bunraku.algorithms.aba import aba
 from bunraku.algorithms.forward import accelerate, scratch_sizes
 from bunraku.algorithms.passive import passive_torque
-from bunraku.jit import entry
-from bunraku.plan.fields import DOF, ELIMINATION, HEAD_NQ, HEAD_PASSIVE, HEAD_WORK, LOCKED, V_INDEX
-from bunraku.run.pool import spread
-from bunraku.run.signatures import (
+from bunraku.checks import aligned
+from bunraku.entries.explain import refuse
+from bunraku.entries.pool import spread
+from bunraku.entries.signatures import (
     FAILED,
     FINE,
     LINKS,
@@ -24,7 +24,8 @@ from bunraku.run.signatures import (
     lane_array,
     table,
 )
-from bunraku.run.states import aligned, refuse
+from bunraku.jit import entry
+from bunraku.plan import fields as f
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import claim, clear, gather, scatter, store
 
@@ -35,13 +36,13 @@ SMALLEST_SHARE = 256  # states worth a thread
 def forward_plain(body_i, body_f, dof_f, q, v, tau, a):
     """One state, no external forces, no point springs: as few arguments as possible, since each costs time."""
     nv = dof_f.shape[1]
-    if q.shape[0] != body_i[-1, HEAD_NQ] or v.shape[0] != nv or tau.shape[0] != nv:
+    if q.shape[0] != body_i[-1, f.HEAD_NQ] or v.shape[0] != nv or tau.shape[0] != nv:
         return WRONG_SHAPE
     acting, nothing = tau, np.empty(0)
-    if body_i[-1, HEAD_PASSIVE] != 0:
+    if body_i[-1, f.HEAD_PASSIVE] != 0:
         acting = np.empty(nv)
         passive_torque(body_i, dof_f, q, v, tau, acting)
-    margin, residue = aba(body_i, body_f, dof_f, q, v, acting, nothing, a, np.empty(body_i[-1, HEAD_WORK]))
+    margin, residue = aba(body_i, body_f, dof_f, q, v, acting, nothing, a, np.empty(body_i[-1, f.HEAD_WORK]))
     return FINE if margin > 0.0 and residue == 0.0 else FAILED
 
 
@@ -87,7 +88,7 @@ def forward_batch(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, 
             bad[first + w] = 0 if judged[0, w] > 0.0 and judged[1, w] == 0.0 else 1
 
 
-def forward_dynamics(mechanism, plan, q, v, tau, external, workers):
+def forward_dynamics(plan, q, v, tau, external, workers):
     """Accelerations of one state or of a batch; `external` is None or (links * 6) floats per state."""
     nothing = tau is None
     pieces = [("q", q, plan.nq), ("v", v, plan.nv), ("tau", plan.zero_tau if nothing else tau, plan.nv)]
@@ -100,7 +101,7 @@ def forward_dynamics(mechanism, plan, q, v, tau, external, workers):
         answer = forward_one.call(plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i,
                                   plan.spring_f, q, v, tau, plan.nothing if external is None else arrays[3], a)
         if answer != FINE:
-            refuse(mechanism, q, _named(plan, v, tau, arrays))
+            refuse(plan, q, _named(plan, v, tau, arrays))
         return a
     a, bad = np.empty((batch, plan.nv)), np.zeros(batch, np.uint8)
     pushed = np.zeros((0, 6 * plan.links)) if external is None else arrays[3]
@@ -113,13 +114,13 @@ def forward_dynamics(mechanism, plan, q, v, tau, external, workers):
     forward_batch.load()
     spread(work, batch, WIDTH, workers, SMALLEST_SHARE)
     if bad.any():
-        refuse(mechanism, q, _named(plan, v, tau, arrays), bad, a)
+        refuse(plan, q, _named(plan, v, tau, arrays), bad, a)
     return a
 
 
 def _named(plan, v, tau, arrays):
     locked = np.zeros(plan.nv, bool)
-    for row in plan.body_i[:-1][plan.body_i[:-1, ELIMINATION] == LOCKED]:
-        locked[row[V_INDEX]:row[V_INDEX] + row[DOF]] = True
+    for row in plan.body_i[:-1][plan.body_i[:-1, f.ELIMINATION] == f.LOCKED]:
+        locked[row[f.V_INDEX]:row[f.V_INDEX] + row[f.DOF]] = True
     return {"v": v, "tau": np.where(locked, 0.0, tau), "prescribed": np.where(locked, tau, 0.0),
             **({"external": arrays[3]} if len(arrays) > 3 else {})}

@@ -1,75 +1,18 @@
-"""Functions of (t, y) as C functions for compiled solvers: plain Python through a callback, compiled ones directly.
-
-The C form is that of an actuation (`actuation.py`): y as q, nothing as v, the answer as tau.
-"""
+"""The functions of an initial value problem, f(t, y) and events, as C functions."""
 
 from __future__ import annotations
 
-import inspect
-
 import numpy as np
-from numba import carray, cfunc, njit
+from numba import carray, njit
 from numba.core.dispatcher import Dispatcher
 
 from bunraku.errors import ShapeError
-from bunraku.run.actuation import (
-    _PROTOTYPE,
-    _SIGNATURE,
-    Actuation,
-    _address_of,
-    _copy,
-    _view,
-    bounds_checked,
-    options_of,
-)
-
-
-class PlainFunction:
-    """A Python function called from compiled code. `fill(t, q, v, out)` writes the answer; what it raises is kept."""
-
-    def __init__(self, fill):
-        self.error: BaseException | None = None
-
-        def call(t, q, nq, v, nv, params, count, out, size):
-            try:
-                fill(t, _copy(q, nq), _copy(v, nv), _view(out, size))
-            except BaseException as error:  # handed over to whoever called the solver
-                self.error = error
-                return 1
-            return 0
-
-        self._kept = _PROTOTYPE(call)
-        self.address = _address_of(self._kept)
-
-
-class CompiledFunction:
-    """A function compiled by Numba, called without Python in between."""
-
-    error: BaseException | None = None
-
-    def __init__(self, call):
-        self._kept = cfunc(_SIGNATURE)(call)
-        self.address = self._kept.address
-
-
-def checked(function: Dispatcher):
-    """A compiled function, compiled anew with bounds checks."""
-    return bounds_checked(function, options_of(function))
-
-
-def writes(function, arguments: int) -> bool:
-    """Whether a function takes one argument more than it is given, to write its answer there."""
-    try:
-        parameters = inspect.signature(getattr(function, "py_func", function)).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    needed = [p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return len(needed) == arguments + 1
+from bunraku.integrate.callbacks import CFunction, CompiledFunction, PlainFunction, checked, writes
 
 
 def right_hand_side(f, args: tuple, n: int):
     """f(t, y, *args) -> derivatives, or one that writes them into a further argument, as a C function."""
-    if isinstance(f, Actuation):  # (t, q, v, params, tau)
+    if isinstance(f, CFunction):  # such as one made by @bk.actuation
         return f
     in_place = writes(f, 2 + len(args))
     if isinstance(f, Dispatcher):

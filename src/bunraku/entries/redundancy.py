@@ -1,4 +1,4 @@
-"""Redundant connections: which forces are not determined, and the smallest that do.
+"""Redundant connections: indeterminate forces and their minimum-norm choice.
 
 Directions that nothing can move lose their pivot when they are eliminated (`algorithms/ada.py`). Each such row gives
 one vector of the null space: forces that balance among themselves. The forces reported are those of minimum norm over
@@ -11,15 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from bunraku.plan import fields as f
-
-RANK = 1e-9
-"""Singular values of a constraint Jacobian below this part of the largest are zero."""
-NOTHING = 1e-11
-"""Entries of a vector of the null space, which starts from one force of 1, that only rounding has made."""
-
-
-def _row(front, k):
-    return front + f.ROW_THETA * k + k * (k + 1) // 2
+from bunraku.tolerances import BALANCED, SINGULAR_VALUE
 
 
 def _eliminations(loops, work):
@@ -27,7 +19,7 @@ def _eliminations(loops, work):
     inverse pivot, slot of the near body."""
     for front, rows, count, slot, ids, _ in reversed(loops.closings()):
         for k in range(rows - count, rows):
-            row = _row(front, k)
+            row = front + f.row_start(k)
             listed = loops.prog[ids:ids + k + 1]
             yield row, listed, work[row + f.ROW_THETA:row + f.ROW_THETA + k], work[row + f.ROW_THETA + k], slot
 
@@ -38,7 +30,7 @@ def pivots(loops, work) -> np.ndarray:
     for front, rows, count, _, ids, _ in loops.closings():
         k = np.arange(rows - count, rows)
         listed = loops.prog[ids + k]
-        values = work[front + f.ROW_THETA * k + k * (k + 1) // 2 + f.ROW_THETA + k]
+        values = work[front + f.row_start(k) + f.ROW_THETA + k]
         mine = listed < loops.rows
         out[listed[mine]] = values[mine]
     return out
@@ -57,7 +49,7 @@ def _null_space(loops, work, dropped) -> list[dict[int, float]]:
             for other, coupling in zip(listed[:-1].tolist(), theta.tolist(), strict=True):
                 for vector, value in vectors.get(other, {}).items():
                     entries[vector] = entries.get(vector, 0.0) - inverse * coupling * value
-            entries = {vector: value for vector, value in entries.items() if abs(value) > NOTHING}
+            entries = {vector: value for vector, value in entries.items() if abs(value) > BALANCED}
         if entries:
             vectors[own] = entries
     return [vectors.get(row, {}) for row in range(loops.rows)]
@@ -95,7 +87,7 @@ def balanced(jacobian) -> np.ndarray:
     """Orthonormal vectors of forces that balance among themselves, (rows, n): J^T f = 0. For structures in which pivots
     are in doubt; O(rows^2 nv)."""
     left, values, _ = np.linalg.svd(jacobian)
-    return left[:, int(np.sum(values > RANK * values.max(initial=0.0))):]
+    return left[:, int(np.sum(values > SINGULAR_VALUE * values.max(initial=0.0))):]
 
 
 def clashing(loops, work) -> tuple[list[str], float]:

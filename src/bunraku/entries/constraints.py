@@ -9,10 +9,11 @@ import numpy as np
 from bunraku.algorithms.constraints import constraints
 from bunraku.algorithms.generalised import dependence, factor
 from bunraku.algorithms.kinematics import STATE
+from bunraku.checks import aligned
+from bunraku.entries.explain import refuse
+from bunraku.entries.signatures import LOOPS, PLAN, float64, floats, int64, table
 from bunraku.jit import entry
-from bunraku.plan.fields import HEAD_TOTAL
-from bunraku.run.signatures import LOOPS, PLAN, float64, floats, int64, table
-from bunraku.run.states import aligned, refuse
+from bunraku.plan import fields as f
 
 
 @entry("constraints of loops", [float64(*PLAN, *LOOPS, floats, floats, floats, table, table, floats, floats, floats,
@@ -20,7 +21,7 @@ from bunraku.run.states import aligned, refuse
 def constraints_one(body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, drives, columns, ways, own, bias, gap,
                     coordinates, speeds):
     return constraints(body_i, body_f, conn_i, conn_f, q, v, drives, columns, ways, own, bias, gap, coordinates, speeds,
-                       np.empty(STATE * (body_i.shape[0] - 1)), np.empty(conn_i[-1, HEAD_TOTAL]))
+                       np.empty(STATE * (body_i.shape[0] - 1)), np.empty(conn_i[-1, f.HEAD_TOTAL]))
 
 
 @entry("generalised coordinates", [int64(table, floats, table)])
@@ -48,7 +49,7 @@ class Demands:
     size: float              # of the accelerations behind `bias`
 
 
-def demands(mechanism, plan, q, v) -> Demands:
+def demands(plan, q, v) -> Demands:
     """Constraints of one state of a plan with loops."""
     _, (q, v) = aligned(("q", q, plan.nq), ("v", plan.zero_tau if v is None else v, plan.nv))
     loops = plan.loops
@@ -59,7 +60,7 @@ def demands(mechanism, plan, q, v) -> Demands:
                                 plan.nothing, out.columns, out.ways, out.own, out.bias, out.gap, out.coordinates,
                                 out.speeds)
     if not all(np.isfinite(x).all() for x in (out.columns, out.own, out.bias, out.gap)):
-        refuse(mechanism, q, {"v": v})
+        refuse(plan, q, {"v": v})
     return Demands(out.columns, out.ways, out.own, out.bias, out.gap, out.coordinates, out.speeds, size)
 
 

@@ -1,4 +1,4 @@
-"""What people give, as numbers that can be trusted; an error that names the place if it cannot be."""
+"""Input validation: numbers, names and arrays; errors name the argument."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from operator import index
 
 import numpy as np
 
-from bunraku.errors import InertiaError, ModelError, NamingError
+from bunraku.errors import InertiaError, ModelError, NamingError, ShapeError
 
 
 def hint(name, known, close: bool = False) -> str:
@@ -126,3 +126,45 @@ def check_inertia(what, mass, com, inertia, physical=True, advice=", or take it 
             raise InertiaError(f"{what}: principal moments {a:.3g}, {b:.3g}, {c:.3g} kg m^2 violate the triangle "
                                f"inequality (no body has one larger than the sum of the others){advice}")
     return mass, com, tensor
+
+
+# -- arrays of states ----------------------------------------------------------------------------------------------
+
+
+def as_array(what: str, value) -> np.ndarray:
+    """`value` as a C-contiguous float array of any shape."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "biuf":
+            raise TypeError
+        return np.asarray(array, float, order="C")
+    except (TypeError, ValueError):
+        kind = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
+        raise ShapeError(f"{what} must be an array of numbers, not {kind}") from None
+
+
+def as_floats(what: str, value, width: int, batch: int | None = None) -> np.ndarray:
+    """`value` as a C-contiguous float array of shape (width,) or (B, width)."""
+    if type(value) is np.ndarray and value.dtype == float and value.flags.carray and (
+            value.ndim in (1, 2) and value.shape[-1] == width and batch is None):
+        return value   # as kernels take it: no need to look closer
+    array = as_array(what, value)
+    if array.ndim not in (1, 2) or array.shape[-1] != width:
+        raise ShapeError(f"{what} has shape {array.shape}; it must be ({width},), or (B, {width}) for a batch")
+    if array.ndim == 2 and batch is not None and array.shape[0] != batch:
+        raise ShapeError(f"{what} holds {array.shape[0]} states where the others hold {batch}")
+    return array if array.flags.writeable else array.copy()
+
+
+def aligned(*pieces: tuple[str, object, int]) -> tuple[int | None, list[np.ndarray]]:
+    """Arrays of one state (batch None), or all as batches of the same size, single ones repeated."""
+    arrays = [as_floats(what, value, width) for what, value, width in pieces]
+    sizes = {array.shape[0]: what for array, (what, _, _) in zip(arrays, pieces, strict=True) if array.ndim == 2}
+    if not sizes:
+        return None, arrays
+    if len(sizes) > 1:
+        described = ", ".join(f"{what} {size}" for size, what in sizes.items())
+        raise ShapeError(f"batches of different size: {described}; give all the same number of states, or a single one "
+                         "for all")
+    batch = next(iter(sizes))
+    return batch, [array if array.ndim == 2 else np.repeat(array[None], batch, axis=0) for array in arrays]

@@ -9,19 +9,19 @@ from numba import types
 
 from bunraku.integrate import nordsieck, runge_kutta
 from bunraku.integrate.advance import advance
+from bunraku.integrate.callbacks import call_function
 from bunraku.integrate.history import FAMILY, Family
 from bunraku.integrate.memory import ACTUATION_FAILED, MEMORY, STATE_FAILED
+from bunraku.integrate.record import RECORD, record_step, room_in
 from bunraku.integrate.runge_kutta import TABLEAU
 from bunraku.jit import entry, inline, inner
-from bunraku.run.actuation import call_actuation
-from bunraku.run.notes import NOTES, room_in, write_down
 
 
 @inner
 def user_rhs(context, t, y, dy):
     """The user's function; anything that is not a number is a failure."""
     address, nothing = context
-    if call_actuation(address, t, y, nothing, nothing, dy) != 0:
+    if call_function(address, t, y, nothing, nothing, dy) != 0:
         return ACTUATION_FAILED
     total = 0.0
     for i in range(dy.shape[0]):
@@ -35,21 +35,21 @@ def flat(context, rows, count, h):
     return 0.0
 
 
-PROBLEM = (types.int64, MEMORY, NOTES)
+PROBLEM = (types.int64, MEMORY, RECORD)
 
 
 @entry("Runge-Kutta methods", [types.int64(TABLEAU, *PROBLEM)])
-def solve_runge_kutta(method, address, memory, notes):
+def solve_runge_kutta(method, address, memory, record):
     context = (address, memory.tolerance[0, :0])
     return advance(runge_kutta.prepare, runge_kutta.attempt, runge_kutta.complete, runge_kutta.polynomial,
-                   runge_kutta.go_on, user_rhs, flat, write_down, context, method, memory, notes, room_in(notes))
+                   runge_kutta.go_on, user_rhs, flat, record_step, context, method, memory, record, room_in(record))
 
 
 @entry("multistep methods", [types.int64(FAMILY, *PROBLEM)])
-def solve_nordsieck(method, address, memory, notes):
+def solve_nordsieck(method, address, memory, record):
     context = (address, memory.tolerance[0, :0])
     return advance(nordsieck.prepare, nordsieck.attempt, nordsieck.complete, nordsieck.polynomial, nordsieck.go_on,
-                   user_rhs, flat, write_down, context, method, memory, notes, room_in(notes))
+                   user_rhs, flat, record_step, context, method, memory, record, room_in(record))
 
 
 def solver_of(method):

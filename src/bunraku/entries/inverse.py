@@ -8,11 +8,12 @@ from numba import types
 from bunraku.algorithms.kinematics import STATE, survey
 from bunraku.algorithms.passive import body_wrenches, passive_torque
 from bunraku.algorithms.rnea import RECORD, rnea
+from bunraku.checks import aligned
+from bunraku.entries.explain import refuse
+from bunraku.entries.pool import spread
+from bunraku.entries.signatures import FAILED, FINE, LINKS, PLAN, SPRINGS, flags, floats, int64, lane_array, table
 from bunraku.jit import entry, inline
-from bunraku.plan.fields import HEAD_PASSIVE, HEAD_SPRINGS
-from bunraku.run.pool import spread
-from bunraku.run.signatures import FAILED, FINE, LINKS, PLAN, SPRINGS, flags, floats, int64, lane_array, table
-from bunraku.run.states import aligned, refuse
+from bunraku.plan import fields as f
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import clear, gather, load, scatter, store
 
@@ -39,8 +40,8 @@ def torques(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, a, 
 def scratch_sizes(body_i, dof_f, pushed):
     """Scalars needed by `torques`: (work, passive, wrench, states)."""
     n, nv = body_i.shape[0] - 1, dof_f.shape[1]
-    pushed = pushed or body_i[n, HEAD_SPRINGS] > 0
-    return (max(RECORD * n, nv), nv if body_i[n, HEAD_PASSIVE] != 0 else 0,
+    pushed = pushed or body_i[n, f.HEAD_SPRINGS] > 0
+    return (max(RECORD * n, nv), nv if body_i[n, f.HEAD_PASSIVE] != 0 else 0,
             6 * n if pushed else 0, STATE * n if pushed else 0)
 
 
@@ -79,7 +80,7 @@ def inverse_batch(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, 
             bad[first + w] = 0 if judged[0, w] == 0.0 else 1
 
 
-def inverse_dynamics(mechanism, plan, q, v, a, external, workers, wrenches=False):
+def inverse_dynamics(plan, q, v, a, external, workers, wrenches=False):
     """Torques of one state or a batch; with `wrenches` also 6 per body: force and moment passed on, body axes."""
     if external is None and not wrenches:
         try:  # plain arrays go straight to compiled code
@@ -101,7 +102,7 @@ def inverse_dynamics(mechanism, plan, q, v, a, external, workers, wrenches=False
         tau, passed = np.empty(plan.nv), np.empty(6 * plan.bodies if wrenches else 0)
         pushed = plan.nothing if external is None else arrays[3]
         if inverse_one.call(*constants, q, v, a, pushed, tau, passed) != FINE:
-            refuse(mechanism, q, inputs)
+            refuse(plan, q, inputs)
         return (tau, passed) if wrenches else tau
     tau, bad = np.empty((batch, plan.nv)), np.zeros(batch, np.uint8)
     passed = np.empty((batch if wrenches else 0, 6 * plan.bodies))
@@ -110,5 +111,5 @@ def inverse_dynamics(mechanism, plan, q, v, a, external, workers, wrenches=False
     spread(lambda start, stop: inverse_batch.call(*constants, q, v, a, pushed, tau, passed, bad, start, stop),
            batch, WIDTH, workers, SMALLEST_SHARE)
     if bad.any():
-        refuse(mechanism, q, inputs, bad, tau)
+        refuse(plan, q, inputs, bad, tau)
     return (tau, passed) if wrenches else tau

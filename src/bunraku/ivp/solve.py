@@ -10,20 +10,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from bunraku.checks import as_array, as_positive, as_size, hint
 from bunraku.errors import ModelError, ShapeError, SimulationError, SimulationWarning, StateError
 from bunraku.integrate import memory as m
+from bunraku.integrate.callbacks import PlainFunction, call_function
 from bunraku.integrate.events import PARTS
 from bunraku.integrate.history import Family
 from bunraku.integrate.methods import METHODS, STRUCTURED, memory_for
-from bunraku.mechanism.checks import as_positive, as_size, hint
-from bunraku.run import ivp
-from bunraku.run.actuation import call_actuation
-from bunraku.run.callbacks import PlainFunction, event_function, right_hand_side
-from bunraku.run.notes import COEFFICIENTS, EVENTS, MARKS, NEXT_TIME, PER_STEP, SPLIT, Notes
-from bunraku.run.states import as_array
-from bunraku.simulation.failures import step_too_small
-from bunraku.simulation.pace import EQUATION, Pace
-from bunraku.simulation.terminal import Interrupts
+from bunraku.integrate.pace import EQUATION, Pace, step_too_small
+from bunraku.integrate.record import COEFFICIENTS, CURSOR, EVENTS, NEXT_TIME, PER_STEP, SPLIT, Record
+from bunraku.ivp.entries import solver_of
+from bunraku.ivp.functions import event_function, right_hand_side
+from bunraku.terminal import Interrupts
 
 ROOM, ROOM_PLAIN = 512, 64  # steps recorded in one call of compiled code; of a plain f, so that Ctrl-C waits less
 EVENT_ROOM = 64
@@ -129,22 +127,22 @@ def solve_ivp(fun, t_span, y0, method: str = "gear", t_eval=None, dense_output: 
 
     def rates(t, y):
         out = np.zeros(len(y))
-        call_actuation(f.address, t, y, np.empty(0), np.empty(0), out)
+        call_function(f.address, t, y, np.empty(0), np.empty(0), out)
         return out
     if len(y):
-        entry = ivp.solver_of(table).load()
+        entry = solver_of(table).load()
         status = m.RECORD_FULL
         with Interrupts() as interrupts:  # one that came while C calls Python would be lost
             while status == m.RECORD_FULL:
                 memory.tally[m.RECORDED] = 0
-                notes = record.paper()
+                record = record.record()
                 tick = time.perf_counter()
-                status = entry.call(table, f.address, memory, notes)
-                record.keep(notes, int(memory.tally[m.RECORDED]))
+                status = entry.call(table, f.address, memory, record)
+                record.keep(record, int(memory.tally[m.RECORDED]))
                 interrupts.let_in()
                 if status == m.RECORD_FULL:
                     n, order = int(memory.tally[m.RECORDED]), int(memory.tally[m.ORDER]) or getattr(table, "order", 1)
-                    text = pace.look(memory, order, notes.t[:n], notes.y[:n], time.perf_counter() - tick, rates)
+                    text = pace.look(memory, order, record.t[:n], record.y[:n], time.perf_counter() - tick, rates)
                     if text:
                         warnings.warn(text, SimulationWarning, stacklevel=2)
     if status == m.ACTUATION_FAILED:
@@ -259,42 +257,42 @@ class _Record:
         self.t, self.y, self.steps = [np.array([t0])], [y[None].copy()], []
         self.event_t, self.event_y, self.event_kind = [np.empty(0)], [np.empty((0, n))], [np.empty(0, np.int64)]
         self.at_times = np.empty((0 if times is None else len(times), n))
-        self.marks = np.zeros(MARKS + events.count, np.int64)
-        self.marks[MARKS:] = events.g[0] == 0.0  # a zero that a run starts from is not counted
-        self.marks[SPLIT] = n
+        self.cursor = np.zeros(CURSOR + events.count, np.int64)
+        self.cursor[CURSOR:] = events.g[0] == 0.0  # a zero that a run starts from is not counted
+        self.cursor[SPLIT] = n
         if times is not None and len(times) and times[0] == t0:
             self.at_times[0] = y
-            self.marks[NEXT_TIME] = 1
+            self.cursor[NEXT_TIME] = 1
         self.now = np.empty((COEFFICIENTS if dense or times is not None or events.count else 0, n))
 
-    def paper(self) -> Notes:
+    def record(self) -> Record:
         room, n, e = self.room, self.n, self.events
         polynomials = room if self.dense else 0
         event_room = EVENT_ROOM + PER_STEP * e.count if e.count else 0
-        self.marks[EVENTS] = 0
-        return Notes(np.empty(room), np.empty((room, n)), np.empty((polynomials, COEFFICIENTS, n)),
+        self.cursor[EVENTS] = 0
+        return Record(np.empty(room), np.empty((room, n)), np.empty((polynomials, COEFFICIENTS, n)),
                      np.empty((polynomials, 3)), np.empty(0) if self.every_step else self.times, self.at_times,
                      self.now, np.empty(n), e.addresses, np.empty(0), e.g, np.empty(e.count), e.direction, e.left,
-                     np.empty(event_room), np.empty((event_room, n)), np.empty(event_room, np.int64), self.marks)
+                     np.empty(event_room), np.empty((event_room, n)), np.empty(event_room, np.int64), self.cursor)
 
-    def keep(self, notes, steps):
-        self.t.append(notes.t[:steps].copy())
+    def keep(self, record, steps):
+        self.t.append(record.t[:steps].copy())
         if self.every_step:
-            self.y.append(notes.y[:steps].copy())
+            self.y.append(record.y[:steps].copy())
         if self.dense:
-            self.steps += [(float(origin), float(scale), notes.poly[k, :int(degree) + 1].copy())
-                           for k, (origin, scale, degree) in enumerate(notes.poly_t[:steps])]
-        count = int(self.marks[EVENTS])
-        self.event_t.append(notes.event_t[:count].copy())
-        self.event_y.append(notes.event_y[:count].copy())
-        self.event_kind.append(notes.event_kind[:count].copy())
+            self.steps += [(float(origin), float(scale), record.poly[k, :int(degree) + 1].copy())
+                           for k, (origin, scale, degree) in enumerate(record.poly_t[:steps])]
+        count = int(self.cursor[EVENTS])
+        self.event_t.append(record.event_t[:count].copy())
+        self.event_y.append(record.event_y[:count].copy())
+        self.event_kind.append(record.event_kind[:count].copy())
 
     def result(self, status, message, memory) -> IvpResult:
         ends = np.concatenate(self.t)
         if self.every_step:
             t, y = ends, np.concatenate(self.y)
         else:
-            found = int(self.marks[NEXT_TIME])
+            found = int(self.cursor[NEXT_TIME])
             t, y = self.times[:found].copy(), self.at_times[:found].copy()
         t_events = y_events = None
         if self.events.given:
@@ -328,7 +326,7 @@ def _bad_component(f, t, y, h=0.0) -> str:
     out, nothing = np.zeros(len(y)), np.empty(0)
     for k in range(4):
         later = t + h * 4**k
-        call_actuation(f.address, later, y, nothing, nothing, out)
+        call_function(f.address, later, y, nothing, nothing, out)
         bad = np.flatnonzero(~np.isfinite(out))
         if bad.size:
             return f"component {bad[0]} of it is {out[bad[0]]} at t = {later:.9g}"

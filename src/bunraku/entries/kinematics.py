@@ -7,12 +7,13 @@ from numba import types
 
 from bunraku.algorithms.kinematics import STATE, TOTALS, jacobian, link_states, survey, totals
 from bunraku.algorithms.passive import body_wrenches, passive_energy
+from bunraku.checks import aligned
+from bunraku.entries.closed import stored_energy
+from bunraku.entries.explain import refuse
+from bunraku.entries.pool import spread
+from bunraku.entries.signatures import LINKS, PLAN, SPRINGS, floats, int64, lane_array, table
 from bunraku.jit import entry, inline
-from bunraku.plan.fields import ARMATURE
-from bunraku.run.closed import stored_energy
-from bunraku.run.pool import spread
-from bunraku.run.signatures import LINKS, PLAN, SPRINGS, floats, int64, lane_array, table
-from bunraku.run.states import aligned, refuse
+from bunraku.plan import fields as f
 from bunraku.spatial.algebra import load3
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import gather, load, scatter, store
@@ -29,7 +30,7 @@ def observe(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, a, 
     spin = load(sums, 9)
     for j in range(dof_f.shape[1]):
         rate = load(v, j)
-        spin = spin + 0.5 * dof_f[ARMATURE, j] * rate * rate
+        spin = spin + 0.5 * dof_f[f.ARMATURE, j] * rate * rate
     store(sums, 9, spin)
     stored = passive_energy(body_i, dof_f, q)
     if spring_i.shape[0] > 0:
@@ -60,9 +61,8 @@ def observe_batch(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, 
         scatter(sum_lanes, sums, first)
 
 
-def observation(mechanism, q, v=None, a=None, workers=None):
+def observation(plan, q, v=None, a=None, workers=None):
     """Link states (links, STATE) and sums (TOTALS), with a leading axis for a batch."""
-    plan = mechanism.plan()
     zero = plan.zero_tau
     batch, arrays = aligned(("q", q, plan.nq), ("v", zero if v is None else v, plan.nv),
                             ("a", zero if a is None else a, plan.nv))
@@ -71,7 +71,7 @@ def observation(mechanism, q, v=None, a=None, workers=None):
         links, sums = np.empty(STATE * plan.links), np.empty(TOTALS)
         observe_one.call(*constants, *arrays, links, sums, np.empty(STATE * plan.bodies))
         if not np.isfinite(sums).all() or not np.isfinite(links).all():
-            refuse(mechanism, arrays[0], {"v": arrays[1], "a": arrays[2]})
+            refuse(plan, arrays[0], {"v": arrays[1], "a": arrays[2]})
         return links.reshape(plan.links, STATE), sums
     links, sums = np.empty((batch, STATE * plan.links)), np.empty((batch, TOTALS))
     observe_batch.load()
@@ -80,14 +80,14 @@ def observation(mechanism, q, v=None, a=None, workers=None):
     finite = np.isfinite(sums).all(axis=1) & np.isfinite(links).all(axis=1)
     links = links.reshape(batch, plan.links, STATE)
     if not finite.all():
-        refuse(mechanism, arrays[0], {"v": arrays[1], "a": arrays[2]}, ~finite, links)
+        refuse(plan, arrays[0], {"v": arrays[1], "a": arrays[2]}, ~finite, links)
     return links, sums
 
 
-def energy(mechanism, q, v):
+def energy(plan, q, v):
     """(kinetic, potential) of one state, or two arrays for a batch."""
-    _, sums = observation(mechanism, q, v)
-    stored = stored_energy(mechanism, q) if mechanism.connections else 0.0
+    _, sums = observation(plan, q, v)
+    stored = 0.0 if plan.loops is None else stored_energy(plan, q)
     return ((float(sums[9]), float(sums[10]) + stored) if sums.ndim == 1
             else (sums[:, 9].copy(), sums[:, 10] + stored))
 

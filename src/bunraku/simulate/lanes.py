@@ -1,8 +1,8 @@
 """Fixed steps of many states at once: W of them in lanes, which stay in the processor's cache for all of their steps.
 
-The loop over states is outside, the loop over steps inside. An entry takes a share of a batch as far as it has leave to
-and says where it got to, so that progress bars and Ctrl-C get their turn. A state that fails stays where it last had an
-answer; the lanes beside it go on.
+The loop over states is outside, the loop over steps inside. An entry advances a share of a batch up to its step budget
+and returns its progress, so that progress bars and Ctrl-C have their turn. A state that fails stays at its last
+solution; the lanes beside it go on.
 """
 
 from __future__ import annotations
@@ -12,26 +12,19 @@ from numba import types
 
 from bunraku.algorithms.forward import accelerate, scratch_sizes
 from bunraku.algorithms.states import coordinate_rates
-from bunraku.algorithms.stepping import step_coordinates, unit_length
+from bunraku.algorithms.stepping import symplectic_step, unit_length
+from bunraku.entries.signatures import LINKS, PLAN, SPRINGS, float64, floats, int64, lane_array, table
+from bunraku.integrate.callbacks import call_function
+from bunraku.integrate.control import fixed_step
 from bunraku.integrate.memory import ACTUATION_FAILED, STATE_FAILED
 from bunraku.jit import entry, inline, inner
-from bunraku.plan.fields import HEAD_NQ
-from bunraku.run.actuation import call_actuation
-from bunraku.run.signatures import LINKS, PLAN, SPRINGS, float64, floats, int64, lane_array, table
+from bunraku.plan import fields as f
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import clear, constant, gather, load, scatter, store
 
 counts = types.int64[::1]
 
 TIME, RECORD = 0, 1  # places in `clock`: the time, and the number of the next record
-
-
-@inline
-def next_step(t, until, step, slack):
-    """(length of the next step, whether it ends at `until`): as for single states."""
-    left = until - t
-    last = step >= left * (1.0 - slack)
-    return (left if last else step), last
 
 
 @inner
@@ -70,7 +63,7 @@ def drive_lanes(address, when, q, v, params, q_rows, v_rows, tau_rows, tau, firs
             tau_rows[w, j] = 0.0
         if status[first + w] == 0:
             own = params[first + w if params.shape[0] > 1 else 0]
-            if call_actuation(address, when, q_rows[w], v_rows[w], own, tau_rows[w]) != 0:
+            if call_function(address, when, q_rows[w], v_rows[w], own, tau_rows[w]) != 0:
                 leave(ACTUATION_FAILED, w, first, lanes, y, t, done, status, reached, steps)
     gather(tau_rows, 0, tau)
 
@@ -113,7 +106,7 @@ def fixed_steps_lanes(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f,
     reach is left alone. `status`, `reached` (a time) and `steps` are of each state. All begin at clock[TIME] with
     record number clock[RECORD], and there too is where they end.
     """
-    nq, nv = np.int64(body_i[-1, HEAD_NQ]), dof_f.shape[1]
+    nq, nv = np.int64(body_i[-1, f.HEAD_NQ]), dof_f.shape[1]
     size_work, size_total, size_wrench, size_states = scratch_sizes(body_i, dof_f, False)
     lanes, tau, a, work = lane_array(nq + nv), lane_array(nv), lane_array(nv), lane_array(size_work)
     total, wrench, states = lane_array(size_total), lane_array(size_wrench), lane_array(size_states)
@@ -136,7 +129,7 @@ def fixed_steps_lanes(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f,
                 continue
             if done == room:
                 break
-            h, last = next_step(t, times[record], step, slack)
+            h, last = fixed_step(t, times[record], step, slack)
             for stage in range(stages if going > 0 else 0):
                 when = t
                 if not euler:
@@ -156,9 +149,7 @@ def fixed_steps_lanes(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f,
                     for j in range(nv):
                         store(own, nq + j, load(a, j))
             if euler and going > 0:
-                for j in range(nv):
-                    store(v, j, load(v, j) + h * load(a, j))
-                step_coordinates(body_i, q, v, h)
+                symplectic_step(body_i, q, v, a, h)
             elif going > 0:
                 combine(B, stages, h, lanes, rates, lanes)
                 unit_length(body_i, q)

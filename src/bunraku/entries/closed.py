@@ -1,6 +1,6 @@
 """Structures with connections: accelerations, impulses and moves that make every connection hold; one state or a batch.
 
-What an evaluation leaves in its work array (multipliers, records of connections, fronts) is read by `forces.py`.
+What an evaluation leaves in its work array (multipliers, records of connections, fronts) is read by `redundancy.py`.
 """
 
 from __future__ import annotations
@@ -15,50 +15,14 @@ from bunraku.algorithms.connections import AGAIN, DYNAMICS, IMPULSE, ONCE, POSIT
 from bunraku.algorithms.forward import accelerate_closed, gather_forces, scratch_total
 from bunraku.algorithms.kinematics import STATE
 from bunraku.algorithms.passive import passive_torque
-from bunraku.algorithms.proximal import FITTING, doubtful, look_again, make_up
-from bunraku.errors import ConstraintError, ShapeError
-from bunraku.jit import entry
-from bunraku.plan.build import Plan
-from bunraku.plan.fields import (
-    CONN_BIAS,
-    CONN_COLUMNS,
-    CONN_COORDINATES,
-    CONN_DRIVE,
-    CONN_RATES,
-    CONN_RECORD,
-    CONN_TURN,
-    ELIMINATION,
-    FIRST_ROW,
-    FREEDOMS,
-    HEAD_CONN,
-    HEAD_FORCES,
-    HEAD_FREEDOMS,
-    HEAD_JUDGED,
-    HEAD_NQ,
-    HEAD_PASSIVE,
-    HEAD_SPRINGS,
-    HEAD_TOTAL,
-    JUDGED_CLASH,
-    JUDGED_DROPPED,
-    JUDGED_GAP,
-    JUDGED_PIVOT,
-    JUDGED_SOFT,
-    LAW,
-    LAW_SPHERICAL,
-    LENGTH,
-    LIMIT_STIFFNESS,
-    LOCKED,
-    LOWER,
-    REST,
-    ROWS,
-    STIFFNESS,
-    UPPER,
-)
-from bunraku.run.constraints import demands
-from bunraku.run.matrix import matrix_one
-from bunraku.run.pool import spread
-from bunraku.run.redundancy import RANK, balanced, clashing, indeterminate, pivots
-from bunraku.run.signatures import (
+from bunraku.algorithms.proximal import doubtful, look_again, make_up
+from bunraku.checks import aligned, as_array
+from bunraku.entries.constraints import demands
+from bunraku.entries.explain import explain, refuse
+from bunraku.entries.mass_matrix import matrix_one
+from bunraku.entries.pool import spread
+from bunraku.entries.redundancy import balanced, clashing, indeterminate, pivots
+from bunraku.entries.signatures import (
     CLASHED,
     DOUBTFUL,
     FAILED,
@@ -76,22 +40,18 @@ from bunraku.run.signatures import (
     lane_array,
     table,
 )
-from bunraku.run.states import aligned, as_array, explain, refuse
+from bunraku.errors import ConstraintError, ShapeError
+from bunraku.jit import entry
+from bunraku.plan import fields as f
+from bunraku.plan.build import Plan
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import clear, gather, scatter, store
+from bunraku.tolerances import CLEAR, PROXIMAL_GAP, REFINED, RESIDUAL, SINGULAR_VALUE, TOO_OPEN, WELL_CONDITIONED
 
 SMALLEST_SHARE = 128
 DENSE = 200
 """Rows of constraints up to which the null space of forces is found by singular values."""
-STILL, FITS = 1e-13, 1e-9
-"""Part of the accelerations (velocities) involved that constraints may leave without being improved, and at all."""
-CLEAR = 1e-4
-"""As RANK, for accelerations: near a singular configuration those along weaker directions have no answer."""
 REFINEMENTS = 2
-UNDOUBTED = 1e3
-"""Ratio of a constrained direction's size to what is left of it beside the others that costs a few digits only."""
-OPEN_BY = 1e-3
-"""[m, rad] Accelerations of loops that are open by more than this mean nothing."""
 
 
 @entry("forward dynamics of loops", [int64(*PLAN, *LOOPS, floats, floats, floats, floats, floats)])
@@ -99,23 +59,23 @@ def closed_plain(body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, a, work
     """One state, no external forces, no point springs. tau holds torques of the tree joints, then of connections if it
     is longer."""
     nv = dof_f.shape[1]
-    full = tau.shape[0] == nv + conn_i[-1, HEAD_FREEDOMS]
-    if q.shape[0] != body_i[-1, HEAD_NQ] or v.shape[0] != nv or not (tau.shape[0] == nv or full):
+    full = tau.shape[0] == nv + conn_i[-1, f.HEAD_FREEDOMS]
+    if q.shape[0] != body_i[-1, f.HEAD_NQ] or v.shape[0] != nv or not (tau.shape[0] == nv or full):
         return WRONG_SHAPE
-    acting, end = tau, np.int64(conn_i[-1, HEAD_TOTAL])
-    if body_i[-1, HEAD_PASSIVE] != 0:
+    acting, end = tau, np.int64(conn_i[-1, f.HEAD_TOTAL])
+    if body_i[-1, f.HEAD_PASSIVE] != 0:
         acting = work[end:end + nv]
         passive_torque(body_i, dof_f, q, v, tau, acting)
     margin, residue = ada(DYNAMICS, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, tau[nv:], work[:0],
                           a, work)
     if not (margin > 0.0 and residue == 0.0):
         return FAILED
-    judged = conn_i[-1, HEAD_JUDGED]
-    if work[judged + JUDGED_GAP] > OPEN_BY * OPEN_BY:
+    judged = conn_i[-1, f.HEAD_JUDGED]
+    if work[judged + f.JUDGED_GAP] > TOO_OPEN * TOO_OPEN:
         return OPEN
-    if doubtful(work[judged + JUDGED_PIVOT], work[judged + JUDGED_DROPPED]):
+    if doubtful(work[judged + f.JUDGED_PIVOT], work[judged + f.JUDGED_DROPPED]):
         return DOUBTFUL
-    return FINE if work[judged + JUDGED_CLASH] <= 0.0 else CLASHED
+    return FINE if work[judged + f.JUDGED_CLASH] <= 0.0 else CLASHED
 
 
 @entry("loops with all forces", [MOTION])
@@ -123,25 +83,26 @@ def closed_one(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, 
                external, a, work):
     """One state in any mode of `ada`: all that there is of a structure with connections. Where the pivots are doubtful,
     or accelerations clash, with a second look."""
-    judged = conn_i[-1, HEAD_JUDGED]
-    clash, kind = judged + JUDGED_CLASH, mode % AGAIN
+    judged = conn_i[-1, f.HEAD_JUDGED]
+    clash, kind = judged + f.JUDGED_CLASH, mode % AGAIN
     if mode == kind + AGAIN:
         residue = ada_again(kind, body_i, body_f, conn_i, conn_f, prog, q, v, tau, a, work)
-        if work[judged + JUDGED_SOFT] > 0.0:
-            residue += make_up(work[judged + JUDGED_SOFT], body_i, conn_i, prog, a, work)
+        if work[judged + f.JUDGED_SOFT] > 0.0:
+            residue += make_up(work[judged + f.JUDGED_SOFT], body_i, conn_i, prog, a, work)
         return FAILED if residue != 0.0 else FINE if work[clash] <= 0.0 else CLASHED
     acting, wrench = tau, work[:0]
     if kind == DYNAMICS:
-        n, nv, end = body_i.shape[0] - 1, dof_f.shape[1], np.int64(conn_i[-1, HEAD_TOTAL])
-        if external.shape[0] > 0 or body_i[n, HEAD_SPRINGS] > 0:
+        n, nv, end = body_i.shape[0] - 1, dof_f.shape[1], np.int64(conn_i[-1, f.HEAD_TOTAL])
+        if external.shape[0] > 0 or body_i[n, f.HEAD_SPRINGS] > 0:
             wrench = work[end + nv:end + nv + 6 * n]
-        if body_i[n, HEAD_PASSIVE] != 0:
+        if body_i[n, f.HEAD_PASSIVE] != 0:
             acting = work[end:end + nv]
         gather_forces(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, external, acting, wrench,
                       work[end + nv + 6 * n:end + nv + (6 + STATE) * n])
     margin, residue = ada(kind, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives, wrench, a, work)
-    if mode != kind + ONCE and margin > 0.0 and residue == 0.0 and work[judged + JUDGED_GAP] < FITTING * FITTING and (
-            mode == kind + TWICE or doubtful(work[judged + JUDGED_PIVOT], work[judged + JUDGED_DROPPED])
+    fitting = work[judged + f.JUDGED_GAP] < PROXIMAL_GAP * PROXIMAL_GAP
+    if mode != kind + ONCE and margin > 0.0 and residue == 0.0 and fitting and (
+            mode == kind + TWICE or doubtful(work[judged + f.JUDGED_PIVOT], work[judged + f.JUDGED_DROPPED])
             or (kind == DYNAMICS and work[clash] > 0.0)):
         fits = work[clash] <= 0.0
         margin, residue = look_again(kind, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives, wrench, a,
@@ -160,12 +121,13 @@ def closed_batch(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f
                  drives, external, a, bad, start, stop):
     nq, nv, pushed, driven = q.shape[1], v.shape[1], external.shape[0] > 0, drives.shape[0] > 0
     q_lanes, v_lanes, tau_lanes, a_lanes = lane_array(nq), lane_array(nv), lane_array(nv), lane_array(nv)
-    work = lane_array(np.int64(conn_i[-1, HEAD_TOTAL]) + scratch_total(body_i, dof_f))
+    work = lane_array(np.int64(conn_i[-1, f.HEAD_TOTAL]) + scratch_total(body_i, dof_f))
     external_lanes = lane_array(external.shape[1] if pushed else 0)
     drive_lanes = lane_array(drives.shape[1] if driven else 0)
     judged = lane_array(2)
-    head = conn_i[-1, HEAD_JUDGED]
-    clash, pivot, dropped, gap = head + JUDGED_CLASH, head + JUDGED_PIVOT, head + JUDGED_DROPPED, head + JUDGED_GAP
+    head = conn_i[-1, f.HEAD_JUDGED]
+    clash, pivot = head + f.JUDGED_CLASH, head + f.JUDGED_PIVOT
+    dropped, gap = head + f.JUDGED_DROPPED, head + f.JUDGED_GAP
     for first in range(start, stop, WIDTH):
         gather(q, first, q_lanes)
         gather(v, first, v_lanes)
@@ -191,7 +153,7 @@ def closed_batch(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f
             answer = FINE
             if not (judged[0, w] > 0.0 and judged[1, w] == 0.0):
                 answer = FAILED
-            elif work[gap, w] > OPEN_BY * OPEN_BY:
+            elif work[gap, w] > TOO_OPEN * TOO_OPEN:
                 answer = OPEN
             elif work[clash, w] > 0.0 or doubtful(work[pivot, w], work[dropped, w]):
                 answer = DOUBTFUL
@@ -214,78 +176,78 @@ class Solution:
     @property
     def looked_again(self) -> bool:
         """Whether constraints were so nearly dependent that it took a second look; no pivot says then which are."""
-        return bool(self.work[self.plan.loops.conn_i[-1, HEAD_JUDGED] + JUDGED_SOFT] > 0.0)
+        return bool(self.work[self.plan.loops.conn_i[-1, f.HEAD_JUDGED] + f.JUDGED_SOFT] > 0.0)
 
     @property
     def multipliers(self) -> np.ndarray:
         """Forces along the constrained directions; where they are not unique, those that come out."""
-        first = self.plan.loops.conn_i[-1, HEAD_FORCES]
+        first = self.plan.loops.conn_i[-1, f.HEAD_FORCES]
         return self.work[first:first + self.plan.loops.rows]
 
     @property
     def condition(self) -> float:
         """Largest ratio of a constrained direction's size to what is left of it beside the others."""
-        pivot = self.work[self.plan.loops.conn_i[-1, HEAD_JUDGED] + JUDGED_PIVOT]
+        pivot = self.work[self.plan.loops.conn_i[-1, f.HEAD_JUDGED] + f.JUDGED_PIVOT]
         return 1.0 / float(pivot) if pivot > 0 else np.inf
 
     @property
     def in_doubt(self) -> bool:
         """Whether constraints are, or may be, dependent: a pivot was dropped, is small, or it took a second look."""
-        judged = self.plan.loops.conn_i[-1, HEAD_JUDGED]
-        return self.looked_again or self.work[judged + JUDGED_DROPPED] > -1.0 or not self.condition < UNDOUBTED
+        judged = self.plan.loops.conn_i[-1, f.HEAD_JUDGED]
+        return self.looked_again or self.work[judged + f.JUDGED_DROPPED] > -1.0 or not self.condition < WELL_CONDITIONED
 
     def record(self, c) -> np.ndarray:
-        o = self.plan.loops.conn_i[-1, HEAD_CONN] + CONN_RECORD * c
-        return self.work[o:o + CONN_RECORD]
+        o = f.connection_record(self.plan.loops.conn_i, c)
+        return self.work[o:o + f.CONN_RECORD]
 
     def rows(self, c) -> slice:
-        first, count = self.plan.loops.conn_i[c, [FIRST_ROW, ROWS]]
+        first, count = self.plan.loops.conn_i[c, [f.FIRST_ROW, f.ROWS]]
         return slice(int(first), int(first + count))
 
     def demand(self, c) -> np.ndarray:
         """What connection c demands along its constrained directions (a gap, a velocity or an acceleration)."""
-        return self.record(c)[CONN_BIAS:CONN_BIAS + self.plan.loops.conn_i[c, ROWS]]
+        return self.record(c)[f.CONN_BIAS:f.CONN_BIAS + self.plan.loops.conn_i[c, f.ROWS]]
 
     def gap(self, c) -> tuple[float, float]:
         """How far connection c is from closed [m, rad], solved in mode POSITION."""
         demand, directions = self.demand(c), self.directions(c)
-        length = self.plan.loops.conn_f[c, LENGTH]
+        length = self.plan.loops.conn_f[c, f.LENGTH]
         return (float(np.linalg.norm(demand @ directions[:, :3])),
                 float(np.linalg.norm(demand @ directions[:, 3:])) / length**2)
 
     def coordinates(self, c) -> tuple[np.ndarray, np.ndarray]:
-        record, n = self.record(c), self.plan.loops.conn_i[c, FREEDOMS]
-        return record[CONN_COORDINATES:CONN_COORDINATES + n].copy(), record[CONN_RATES:CONN_RATES + n].copy()
+        record, n = self.record(c), self.plan.loops.conn_i[c, f.FREEDOMS]
+        return record[f.CONN_COORDINATES:f.CONN_COORDINATES + n].copy(), record[f.CONN_RATES:f.CONN_RATES + n].copy()
 
     def directions(self, c) -> np.ndarray:
         """Constrained directions of connection c, (rows, 6): force and moment, in the axes given for its frame on b."""
-        record, count = self.record(c), self.plan.loops.conn_i[c, ROWS]
-        columns = record[CONN_COLUMNS:CONN_COLUMNS + 6 * count].reshape(count, 2, 3)
+        record, count = self.record(c), self.plan.loops.conn_i[c, f.ROWS]
+        columns = record[f.CONN_COLUMNS:f.CONN_COLUMNS + 6 * count].reshape(count, 2, 3)
         return (columns[:, ::-1] @ self._axes(c)).reshape(count, 6)
 
     def wrench(self, c, multipliers, drive=True) -> np.ndarray:
         """Force and moment on link b at the joint frame's origin, in the axes people gave that frame."""
         wrench = multipliers[self.rows(c)] @ self.directions(c)
         if drive:
-            moment, force = self.record(c)[CONN_DRIVE:CONN_DRIVE + 6].reshape(2, 3)
+            moment, force = self.record(c)[f.CONN_DRIVE:f.CONN_DRIVE + 6].reshape(2, 3)
             wrench = wrench + np.concatenate([force @ self._axes(c), moment @ self._axes(c)])
         return wrench
 
     def _axes(self, c) -> np.ndarray:
         """World axes to those of the frame on b: for row vectors."""
-        return self.record(c)[CONN_TURN:CONN_TURN + 9].reshape(3, 3) @ self.plan.loops.frames[c].T
+        return self.record(c)[f.CONN_TURN:f.CONN_TURN + 9].reshape(3, 3) @ self.plan.loops.frames[c].T
 
 
-def solve(mechanism, plan, mode, q, v, tau=None, drives=None, external=None, judge=True) -> Solution:
+def solve(plan, mode, q, v, tau=None, drives=None, external=None, judge=True) -> Solution:
     """One state; arrays are as kernels want them. `judge`: a clash of constraints is an error."""
     given = plan, q, v, tau, drives, external
     answer, solution = _evaluate(mode, *given)
     if answer == FAILED:
-        refuse(mechanism, q, {"v": v, **({} if tau is None else {"tau": tau})})
-    if judge and mode == DYNAMICS and solution.work[plan.loops.conn_i[-1, HEAD_JUDGED] + JUDGED_GAP] > OPEN_BY**2:
-        raise ConstraintError(_open(mechanism, plan, q))
+        refuse(plan, q, {"v": v, **({} if tau is None else {"tau": tau})})
+    if judge and mode == DYNAMICS and solution.work[plan.loops.conn_i[-1, f.HEAD_JUDGED] + f.JUDGED_GAP] > TOO_OPEN**2:
+        raise ConstraintError(_open(plan, q))
     uncertain = judge and plan.nv <= DENSE and (solution.looked_again or (mode == IMPULSE and solution.in_doubt))
-    if uncertain and refined(solution, RANK if mode == IMPULSE else CLEAR) and mode == IMPULSE:
+    if uncertain and refined(solution, SINGULAR_VALUE if mode == IMPULSE else CLEAR) and mode == IMPULSE:
         return solution
     if answer == CLASHED and judge:
         if mode != DYNAMICS:
@@ -305,16 +267,16 @@ def refined(solution, rank: float) -> bool:
     """
     plan = solution.plan
     loops, a, forces = plan.loops, solution.a, solution.multipliers
-    if (plan.body_i[:-1, ELIMINATION] == LOCKED).any():
+    if (plan.body_i[:-1, f.ELIMINATION] == f.LOCKED).any():
         return False
     J = _jacobian(solution)
     bias = np.concatenate([solution.demand(c) for c in range(len(loops.names))])
-    allowed = STILL * (1.0 + np.abs(a).max(initial=0.0) + np.abs(bias).max(initial=0.0))
+    allowed = RESIDUAL * (1.0 + np.abs(a).max(initial=0.0) + np.abs(bias).max(initial=0.0))
     left = J @ a + bias
     if np.abs(left).max(initial=0.0) > allowed:
         M = np.empty((plan.nv, plan.nv))
         matrix_one.call(plan.body_i, plan.body_f, plan.dof_f, solution.q, M)
-        root = np.linalg.cholesky(M + RANK**2 * np.trace(M) / len(M) * np.eye(len(M)))
+        root = np.linalg.cholesky(M + SINGULAR_VALUE**2 * np.trace(M) / len(M) * np.eye(len(M)))
         U, s, Wt = np.linalg.svd(np.linalg.solve(root, J.T).T, full_matrices=False)
         kept = s > rank * s.max(initial=0.0)
         U, s, back = U[:, kept], s[kept], np.linalg.solve(root.T, Wt[kept].T)
@@ -324,7 +286,7 @@ def refined(solution, rank: float) -> bool:
             forces -= U @ (part / s)
             left = J @ a + bias
         solution.refined = True
-    return bool(np.abs(left).max(initial=0.0) <= FITS * allowed / STILL)
+    return bool(np.abs(left).max(initial=0.0) <= REFINED * allowed / RESIDUAL)
 
 
 def _evaluate(mode, plan, q, v, tau, drives, external) -> tuple[int, Solution]:
@@ -352,21 +314,21 @@ def split(plan, tau):
     return array, None
 
 
-def forward_dynamics(mechanism, plan, q, v, tau, external, workers):
+def forward_dynamics(plan, q, v, tau, external, workers):
     """Accelerations of one state or of a batch of a structure with connections."""
     tau, drives = split(plan, tau)
     batch, (q, v, tau, drives, external) = aligned_states(plan, q, v, tau, drives, external)
     if batch is None:
-        return solve(mechanism, plan, DYNAMICS, q, v, tau, drives, external).a
-    return _batch(mechanism, plan, DYNAMICS, q, v, tau, drives, external, workers)
+        return solve(plan, DYNAMICS, q, v, tau, drives, external).a
+    return _batch(plan, DYNAMICS, q, v, tau, drives, external, workers)
 
 
-def velocity_change(mechanism, plan, q, v, workers=None):
+def velocity_change(plan, q, v, workers=None):
     """The change of velocity that makes every connection hold, of one state or a batch."""
     batch, (q, v, *_) = aligned_states(plan, q, v, plan.zero_tau, None, None)
     if batch is None:
-        return solve(mechanism, plan, IMPULSE, q, v).a
-    return _batch(mechanism, plan, IMPULSE, q, v, plan.zero_tau[None][:0], None, None, workers)
+        return solve(plan, IMPULSE, q, v).a
+    return _batch(plan, IMPULSE, q, v, plan.zero_tau[None][:0], None, None, workers)
 
 
 def aligned_states(plan, q, v, tau, drives, external):
@@ -381,7 +343,7 @@ def aligned_states(plan, q, v, tau, drives, external):
     return batch, (*arrays[:3], None if drives is None else next(rest), None if external is None else next(rest))
 
 
-def _batch(mechanism, plan, mode, q, v, tau, drives, external, workers):
+def _batch(plan, mode, q, v, tau, drives, external, workers):
     loops, batch = plan.loops, q.shape[0]
     a, bad = np.empty((batch, plan.nv)), np.zeros(batch, np.uint8)
     nothing = np.zeros((0, 0))
@@ -395,11 +357,11 @@ def _batch(mechanism, plan, mode, q, v, tau, drives, external, workers):
         bad[k], solution = _evaluate(mode + TWICE, plan, *_state(k, q, v, tau, drives, external))
         a[k] = solution.a
     if bad.any():
-        refuse_states(mechanism, plan, mode, q, v, tau, drives, external, a, bad)
+        refuse_states(plan, mode, q, v, tau, drives, external, a, bad)
     return a
 
 
-def refuse_states(mechanism, plan, mode, q, v, tau, drives, external, a, bad):
+def refuse_states(plan, mode, q, v, tau, drives, external, a, bad):
     """One error for all failing states of a batch."""
     states = np.flatnonzero(bad)
     reasons = []
@@ -407,9 +369,9 @@ def refuse_states(mechanism, plan, mode, q, v, tau, drives, external, a, bad):
         if bad[k] == CLASHED:
             reasons.append(_clash(_evaluate(mode + ONCE, plan, *_state(k, q, v, tau, drives, external))[1]))
         elif bad[k] == OPEN:
-            reasons.append(_open(mechanism, plan, q[k]))
+            reasons.append(_open(plan, q[k]))
         else:
-            reasons.append(explain(mechanism, q[k], {"v": v[k], "tau": tau[k] if tau.shape[0] else plan.zero_tau}))
+            reasons.append(explain(plan, q[k], {"v": v[k], "tau": tau[k] if tau.shape[0] else plan.zero_tau}))
     lines = "\n  ".join(f"state {k}: {reason}" for k, reason in zip(states, reasons, strict=False))
     more = f" (and {len(states) - 5} more)" if len(states) > 5 else ""
     raise ConstraintError(f"{len(states)} of {len(bad)} states have no answer; the others are in `.result`\n  "
@@ -422,29 +384,29 @@ def _state(k, q, v, tau, drives, external):
             None if external is None else external[k])
 
 
-def refuse_open(mechanism, plan, q):
+def refuse_open(plan, q):
     """A ConstraintError if a loop is so far open that accelerations mean nothing."""
-    if gaps(mechanism, plan, q)[0].max(initial=0.0) > OPEN_BY:
-        raise ConstraintError(_open(mechanism, plan, q))
+    if gaps(plan, q)[0].max(initial=0.0) > TOO_OPEN:
+        raise ConstraintError(_open(plan, q))
 
 
-def _open(mechanism, plan, q) -> str:
+def _open(plan, q) -> str:
     """Which connection is open, and by how much."""
-    worst, solution = gaps(mechanism, plan, q)
+    worst, solution = gaps(plan, q)
     c = int(worst.argmax())
     length, angle = solution.gap(c)
-    return (f"connection {plan.loops.names[c]!r} is open by {length:.3g} m and {angle:.3g} rad, so its loop has no "
-            "accelerations; close it first: q, v = bk.project(mechanism, q, v)")
+    return (f"connection {plan.loops.names[c]!r} is open by {length:.3g} m and {angle:.3g} rad, so "
+            "accelerations are not defined; close it first: q, v = bk.project(mechanism, q, v)")
 
 
 def _clash(solution) -> str:
-    """Which connections ask for what cannot be."""
+    """Names of the inconsistent connections."""
     names, excess = clashing(solution.plan.loops, solution.work)
     several = len(names) > 1
     listed = ", ".join(map(repr, names))
-    return (f"connection{'s' * several} {listed} ask{'s' * (not several)} for a motion that cannot be: {excess:.3g} "
-            "(m/s^2, rad/s^2; m/s in an impact) along a direction in which nothing can move. Are the loops closed and "
-            "the velocities consistent (bk.project), and do prescribed joints agree with them?")
+    return (f"the constraints of connection{'s' * several} {listed} are inconsistent: {excess:.3g} (m/s^2, rad/s^2; m/s in "
+            "an impact) remain in a direction without mobility. Are the loops closed and the velocities consistent "
+            "(bk.project), and do prescribed joints agree with them?")
 
 
 # -- forces where they are not unique ------------------------------------------------------------------------------
@@ -472,45 +434,46 @@ def forces(solution: Solution):
 
 def _jacobian(solution) -> np.ndarray:
     """J (rows, nv) of a solution."""
-    return demands(None, solution.plan, solution.q, None).columns.T
+    return demands(solution.plan, solution.q, None).columns.T
 
 
 # -- closing gaps --------------------------------------------------------------------------------------------------
 
 
-def gaps(mechanism, plan, q) -> tuple[np.ndarray, Solution]:
+def gaps(plan, q) -> tuple[np.ndarray, Solution]:
     """How far each connection is from closed along its constrained directions (largest entry), and the move to make."""
-    solution = solve(mechanism, plan, POSITION, q, plan.zero_tau, judge=False)
+    solution = solve(plan, POSITION, q, plan.zero_tau, judge=False)
     worst = [np.abs(solution.demand(c)).max(initial=0.0) for c in range(len(plan.loops.names))]
     return np.array(worst), solution
 
 
-def velocity_gaps(mechanism, plan, q, v) -> np.ndarray:
+def velocity_gaps(plan, q, v) -> np.ndarray:
     """How fast each connection is being torn apart (largest entry)."""
-    solution = solve(mechanism, plan, IMPULSE, q, v, judge=False)
+    solution = solve(plan, IMPULSE, q, v, judge=False)
     return np.array([np.abs(solution.demand(c)).max(initial=0.0) for c in range(len(plan.loops.names))])
 
 
-def stored_energy(mechanism, q):
+def stored_energy(plan, q):
     """Energy in the springs and limits of connections, of one state or a batch; zero if there are none."""
-    plan = mechanism.plan()
-    sprung = [(c, passive) for c, connection in enumerate(mechanism.connections.values())
-              if (passive := connection.joint.passive)[:, [STIFFNESS, LIMIT_STIFFNESS]].any()]
+    loops = plan.loops
+    tables = [loops.conn_f[c, f.CONN_PASSIVE:f.CONN_PASSIVE + n * f.DOF_F].reshape(n, f.DOF_F)
+              for c, n in enumerate(loops.conn_i[:-1, f.FREEDOMS])]
+    sprung = [(c, passive) for c, passive in enumerate(tables) if passive[:, [f.STIFFNESS, f.LIMIT_STIFFNESS]].any()]
     if not sprung:
         return 0.0
     states = np.atleast_2d(as_array("q", q))
     total = np.zeros(len(states))
     for k, state in enumerate(states):
-        solution = solve(mechanism, plan, IMPULSE, np.ascontiguousarray(state), plan.zero_tau, judge=False)
+        solution = solve(plan, IMPULSE, np.ascontiguousarray(state), plan.zero_tau, judge=False)
         for c, passive in sprung:
             x, _ = solution.coordinates(c)
-            stretch = x - passive[:, REST]
-            total[k] += 0.5 * passive[:, STIFFNESS] @ stretch**2
-            if plan.loops.conn_i[c, LAW] == LAW_SPHERICAL:  # the limit is on the angle turned
-                beyond = np.maximum(np.linalg.norm(x) - passive[:1, UPPER], 0.0)
-                total[k] += 0.5 * passive[0, LIMIT_STIFFNESS] * beyond[0]**2
+            stretch = x - passive[:, f.REST]
+            total[k] += 0.5 * passive[:, f.STIFFNESS] @ stretch**2
+            if loops.conn_i[c, f.LAW] == f.LAW_SPHERICAL:  # the limit is on the angle turned
+                beyond = np.maximum(np.linalg.norm(x) - passive[:1, f.UPPER], 0.0)
+                total[k] += 0.5 * passive[0, f.LIMIT_STIFFNESS] * beyond[0]**2
             else:
-                beyond = np.maximum(x - passive[:, UPPER], 0.0) + np.maximum(passive[:, LOWER] - x, 0.0)
-                limited = passive[:, LIMIT_STIFFNESS] > 0
-                total[k] += 0.5 * passive[limited, LIMIT_STIFFNESS] @ beyond[limited]**2
+                beyond = np.maximum(x - passive[:, f.UPPER], 0.0) + np.maximum(passive[:, f.LOWER] - x, 0.0)
+                limited = passive[:, f.LIMIT_STIFFNESS] > 0
+                total[k] += 0.5 * passive[limited, f.LIMIT_STIFFNESS] @ beyond[limited]**2
     return total if np.ndim(q) == 2 else float(total[0])

@@ -1,4 +1,4 @@
-"""Runs that hardly get on, recognised while they run: stiffness, and torques that chatter.
+"""Detection of slow runs, recognised while they run: stiffness, and torques that chatter.
 
 Both make steps far shorter than the motion needs. A method of order p takes steps of which p + 1 states, SPREAD steps
 apart, would not do for those between; if they do, steps SPREAD times as long would have met the tolerances, and it is
@@ -120,3 +120,13 @@ def _duration(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.2g} {unit}"
     return f"{seconds:.2g} s"
+
+
+def step_too_small(where: str, min_step: float, tried: float | None, unit: str, else_do: str) -> str:
+    """What to say where error control asks for a shorter step than there may be."""
+    if min_step > 0:
+        return (f"the step became too small {where}: the tolerances ask for less than min_step = {min_step:g}{unit}; "
+                "lower min_step, or loosen rtol and atol")
+    last = "" if tried is None else f" (last tried {tried:.3g}{unit})"
+    return (f"the step became too small {where}{last}: the problem is very stiff, singular or discontinuous; loosen "
+            f"rtol and atol, {else_do}")

@@ -1,0 +1,181 @@
+"""What a run in compiled code knows of a mechanism, and its right-hand side.
+
+An entry advances until the time is reached, the record is full, or something fails, and returns which; Python stores
+the results and calls it again. In between, progress bars and Ctrl-C have their turn.
+
+The mechanism is a compiled function (`tree_one` or `closed_one`) and its constant arrays. Solvers get the function by
+its address, so that each is compiled once for trees and loops alike. `tree_one` exists beside `closed_one` because a
+tree needs neither fronts nor a program: one evaluation of a 34-DOF figure by `closed_one` takes 1.4 times as long.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+
+from bunraku.algorithms.connections import DYNAMICS
+from bunraku.algorithms.forward import accelerate, scratch_sizes, scratch_total
+from bunraku.algorithms.states import coordinate_rates
+from bunraku.entries.closed import closed_one
+from bunraku.entries.signatures import CLASHED, FAILED, FINE, LINKS, LOOPS, MOTION, PLAN, SPRINGS, floats, int64
+from bunraku.integrate.callbacks import call_function
+from bunraku.integrate.memory import ACTUATION_FAILED, LOOPS_CLASH, MEMORY, STATE_FAILED, copy
+from bunraku.integrate.record import RECORD
+from bunraku.jit import allocating, entry, inline, inner
+from bunraku.plan import fields as f
+
+
+class Structure(NamedTuple):
+    """A mechanism in motion: a function of type MOTION and its constant arguments (`plan/fields.py`)."""
+
+    move: object
+    body_i: np.ndarray
+    body_f: np.ndarray
+    dof_f: np.ndarray
+    link_i: np.ndarray
+    link_f: np.ndarray
+    spring_i: np.ndarray
+    spring_f: np.ndarray
+    conn_i: np.ndarray
+    conn_f: np.ndarray
+    prog: np.ndarray
+
+
+class Context(NamedTuple):
+    """A right-hand side: the structure, its actuation, scratch memory, and the state of closing loops."""
+
+    structure: Structure
+    address: int             # of the actuation as a C function; 0: none
+    params: np.ndarray       # given to it
+    torques: np.ndarray      # (nv + nc,) of the joints, then of the connections
+    drives: np.ndarray       # (nc,) the latter
+    nothing: np.ndarray      # (0,)
+    zeros: np.ndarray        # (nv,)
+    change: np.ndarray       # (nv,) move or change of velocity that closes loops
+    work: np.ndarray         # work memory of `aba` or `ada`
+    rates: np.ndarray        # (2, nq) rates of coordinates before and after loops are closed
+    factored: np.ndarray     # (nq,) coordinates at which the factors in `work` were made; NaN: there are none
+    passing: np.ndarray      # (PASSING,) state of passing singular configurations: `singular.py`
+    closed: np.ndarray       # (nq + nv,) nearest state with closed loops
+    unclosed: np.ndarray     # (nq + nv,) the end of a step before its loops were closed
+    start: np.ndarray        # (nq + nv,) the start of a step
+
+
+# Places in `passing`
+RECENT = 0         # smallest pivot of the constraints in recent steps
+RATIO = 1          # smallest pivot now, relative to it
+COASTED = 2        # steps in a row that have coasted
+MAY_COAST = 3      # whether this evaluation may answer that the step should coast
+WANTS_CLOSED = 4   # whether a stage asks for closed stages
+OPEN = 5           # whether the loops do not close after this step
+CLOSED_STAGES = 6  # how many more steps have closed stages
+BEGAN = 7          # [s] when the step began
+PASSING = 8
+
+STRUCTURE = types.NamedTuple([types.FunctionType(MOTION), *PLAN, *LINKS, *SPRINGS, *LOOPS], Structure)
+RUN = (STRUCTURE, int64, floats, MEMORY, RECORD)  # structure, address of the actuation, params, memory, record
+NO_LOOPS = (np.zeros((1, f.CONN_I), np.int32), np.zeros((0, f.CONN_F)), np.zeros(1, np.int32))
+
+
+@entry("motion of trees", [MOTION])
+def tree_one(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v, tau, drives,
+             external, a, work):
+    """As `closed_one`, for a mechanism without connections."""
+    size_work, size_total, size_wrench, size_states = scratch_sizes(body_i, dof_f, external.shape[0] > 0)
+    first = size_work + size_total
+    margin, residue = accelerate(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, external, a,
+                                 work[:size_work], work[size_work:first], work[first:first + size_wrench],
+                                 work[first + size_wrench:first + size_wrench + size_states])
+    return FINE if margin > 0.0 and residue == 0.0 else FAILED
+
+
+def structure_of(plan, hold: float = 0.0) -> Structure:
+    """A plan for solvers. Loops are closed after every step, or with a rate `hold` [1/s] by themselves."""
+    loops = plan.loops
+    if loops is None:
+        move, dof_f, arrays = tree_one.as_argument, plan.dof_f, NO_LOOPS
+    else:
+        conn_f = loops.conn_f
+        if hold > 0.0:
+            conn_f = conn_f.copy()
+            conn_f[:, f.HOLD] = hold
+        move, dof_f, arrays = closed_one.as_argument, loops.dof_f, (loops.conn_i, conn_f, loops.prog)
+    return Structure(move, plan.body_i, plan.body_f, dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f,
+                     *arrays)
+
+
+@allocating
+def make_context(structure, address, params):
+    body_i, dof_f, conn_i = structure.body_i, structure.dof_f, structure.conn_i
+    nq, nv, nc = np.int64(body_i[-1, f.HEAD_NQ]), dof_f.shape[1], np.int64(conn_i[-1, f.HEAD_FREEDOMS])
+    size = max(np.int64(body_i[-1, f.HEAD_WORK]), np.int64(conn_i[-1, f.HEAD_TOTAL])) + scratch_total(body_i, dof_f)
+    torques = np.zeros(nv + nc)
+    return Context(structure, address, params, torques, torques[nv:], torques[:0], np.zeros(nv), np.empty(nv),
+                   np.empty(size), np.empty((2, nq)), np.full(nq, np.nan), np.zeros(PASSING), np.empty(nq + nv),
+                   np.empty(nq + nv), np.empty(nq + nv))
+
+
+@inline
+def coordinates(context):
+    """nq"""
+    return context.factored.shape[0]
+
+
+@inline
+def has_loops(context):
+    """Whether there are loops for the solver to close: not those that close by themselves."""
+    structure = context.structure
+    return structure.conn_i.shape[0] > 1 and structure.conn_f[0, f.HOLD] == 0.0
+
+
+@inline
+def evaluate(mode, dof_f, tau, drives, context, q, v, a):
+    """The mechanism in any mode of `ada`, with dof_f in the place of its own. Returns what `closed_one` does."""
+    s = context.structure
+    return s.move(mode, s.body_i, s.body_f, dof_f, s.link_i, s.link_f, s.spring_i, s.spring_f, s.conn_i, s.conn_f,
+                  s.prog, q, v, tau, drives, context.nothing, a, context.work)
+
+
+@inline
+def status_of(answer):
+    return 0 if answer == FINE else LOOPS_CLASH if answer == CLASHED else STATE_FAILED
+
+
+@inline
+def drive(context, t, q, v):
+    """Torques of the actuation; its status."""
+    torques = context.torques
+    for j in range(torques.shape[0]):
+        torques[j] = 0.0
+    if context.address != 0 and call_function(context.address, t, q, v, context.params, torques) != 0:
+        return ACTUATION_FAILED
+    return 0
+
+
+@inline
+def accelerations(context, q, v, a):
+    """Accelerations under the present torques; a failure if there are none."""
+    answer = evaluate(DYNAMICS, context.structure.dof_f, context.torques, context.drives, context, q, v, a)
+    copy(q, context.factored)
+    return status_of(answer)
+
+
+@inner
+def right_hand_side(context, t, y, dy):
+    """The derivative of y = (q, v)."""
+    nq = coordinates(context)
+    q, v = y[:nq], y[nq:]
+    status = drive(context, t, q, v)
+    if status == 0:
+        status = accelerations(context, q, v, dy[nq:])
+        coordinate_rates(context.structure.body_i, q, v, dy[:nq])
+    return status
+
+
+@inline
+def smallest_pivot(context):
+    """Of the constraints, at the last evaluation."""
+    conn_i = context.structure.conn_i
+    return context.work[conn_i[conn_i.shape[0] - 1, f.HEAD_JUDGED] + f.JUDGED_WEAKEST]

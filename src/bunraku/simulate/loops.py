@@ -1,0 +1,244 @@
+"""Loops in a run: closed after every step; a step whose loops do not close, or only far away, is taken back.
+
+Moves and impulses that close loops are the smallest in the metric of the mass matrix. They come from the factors that
+the last evaluation has left in the work memory, if that was made nearby, else from new ones.
+"""
+
+import numpy as np
+
+from bunraku.algorithms.connections import AGAIN, IMPULSE, POSITION
+from bunraku.algorithms.states import advance_coordinates, coordinate_rates, normalise_quaternions
+from bunraku.entries.signatures import FAILED
+from bunraku.integrate.control import smallest_step, weight
+from bunraku.integrate.history import WEIGHTS
+from bunraku.integrate.memory import (
+    LOOPS_OPEN,
+    MAX_STEP,
+    MIN_STEP,
+    OPEN_AT,
+    OPEN_BY,
+    REJECTED,
+    STEPS,
+    TAKEN,
+    TIME,
+    copy,
+)
+from bunraku.jit import inline, inner
+from bunraku.plan import fields as f
+from bunraku.simulate.context import BEGAN, OPEN, coordinates, evaluate, has_loops, right_hand_side
+from bunraku.tolerances import (
+    ALLOWED,
+    CLOSED,
+    FAR,
+    IN_VAIN,
+    LEFT_BY_FACTORS,
+    NEAR,
+    ONE_MOVE,
+    ROUNDING,
+    SMALLEST_GAP,
+    STILL_OPEN,
+)
+
+MOVES, FAR_MOVES = 4, 12  # with factors at hand; with new ones for every move
+
+
+@inner
+def close_loops(context, q, v):
+    """Close the gaps that a step has left: moves (one if they are small) and an impulse. Returns the largest gap there
+    was; infinity if they do not close."""
+    if not has_loops(context):
+        return 0.0
+    gap = move_together(True, context, q, v) if distance(q, context.factored) < NEAR else np.inf
+    if gap == np.inf or not solved(IMPULSE, True, context, q, v) or largest(f.CONN_GAP, context) > ROUNDING:
+        gap = max(move_together(False, context, q, v), gap if gap < np.inf else 0.0)
+        if gap == np.inf or not solved(IMPULSE, True, context, q, v):
+            return np.inf
+        if largest(f.CONN_GAP, context) > STILL_OPEN and not (
+                misfit(context, q, v) and solved(IMPULSE, True, context, q, v)):
+            return np.inf
+    for _ in range(MOVES):
+        for j in range(v.shape[0]):
+            v[j] += context.change[j]
+        if largest(f.CONN_BIAS, context) * part_left(context, q) < SMALLEST_GAP:
+            break
+        if not solved(IMPULSE, True, context, q, v):
+            return np.inf
+    return gap
+
+
+@inner
+def misfit(context, q, v):
+    """Whether loops stay open because frames of redundant connections do not quite fit each other: by little enough to
+    count as closed, and no move closes them any better."""
+    if not solved(POSITION, True, context, q, v):
+        return False
+    gap, most = largest(f.CONN_GAP, context), 0.0
+    for j in range(v.shape[0]):
+        most = max(most, abs(context.change[j]))
+    return gap <= CLOSED and most < IN_VAIN * gap
+
+
+@inner
+def move_together(again, context, q, v):
+    """Close the gaps by moves, with the factors at hand (`again`) or new ones for every move. Returns the largest there
+    was; infinity if there is no solution, or if new factors have not closed them."""
+    gap = now = 0.0
+    for _ in range(MOVES if again else FAR_MOVES):
+        if not again:
+            copy(q, context.factored)
+        if not solved(POSITION, again, context, q, v):
+            return np.inf
+        now = largest(f.CONN_GAP, context)
+        gap = max(gap, now)
+        advance_coordinates(context.structure.body_i, q, context.change, q)
+        if now < (ROUNDING if again else ONE_MOVE) or (again and now * part_left(context, q) < SMALLEST_GAP):
+            break
+    return gap if again or now < ONE_MOVE else np.inf
+
+
+@inline
+def part_left(context, q):
+    """Part of a gap at q that the factors at hand leave open, at most."""
+    return LEFT_BY_FACTORS * distance(q, context.factored)
+
+
+@inline
+def solved(mode, again, context, q, v):
+    """Put into context.change the move that closes the gaps (POSITION), or the change of velocity that keeps them
+    closed (IMPULSE), by new factors or by those at hand (`again`); the gaps are in the records of the connections.
+    Whether there is a solution."""
+    return evaluate(mode + AGAIN if again else mode, context.structure.dof_f, context.zeros, context.nothing, context,
+                    q, v, context.change) != FAILED
+
+
+@inner
+def largest(field, context):
+    """Largest entry of a field of the connections with one number for each constrained direction."""
+    conn_i, work = context.structure.conn_i, context.work
+    most = 0.0
+    for c in range(conn_i.shape[0] - 1):
+        o = f.connection_record(conn_i, c) + field
+        for k in range(conn_i[c, f.ROWS]):
+            most = max(most, abs(work[o + k]))
+    return most
+
+
+@inner
+def distance(q, other):
+    """Largest difference of two sets of coordinates; infinity if there are none to compare with (NaN)."""
+    most = 0.0
+    for k in range(q.shape[0]):
+        apart = abs(q[k] - other[k])
+        most = max(most, apart if apart == apart else np.inf)
+    return most
+
+
+@inner
+def right_hand_side_closed(context, t, y, dy):
+    """As `right_hand_side`, of the nearest state that closes all loops. LOOPS_OPEN if there is none near."""
+    closed, nq = context.closed, coordinates(context)
+    copy(y, closed)
+    if close_loops(context, closed[:nq], closed[nq:]) == np.inf:
+        copy(y, context.unclosed)
+        return LOOPS_OPEN
+    return right_hand_side(context, t, closed, dy)
+
+
+@inner
+def settle(context, rows, count, h):
+    """Unit quaternions and closed loops, for a state rows[0] and its history; returns the gap there was. For multistep
+    methods. passing[OPEN] becomes 1 if the loops do not close within the tolerance of the step; see `step_back`.
+
+    The equation of a quaternion is linear in it, so scaling its whole history is exact: no order is lost and no error
+    estimate disturbed. Closing the loops moves the state, and that changes the rates of the coordinates, which are the
+    first derivative; accelerations change by as little as the gap and are left.
+    """
+    body_i, rates, nq = context.structure.body_i, context.rates, coordinates(context)
+    y = rows[0]
+    normalise_quaternions(body_i, rows, count)
+    context.passing[OPEN] = 0.0
+    if context.structure.conn_i.shape[0] == 1:
+        return 0.0
+    copy(y, context.unclosed)
+    coordinate_rates(body_i, y[:nq], y[nq:], rates[0])
+    gap = close_loops(context, y[:nq], y[nq:])
+    total = 0.0
+    for i in range(y.shape[0]):
+        x = (y[i] - context.unclosed[i]) * rows[WEIGHTS, i]
+        total += x * x
+    if gap == np.inf or not total <= ALLOWED * ALLOWED * y.shape[0]:
+        context.passing[OPEN] = 1.0
+        return 0.0
+    coordinate_rates(body_i, y[:nq], y[nq:], rates[1])
+    for k in range(nq):
+        rows[1, k] += h * (rates[1, k] - rates[0, k])
+    return gap
+
+
+# -- steps whose loops do not close --------------------------------------------------------------------------------
+
+
+@inner
+def note_open(context, y, memory):
+    """Which connection is open at y, and by how much: for the error."""
+    conn_i, work, nq = context.structure.conn_i, context.work, coordinates(context)
+    solved(POSITION, False, context, y[:nq], y[nq:])
+    context.factored[0] = np.nan  # no factors for later
+    memory.clock[OPEN_BY] = -1.0
+    for c in range(conn_i.shape[0] - 1):
+        o = f.connection_record(conn_i, c) + f.CONN_GAP
+        for k in range(conn_i[c, f.ROWS]):
+            if not abs(work[o + k]) <= memory.clock[OPEN_BY]:
+                memory.clock[OPEN_BY], memory.tally[OPEN_AT] = abs(work[o + k]), c
+    if not memory.clock[OPEN_BY] < np.inf:
+        memory.clock[OPEN_BY] = np.inf
+
+
+@inner
+def start_closed(context, memory):
+    """Close the gaps of a start that counts as closed, so that no step has to account for them."""
+    y, nq = memory.rows[0], coordinates(context)
+    copy(y, context.unclosed)
+    if close_loops(context, y[:nq], y[nq:]) < np.inf:
+        return 0
+    copy(context.unclosed, y)
+    note_open(context, y, memory)
+    return LOOPS_OPEN
+
+
+@inner
+def step_back(context, start, memory):
+    """Back to where the last step began, since its loops do not close. Whether that was the shortest step there is."""
+    clock, tally = memory.clock, memory.tally
+    copy(start, memory.rows[0])
+    clock[TIME] = context.passing[BEGAN]
+    tally[STEPS] -= 1
+    tally[REJECTED] += 1
+    context.passing[OPEN] = 0.0
+    if abs(clock[TAKEN]) > 1.00001 * smallest_step(clock):
+        return False
+    note_open(context, context.unclosed, memory)
+    return True
+
+
+@inner
+def too_far(context, start, y, memory):
+    """Whether closing the loops has changed a step too much: by more than the tolerance; with fixed steps, by more than
+    part of the step or of the velocities."""
+    n, nq, unclosed = y.shape[0], coordinates(context), context.unclosed
+    clock, tolerance = memory.clock, memory.tolerance
+    if clock[MIN_STEP] < clock[MAX_STEP]:
+        total = 0.0
+        for i in range(n):
+            x = (y[i] - unclosed[i]) / weight(start[i], y[i], tolerance[0, i], tolerance[1, i])
+            total += x * x
+        return not total <= ALLOWED * ALLOWED * n
+    step = change = 0.0
+    for k in range(nq):
+        step, change = max(step, abs(unclosed[k] - start[k])), max(change, abs(y[k] - unclosed[k]))
+    if not change <= FAR * step + ONE_MOVE:
+        return True
+    speed = change = 0.0
+    for i in range(nq, n):
+        speed, change = max(speed, abs(unclosed[i])), max(change, abs(y[i] - unclosed[i]))
+    return not change <= FAR * speed + ONE_MOVE

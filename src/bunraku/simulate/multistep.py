@@ -1,0 +1,75 @@
+"""Simulation with multistep methods (gear, bdf): `integrate/nordsieck.py` under a mechanism."""
+
+from __future__ import annotations
+
+from bunraku.entries.signatures import int64
+from bunraku.integrate import nordsieck
+from bunraku.integrate.advance import advance
+from bunraku.integrate.history import FAMILY
+from bunraku.integrate.memory import (
+    EXTRAPOLATED,
+    FAILURES,
+    GROWTH,
+    LAST_REJECTED,
+    LOOPS_OPEN,
+    PENDING,
+    STEP,
+    STEPS,
+    TAKEN,
+    TIME,
+    TRY_AGAIN,
+    WISH,
+    copy,
+)
+from bunraku.integrate.record import record_step, room_in
+from bunraku.jit import entry, inline, inner
+from bunraku.simulate.context import BEGAN, COASTED, OPEN, RUN, make_context
+from bunraku.simulate.loops import note_open, start_closed, step_back
+from bunraku.simulate.singular import correct, right_hand_side_near, settle_near
+
+
+@inner
+def prepare(rhs, context, method, memory):
+    status = start_closed(context, memory)
+    return status if status != 0 else nordsieck.prepare(rhs, context, method, memory)
+
+
+@inline
+def begin_step(context, memory):
+    context.passing[BEGAN] = memory.clock[TIME]
+    copy(memory.rows[0], context.start)
+
+
+@inline
+def attempt(rhs, context, method, memory):
+    begin_step(context, memory)
+    status = nordsieck.step(correct, rhs, context, method, memory)
+    if status == LOOPS_OPEN:
+        memory.clock[TAKEN] = memory.clock[STEP]
+        note_open(context, context.unclosed, memory)
+    return status
+
+
+@inline
+def complete(rhs, context, method, memory):
+    """A step whose loops do not close is taken back."""
+    return 0 if context.passing[OPEN] == 0.0 else begin_again(rhs, context, context, memory)
+
+
+@inner
+def begin_again(rhs, problem, context, memory):
+    """Begin anew, with a shorter step, where a step began that was taken back; `problem` is what `rhs` takes."""
+    clock, tally = memory.clock, memory.tally
+    context.passing[COASTED] = 0.0
+    if step_back(context, context.start, memory):
+        return LOOPS_OPEN
+    clock[PENDING], clock[GROWTH], tally[FAILURES], tally[LAST_REJECTED] = 1.0, 2.0, 0, tally[STEPS]
+    clock[WISH], clock[EXTRAPOLATED] = 0.0, 0.0
+    status = nordsieck.begin_again(rhs, problem, memory)
+    return TRY_AGAIN if status == 0 else status
+
+
+@entry("simulation with multistep methods", [int64(FAMILY, *RUN)])
+def run_multistep(method, structure, address, params, memory, record):
+    return advance(prepare, attempt, complete, nordsieck.polynomial, nordsieck.go_on, right_hand_side_near, settle_near,
+                   record_step, make_context(structure, address, params), method, memory, record, room_in(record))

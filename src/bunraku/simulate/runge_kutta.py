@@ -1,0 +1,127 @@
+"""Simulation with Runge-Kutta methods: `integrate/runge_kutta.py` under a mechanism."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bunraku.algorithms.states import normalise_quaternions
+from bunraku.entries.signatures import int64
+from bunraku.integrate import runge_kutta
+from bunraku.integrate.advance import advance
+from bunraku.integrate.memory import (
+    ACTUATION_FAILED,
+    GAP,
+    LOOPS_CLASH,
+    LOOPS_OPEN,
+    MAX_STEP,
+    STEP,
+    TAKEN,
+    TIME,
+    TRY_AGAIN,
+    copy,
+)
+from bunraku.integrate.record import record_step, room_in
+from bunraku.integrate.runge_kutta import TABLEAU
+from bunraku.jit import entry, inline, inner
+from bunraku.simulate.context import (
+    BEGAN,
+    CLOSED_STAGES,
+    RECENT,
+    RUN,
+    WANTS_CLOSED,
+    coordinates,
+    has_loops,
+    make_context,
+    right_hand_side,
+    smallest_pivot,
+)
+from bunraku.simulate.loops import close_loops, note_open, right_hand_side_closed, start_closed, step_back, too_far
+from bunraku.tolerances import FADING, WEAK
+
+STEPS_WITH_CLOSED_STAGES = 16  # after one that needed them
+
+
+@inner
+def right_hand_side_of_stage(context, t, y, dy):
+    """As `right_hand_side`; in steps that need it, of the nearest state that closes all loops.
+
+    Stages lie off the loops by the square of the step. There redundant constraints are inconsistent, and close to a
+    singular configuration accelerations grow without bound (see `singular.py`). f(nearest closed state) is as good a
+    right-hand side as f: it equals f where loops are closed, and is smooth beside them, so that no order is lost as
+    long as all stages of a step take the same.
+    """
+    passing = context.passing
+    if passing[CLOSED_STAGES] > 0.0:
+        return right_hand_side_closed(context, t, y, dy)
+    status = right_hand_side(context, t, y, dy)
+    if has_loops(context) and (status == LOOPS_CLASH or (
+            status == 0 and smallest_pivot(context) < WEAK * passing[RECENT])):
+        passing[WANTS_CLOSED] = 1.0
+        return LOOPS_CLASH
+    return status
+
+
+@inner
+def unit_quaternions(context, rows, count, h):
+    normalise_quaternions(context.structure.body_i, rows, count)
+    return 0.0
+
+
+@inner
+def prepare(rhs, context, method, memory):
+    status = start_closed(context, memory)
+    return status if status != 0 else runge_kutta.prepare(rhs, context, method, memory)
+
+
+@inline
+def attempt(rhs, context, method, memory):
+    """One step; the same again with closed stages if one of them asked for it."""
+    clock, passing = memory.clock, context.passing
+    passing[WANTS_CLOSED], passing[BEGAN], step = 0.0, clock[TIME], clock[STEP]
+    status = runge_kutta.attempt(rhs, context, method, memory)
+    if passing[WANTS_CLOSED] > 0.0:
+        passing[CLOSED_STAGES], clock[STEP] = STEPS_WITH_CLOSED_STAGES, step
+        return TRY_AGAIN
+    if status == LOOPS_OPEN:
+        clock[TAKEN] = min(step, clock[MAX_STEP])
+        note_open(context, context.unclosed, memory)
+    return status
+
+
+@inline
+def complete(rhs, context, method, memory):
+    """The derivative at the end as the method has it, then closed loops, by the factors that it has left. A step whose
+    loops do not close is taken back."""
+    status = runge_kutta.complete(rhs, context, method, memory)
+    if not has_loops(context):
+        return status
+    return close_step(context, memory.rows[method.B.shape[0] + 2], status, memory)
+
+
+@inner
+def close_step(context, start, status, memory):
+    clock, y, nq, passing = memory.clock, memory.rows[0], coordinates(context), context.passing
+    copy(y, context.unclosed)
+    if status == 0 or status == ACTUATION_FAILED:
+        gap = close_loops(context, y[:nq], y[nq:])
+        if gap < np.inf and not too_far(context, start, y, memory):
+            clock[GAP] = max(clock[GAP], gap)
+            weakest = smallest_pivot(context)
+            near = weakest < WEAK * passing[RECENT]
+            passing[CLOSED_STAGES] = STEPS_WITH_CLOSED_STAGES if near else passing[CLOSED_STAGES] - 1.0
+            passing[RECENT] = max(weakest, FADING * passing[RECENT])
+            return status
+    h = clock[TAKEN]
+    shortest = step_back(context, start, memory)
+    if passing[WANTS_CLOSED] > 0.0:
+        passing[CLOSED_STAGES], clock[STEP] = STEPS_WITH_CLOSED_STAGES, h
+        return TRY_AGAIN
+    clock[STEP] = 0.5 * h
+    return TRY_AGAIN if not shortest else status if status != 0 else LOOPS_OPEN
+
+
+@entry("simulation with Runge-Kutta methods", [int64(TABLEAU, *RUN)])
+def run_runge_kutta(method, structure, address, params, memory, record):
+    return advance(prepare, attempt, complete, runge_kutta.polynomial, runge_kutta.go_on, right_hand_side_of_stage,
+                   unit_quaternions, record_step, make_context(structure, address, params), method, memory, record,
+                   room_in(record))

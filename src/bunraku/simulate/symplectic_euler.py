@@ -1,0 +1,72 @@
+"""Simulation with symplectic Euler: one evaluation a step, order 1, energy bounded."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bunraku.algorithms.stepping import symplectic_step
+from bunraku.entries.signatures import int64
+from bunraku.integrate.control import fixed_step
+from bunraku.integrate.memory import (
+    EVALUATIONS,
+    GAP,
+    LOOPS_OPEN,
+    REACHED,
+    RECORD_FULL,
+    RECORDED,
+    STEP,
+    STEPS,
+    TAKEN,
+    TIME,
+    UNTIL,
+    copy,
+)
+from bunraku.integrate.record import record_step
+from bunraku.jit import entry, inner
+from bunraku.simulate.context import RUN, accelerations, coordinates, drive, has_loops, make_context
+from bunraku.simulate.loops import close_loops, note_open, too_far
+from bunraku.tolerances import LAST_STEP
+
+
+@inner
+def straight_line(method, memory, out):
+    """The last step of a method of order 1, which kept its start in rows[1]: (origin, scale, degree)."""
+    rows = memory.rows
+    for i in range(rows.shape[1]):
+        out[0, i] = rows[1, i]
+        out[1, i] = rows[0, i] - rows[1, i]
+    return memory.clock[TIME] - memory.clock[TAKEN], memory.clock[TAKEN], 1
+
+
+@entry("simulation with symplectic Euler", [int64(*RUN)])
+def run_symplectic_euler(structure, address, params, memory, record):
+    context = make_context(structure, address, params)
+    clock, tally, y, start, nq = memory.clock, memory.tally, memory.rows[0], memory.rows[1], coordinates(context)
+    q, v, a, loops = y[:nq], y[nq:], context.change, has_loops(context)
+    while clock[TIME] < clock[UNTIL]:
+        if tally[RECORDED] == record.t.shape[0]:
+            return RECORD_FULL
+        h, last = fixed_step(clock[TIME], clock[UNTIL], clock[STEP], LAST_STEP)
+        status = drive(context, clock[TIME], q, v)
+        if status == 0:
+            status = accelerations(context, q, v, a)
+        tally[EVALUATIONS] += 1
+        if status != 0:
+            return status
+        copy(y, start)
+        symplectic_step(structure.body_i, q, v, a, h)
+        if loops:
+            copy(y, context.unclosed)
+            gap = close_loops(context, q, v)
+            if gap == np.inf or too_far(context, start, y, memory):
+                copy(start, y)
+                clock[TAKEN] = h
+                note_open(context, context.unclosed, memory)
+                return LOOPS_OPEN
+            clock[GAP] = max(clock[GAP], gap)
+        clock[TIME], clock[TAKEN] = clock[UNTIL] if last else clock[TIME] + h, h
+        tally[STEPS] += 1
+        status = record_step(straight_line, context, 0, memory, record)
+        if status != 0:
+            return status
+    return REACHED

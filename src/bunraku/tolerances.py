@@ -1,0 +1,96 @@
+"""Every threshold that results depend on, with its meaning and unit; numbers without a unit are relative.
+
+Constants of a single method (step-size control, Newton iteration) stay with the method, in `integrate/`.
+"""
+
+# -- inertia: articulated bodies, mass matrices ----------------------------------------------------------------------
+CANCELLED = 1e-14
+"""A joint-space inertia below this part of the terms it is the difference of is zero: rounding has made it."""
+NEGLIGIBLE = 1e-120
+"""Along ten thousand links a force dies out; below this it is zero, before it becomes a (slow) denormal number."""
+
+# -- rank of constraints ---------------------------------------------------------------------------------------------
+PIVOT = 1e-11
+"""A pivot of Theta = J M^-1 J^T below this part of its diagonal entry is zero: the direction has no mobility."""
+NOISE = 1e-11
+"""Part of the total mobility that counts as size of every direction; times PIVOT, the squared rounding-error floor."""
+SURELY_ZERO = 0.1
+"""A dropped pivot above this part of the threshold is in doubt. Rounding leaves less, and so do frames of redundant
+connections that do not quite fit each other."""
+SURE = 1e-5
+"""A kept pivot below this part of its diagonal entry is in doubt: `algorithms/proximal.py` solves again."""
+WELL_CONDITIONED = 1e3
+"""Ratio of a diagonal entry to its pivot up to which only a few digits are lost."""
+SINGULAR_VALUE = 1e-9
+"""Singular values of a constraint Jacobian below this part of the largest are zero; the same for columns that a
+factorisation with pivoting leaves."""
+CLEAR = 1e-4
+"""As SINGULAR_VALUE, for accelerations: along weaker directions, near a singular configuration, they have no answer."""
+ACTUATED = 1e-10
+"""Directions in which actuators move less than this part of the largest cannot be actuated."""
+BALANCED = 1e-11
+"""Entries of a null-space vector, which starts from one force of 1, that only rounding has made."""
+
+# -- residuals of constraints ----------------------------------------------------------------------------------------
+INCONSISTENT = 1e-7
+"""Part of the accelerations involved that constraints may demand in directions without mobility."""
+FITS_LOOPS = 1e-6
+"""Part of the accelerations involved by which given accelerations may contradict the loops (inverse dynamics)."""
+UNDRIVEN = 1e-8
+"""Part of the torques involved that actuators may leave undriven (inverse dynamics)."""
+RESIDUAL = 1e-13
+"""Part of the accelerations (velocities) involved that constraints may leave without a refinement."""
+REFINED = 1e-9
+"""The same after a refinement: more is a failure."""
+PROXIMAL = 1e-9
+"""mu of the proximal method, relative to the largest mobility: well above the rounding-error floor, well below
+directions that matter."""
+PROXIMAL_RESIDUAL = 1e-15
+"""The proximal method ends at this residual, relative to the accelerations involved."""
+PROXIMAL_GAP = 1e-9
+"""[m, rad] Loops open by more are not solved by the proximal method: constraints that contradict each other by a gap d
+make an error of d^2 / mu, while elimination leaves the redundant ones out altogether."""
+
+# -- closed loops ----------------------------------------------------------------------------------------------------
+CLOSED = 1e-6
+"""[m, rad] A loop open by no more than this is closed, wherever a simulation starts or changes. The frames of redundant
+connections never fit each other exactly; a gap that no move can close is left to forces."""
+TOO_OPEN = 1e-3
+"""[m, rad] Accelerations of loops open by more mean nothing; loops held by forces (Baumgarte) have come apart."""
+EXACT = 1e-10
+"""[m, rad, m/s, rad/s] Gaps below need not be closed any better at a start; Newton's method leaves no more where it
+converges."""
+AIM = 1e-12
+"""[m, rad] How closely `project` closes loops where moves can do it."""
+STILL_OPEN = 1e-9
+"""[m, rad] The largest gap a step may leave; more, and it has failed (unless frames do not fit, see CLOSED)."""
+ROUNDING = 1e-12
+"""[m, rad] Gaps at rounding level: new factors close them no better."""
+SMALLEST_GAP = 1e-13
+"""[m, rad; per second] Estimated gap at which closing ends."""
+ONE_MOVE = 1e-6
+"""[m, rad] A gap below is closed by one move up to its square."""
+NEAR = 1e-4
+"""[m, rad] Distance from the coordinates of the factors at hand within which they are tried."""
+LEFT_BY_FACTORS = 3.0
+"""[1/m, 1/rad] Part of a gap that factors leave, at most, per such distance."""
+IN_VAIN = 0.01
+"""Moves that close less than this part of a gap are in vain."""
+ALLOWED = 10.0
+"""Error tolerances by which closing the loops may change a step."""
+FAR = 0.5
+"""The same for fixed steps: part of the step, and of the velocities."""
+
+# -- singular configurations -----------------------------------------------------------------------------------------
+WEAK = 0.25
+"""Ratio of the smallest pivot to its recent size below which a constraint is weak."""
+FADING = 0.99
+"""How the recent size decays from step to step."""
+BLIND = 1e-7
+"""The same ratio below which accelerations are lost in rounding and a step coasts."""
+
+# -- time ------------------------------------------------------------------------------------------------------------
+LAST_STEP = 1e-9
+"""Part of a fixed step of symplectic Euler by which the last one may be longer, instead of one more."""
+LAST_STAGE = 1e-12
+"""The same for methods with stages."""
