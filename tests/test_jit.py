@@ -11,54 +11,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import bunraku
+import answers
 import bunraku as bk
 from bunraku import jit
 from oracle import close
+from processes import PACKAGE, run
 from structures import KINDS, random_tree
-
-PACKAGE = Path(bunraku.__file__).parent
-TESTS = Path(__file__).parent
-
-
-def run(code, source=PACKAGE.parent, **environment):
-    """Run Python code in a process of its own; returns (stdout, stderr)."""
-    path = os.pathsep.join([str(source), str(TESTS)])
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, "PYTHONPATH": path, **environment})
-    assert done.returncode == 0, done.stderr
-    return done.stdout, done.stderr
-
-
-SEEDS = (3, 14, 15)
-
-
-def answers():
-    """A digest of evaluations of small trees, one state and a batch; run here compiled, and elsewhere without."""
-    out = []
-    for seed in SEEDS:
-        tree = random_tree(seed, links=7, passive=True, springs=True)
-        rng = np.random.default_rng(seed)
-        q, v, tau = tree.states(rng, 9)
-        push = tree.external(rng)
-        for k in (0, ...):
-            out += [bk.forward_dynamics(tree.m, q[k], v[k], tau[k]),
-                    bk.forward_dynamics(tree.m, q[k], v[k], tau[k], external=push),
-                    bk.inverse_dynamics(tree.m, q[k], v[k], tau[k], external=push), bk.mass_matrix(tree.m, q[k]),
-                    bk.kinematics(tree.m, q[k], v[k]).momentum, *tree.m.energy(q[k], v[k]),
-                    tree.m.difference(q[k], tree.m.integrate(q[k], v[k]))]
-        out += [bk.kinematics(tree.m, q[0]).jacobian("link6"),
-                bk.forward_dynamics(tree.m, q[:2], v[:2], tau[:2], method="unit_vector"), *bk.joint_forces(
-                    tree.m, q[0], v[0], tau[0]).values()]
-    return np.concatenate([np.ravel(x) for x in out])
 
 
 def test_without_compilation_the_answers_are_the_same():
-    assert {part.kind for seed in SEEDS for part in random_tree(seed, links=7).parts} == set(KINDS)
-    shown, _ = run("import test_jit\nprint(test_jit.jit.JIT_OFF, *test_jit.answers().tolist())", NUMBA_DISABLE_JIT="1")
+    assert {part.kind for seed in answers.SEEDS for part in random_tree(seed, links=7).parts} == set(KINDS)
+    code = "import answers, bunraku.jit\nprint(bunraku.jit.JIT_OFF, *answers.alone_and_in_batches().tolist())"
+    shown, _ = run(code, NUMBA_DISABLE_JIT="1")
     off, *numbers = shown.split()
     assert off == "True"
-    close(np.array(numbers, float), answers())
+    close(np.array(numbers, float), answers.alone_and_in_batches())
 
 
 MOVE = """
@@ -129,7 +96,7 @@ def test_kernels_of_another_lane_width_are_kept_apart():
 
 
 def test_another_mechanism_compiles_nothing():
-    from bunraku.run import forward, inverse, matrix
+    from bunraku.entries import forward, inverse, mass_matrix as matrix
 
     entries = (forward.forward_plain, forward.forward_one, forward.forward_batch, inverse.inverse_one,
                matrix.matrix_one)
@@ -159,15 +126,10 @@ def test_importing_takes_little_more_than_importing_numba():
 
 
 def test_the_first_answer_comes_within_a_second_of_asking():
-    bk.forward_dynamics(*example())  # so that it is on disk
-    code = ("import time, test_jit\nargs = test_jit.example()\nstart = time.process_time()\n"
-            "test_jit.bk.forward_dynamics(*args)\nprint(time.process_time() - start)")
+    bk.forward_dynamics(*answers.example())  # so that it is on disk
+    code = ("import time, answers, bunraku as bk\nargs = answers.example()\nstart = time.process_time()\n"
+            "bk.forward_dynamics(*args)\nprint(time.process_time() - start)")
     assert best_of_three(code) < 1.0
-
-
-def example():
-    tree = random_tree(1)
-    return tree.m, *tree.state(np.random.default_rng(1))
 
 
 @pytest.mark.parametrize("width", ["3", "many"])
@@ -191,26 +153,26 @@ def test_without_a_writable_cache_folder_kernels_are_compiled_for_the_process(tm
     assert not Path(folder).exists()  # tidied up at the end
 
 
-# A small kernel in a process of its own, with a cache of its own; plans, which take longer to compile, come from here
+# A small kernel in a process of its own, with a cache of its own
 ALONE = """
 import contextlib, io, json, sys
 import numpy as np
 from bunraku import jit
-from bunraku.run import states
+from small_kernel import quaternion_of as kernel
 
 def load():
     # as a new process would: (its answer, the lines on standard error)
-    entry = jit.Entry(states._integrate.function, states._integrate.label, states._integrate.signatures)
-    out = np.zeros((1, 4))
+    entry = jit.Entry(kernel.function, kernel.label, kernel.signatures)
+    out = np.zeros(4)
     with contextlib.redirect_stderr(io.StringIO()) as said:
-        entry.call(np.array(BODY, np.int32), np.array([[1.0, 0, 0, 0]]), np.array([[0.0, 0.0, 1.0]]), out)
-    return out[0].tolist(), said.getvalue()
+        entry.call(np.array([0.0, 0.0, 1.0]), out)
+    return out.tolist(), said.getvalue()
 """
 
 DAMAGE = """
 results = {"first": load(), "again": load()}
 folder = jit.cache_directory()
-(index,), (code,), (marker,) = (list(folder.rglob(f"*_integrate*{end}")) for end in (".nbi", ".nbc", ".done"))
+(index,), (code,), (marker,) = (list(folder.rglob(f"*quaternion_of*{end}")) for end in (".nbi", ".nbc", ".done"))
 
 def flipped(data, place):
     return data[:place] + bytes([data[place] ^ 16]) + data[place + 1:]
@@ -244,15 +206,11 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM
 print(json.dumps([*results, load(), load(), left]))
 """
 
-LINE = "bunraku: the stored machine code of moves along joints was damaged; compiled again\n"
+LINE = "bunraku: the stored machine code of half a turn was damaged; compiled again\n"
 
 
 def alone(code, folder):
-    m = bk.Mechanism()
-    m.add_link("ball", joint=bk.Spherical(), mass=1.0, inertia=(1, 1, 1))
-    body = m.plan().body_i
-    assert body.dtype == np.int32
-    return json.loads(run(f"BODY = {body.tolist()}\n{ALONE}\n{code}", NUMBA_CACHE_DIR=str(folder), BUNRAKU_QUIET="")[0])
+    return json.loads(run(f"{ALONE}\n{code}", NUMBA_CACHE_DIR=str(folder), BUNRAKU_QUIET="")[0])
 
 
 def test_damaged_files_of_the_cache_are_compiled_again_and_that_is_said(tmp_path):
@@ -272,6 +230,6 @@ def test_a_full_disk_is_said_once_and_does_not_stop_anything(tmp_path):
     assert "File too large" in first
     assert "cannot be kept" not in second
     assert not left
-    assert "compiling moves along joints" in third  # with room again, it is kept again
+    assert "compiling half a turn" in third  # with room again, it is kept again
     assert "damaged" not in third
     assert fourth == ""

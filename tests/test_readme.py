@@ -13,12 +13,12 @@ COMMANDS = ('pip install ".[demo]" && bunraku demo', 'pip install -e ".[dev]" &&
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
 
-def test_commands_are_shown():
+def test_the_readme_shows_the_two_commands():
     lines = [line.strip() for line in README.splitlines()]
     assert all(command in lines for command in COMMANDS)
 
 
-def test_python_runs(tmp_path):
+def test_the_python_of_the_readme_runs(tmp_path):
     code = "".join(re.findall(r"```python\n(.*?)```", README, re.DOTALL))
     answer = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, cwd=tmp_path,
                             timeout=900)

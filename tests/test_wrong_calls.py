@@ -23,4 +23,4 @@ def test_the_page_shows_what_each_call_raises():
         said = str(error)
         assert len(said.split()) >= 5, (call, said)
         assert not re.search(r"0x[0-9a-f]{6}|/tmp|<class|<function", said), (call, said)
-    assert wrong_calls.PAGE.read_text() == wrong_calls.page(raised), "run python tests/wrong_calls.py"
+    assert wrong_calls.PAGE.read_text() == wrong_calls.page(raised), "run python tests/support/wrong_calls.py"

@@ -28,7 +28,7 @@ method, `proximal.py`. A direction whose joints are all massless is held up by l
 such joints get a rotor, and a row that takes the rotor's torque away again.
 
 Cost: O(bodies) + (columns per body on a loop) x that; CLOSE k^3/3 for k coupled rows. [Checked with 1-6 loops against
-dense solutions in tests/test_closed.py.]
+dense solutions in tests/algorithms/test_closed_structures.py.]
 """
 
 from bunraku.algorithms.aba import ascend_force, deliver, follow, inward, outward

@@ -404,8 +404,8 @@ def _clash(solution) -> str:
     names, excess = clashing(solution.plan.loops, solution.work)
     several = len(names) > 1
     listed = ", ".join(map(repr, names))
-    return (f"the constraints of connection{'s' * several} {listed} are inconsistent: {excess:.3g} (m/s^2, rad/s^2; m/s in "
-            "an impact) remain in a direction without mobility. Are the loops closed and the velocities consistent "
+    return (f"the constraints of connection{'s' * several} {listed} are inconsistent: {excess:.3g} (m/s^2, rad/s^2; "
+            "m/s in an impact) remain in a direction without mobility. Are the loops closed and the velocities consistent "
             "(bk.project), and do prescribed joints agree with them?")
 
 

@@ -1,0 +1,164 @@
+"""The command line, run as people run it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bunraku
+from bunraku import cli
+
+
+def bunraku_command(*arguments, cwd=None):
+    return subprocess.run([sys.executable, "-m", "bunraku", *map(str, arguments)], capture_output=True, text=True,
+                          cwd=cwd, timeout=900)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """The demo of the README, in an empty folder."""
+    folder = tmp_path_factory.mktemp("demo")
+    return folder, bunraku_command("demo", "--json", cwd=folder)
+
+
+def test_demo_writes_what_it_says(demo):
+    folder, answer = demo
+    assert answer.returncode == 0, answer.stderr
+    files = [folder / name for name in json.loads(answer.stdout)["files"]]
+    assert sorted(path.suffix for path in files) == [".npz", ".png"]
+    assert all(path.stat().st_size > 10_000 for path in files)
+    assert files[1].read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_alone_is_the_high_bar(demo):
+    report = json.loads(demo[1].stdout)
+    assert [Path(name).name for name in report["files"]] == ["highbar.npz", "highbar.png"]
+
+
+def test_demo_trajectory_can_be_read_back(demo):
+    folder, answer = demo
+    report = json.loads(answer.stdout)
+    trajectory = bunraku.load_trajectory(folder / report["files"][0])
+    assert [len(s.mechanism.connections) for s in trajectory.segments] == [2, 1]
+    assert [event.text for event in trajectory.events] == [event["text"] for event in report["events"]]
+    assert trajectory.t[-1] == pytest.approx(report["seconds"])
+
+
+@pytest.mark.parametrize("dof", [16, 48])
+def test_the_demo_tells_of_other_figures_too(tmp_path, capsys, dof):
+    assert cli.main(["demo", "somersault", "--dof", str(dof), "--seconds", "0.1", "--no-picture", "--out",
+                     str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert "degrees of freedom" in told
+    assert "angular" in told
+    assert [path.name for path in tmp_path.iterdir()] == ["somersault.npz"]
+
+
+def test_demo_help_says_what_happens_in_each_scene(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["demo", "--help"])
+    told = [line.split() for line in capsys.readouterr().out.splitlines()]
+    for name in ("highbar", "swing", "release", "somersault"):
+        assert any(words[:1] == [name] and len(words) > 5 for words in told)
+
+
+def test_help_needs_no_compiler():
+    code = ("import sys; from bunraku.cli import parser; parser().format_help(); "
+            "print([name for name in ('numba', 'scipy', 'matplotlib') if name in sys.modules])")
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
+
+
+def test_every_verb_has_help_with_an_example(capsys):
+    assert "demo" in cli.verbs()
+    for verb in cli.verbs():
+        with pytest.raises(SystemExit) as stop:
+            cli.main([verb, "--help"])
+        assert stop.value.code == 0
+        assert f"example: bunraku {verb}" in capsys.readouterr().out
+
+
+def test_the_version_is_told(capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out.strip() == f"bunraku {bunraku.__version__}"
+
+
+@pytest.mark.parametrize("arguments", [[], ["dance"], ["demo", "waltz"], ["demo", "--seconds", "-1"],
+                                       ["demo", "--dof", "7"]])
+def test_wrong_usage_exits_with_2(arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(arguments)
+    assert stop.value.code == 2
+    assert "usage" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("error", "code", "told"), [
+    (bunraku.ModelError("link 'arm' has no mass"), 1, "bunraku: link 'arm' has no mass"),
+    (FileExistsError(17, "File exists", "here"), 1, "bunraku: File exists: here"),
+    (KeyboardInterrupt(), 130, "bunraku: interrupted"),
+])
+def test_errors_are_one_clean_line(monkeypatch, capsys, error, code, told):
+    def fail(args):
+        raise error
+
+    monkeypatch.setattr("bunraku.cli.demo.run", fail)
+    assert cli.main(["demo"]) == code
+    assert capsys.readouterr().err == f"{told}\n"
+
+
+def test_an_error_says_which_event_it_came_from(monkeypatch, capsys):
+    def fail(args):
+        error = bunraku.NamingError("there is no link 'arm'")
+        error.add_note("raised by the action of 'grab' at t = 0.5 s")
+        raise error
+
+    monkeypatch.setattr("bunraku.cli.demo.run", fail)
+    assert cli.main(["demo"]) == 1
+    assert capsys.readouterr().err == "bunraku: there is no link 'arm'\n  raised by the action of 'grab' at t = 0.5 s\n"
+
+
+def test_output_that_nobody_reads_to_the_end_is_no_error(tmp_path):
+    links = "".join(f'<link name="l{k}"/><joint name="j{k}" type="fixed"><parent link="{f"l{k - 1}" if k else "b"}"/>'
+                    f'<child link="l{k}"/></joint>' for k in range(2000))
+    body = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    (tmp_path / "long.urdf").write_text(f'<robot name="long"><link name="b">{body}</link>{links}</robot>')
+    with subprocess.Popen([sys.executable, "-m", "bunraku", "info", str(tmp_path / "long.urdf")],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as command:
+        assert command.stdout.readline() == "long\n"
+        command.stdout.close()
+        assert command.stderr.read() == ""
+        assert command.wait(60) == 141
+
+
+@pytest.mark.parametrize("columns", [60, 200])
+def test_reports_fit_the_terminal(tmp_path, monkeypatch, capsys, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert cli.main(["demo", "--seconds", "0.05", "--no-picture", "--out", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.split("wrote")[0].splitlines()
+    assert max(map(len, lines)) <= min(columns, 110)
+    assert all(line.startswith(" ") for line in lines[1:])
+
+
+@pytest.mark.parametrize("verb", cli.verbs())
+def test_help_fits_a_terminal_of_80_columns(verb, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        cli.main([verb, "--help"])
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+def test_demo_without_matplotlib_says_what_to_install(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert cli.main(["demo", "--out", str(tmp_path / "new")]) == 1
+    assert 'pip install "bunraku[plot]"' in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_output_folder_that_cannot_be_made_is_named(tmp_path, capsys):
+    (tmp_path / "taken").write_text("a file")
+    assert cli.main(["demo", "--out", str(tmp_path / "taken")]) == 1
+    assert "taken" in capsys.readouterr().err
