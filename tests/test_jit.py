@@ -96,7 +96,8 @@ def test_kernels_of_another_lane_width_are_kept_apart():
 
 
 def test_another_mechanism_compiles_nothing():
-    from bunraku.entries import forward, inverse, mass_matrix as matrix
+    from bunraku.entries import forward, inverse
+    from bunraku.entries import mass_matrix as matrix
 
     entries = (forward.forward_plain, forward.forward_one, forward.forward_batch, inverse.inverse_one,
                matrix.matrix_one)

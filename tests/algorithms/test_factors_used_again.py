@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 import bunraku as bk
 from bunraku.algorithms.connections import AGAIN, DYNAMICS, IMPULSE, ONCE, POSITION, TWICE
-from bunraku.plan import fields as f
-from bunraku.plan.closed import reschedule
 from bunraku.entries.closed import closed_one, velocity_gaps
 from bunraku.entries.signatures import FAILED
+from bunraku.plan import fields as f
+from bunraku.plan.closed import reschedule
 from closed import random_closed, random_planar
 from oracle import close
 from processes import run

@@ -9,10 +9,10 @@ from scipy.integrate import solve_ivp
 import bunraku as bk
 from bunraku.bench.order import fix
 from bunraku.integrate import memory as places
-from bunraku.integrate.methods import METHODS, memory_for
-from bunraku.ivp import entries as ivp
 from bunraku.integrate.callbacks import right_hand_side
-from bunraku.integrate.record import blank_notes
+from bunraku.integrate.methods import METHODS, memory_for
+from bunraku.integrate.record import empty_record
+from bunraku.ivp import entries as ivp
 
 PAIRS = {"iec": 2, "rki": 3, "rkg": 4, "rkf": 5, "tsit5": 5}  # and their orders
 
@@ -44,11 +44,11 @@ def march(name, q, f, rows, h, steps):
     fix(memory, q, h, rows)
     memory.clock[places.UNTIL] = steps * h
     function = right_hand_side(f, (), len(rows[0]))
-    notes = blank_notes(steps + 1, len(rows[0]))
-    assert ivp.solver_of(METHODS[name]).call(METHODS[name], function.address, memory, notes) == places.REACHED
+    record = empty_record(steps + 1, len(rows[0]))
+    assert ivp.solver_of(METHODS[name]).call(METHODS[name], function.address, memory, record) == places.REACHED
     assert memory.tally[places.STEPS] == steps
     assert memory.tally[places.REJECTED] == 0
-    return notes.y[:steps]
+    return record.y[:steps]
 
 
 @pytest.mark.parametrize(("name", "q"), [("gear", q) for q in range(1, 13)] + [("bdf", q) for q in range(1, 6)])

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bunraku as bk
+from bunraku.entries.forward import forward_dynamics
 from bunraku.mechanism.describe import describe, rebuild
 from bunraku.plan.build import Plan, lay_out_records, mark_slots
-from bunraku.entries.forward import forward_dynamics
 from moving import figure
 from oracle import close
 from structures import random_tree, some_joint

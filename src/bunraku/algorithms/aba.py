@@ -92,8 +92,8 @@ def outward(body_i, body_f, q, v, tau, wrench, ground, work):
             descend(body_i[i, f.KIND], body_i[i, f.ELIMINATION], body_i[i, f.DOF], is_anchor(body_i, i),
                     body_i[i, f.MASSIVE], i, body_i, body_f, q, v, tau, work)
         if wrench.shape[0] > 0:
-            record, force = body_i[i, f.RECORD] + f.REC_FORCE, load3(wrench, 6 * i)
-            x = load3(work, body_i[i, f.TO] + 9)
+            record, force = body_i[i, f.BODY_RECORD] + f.REC_FORCE, load3(wrench, 6 * i)
+            x = load3(work, body_i[i, f.OWN_SLOT] + 9)
             accumulate3(work, record, scale(add(load3(wrench, 6 * i + 3), cross(x, force)), -1.0))
             accumulate3(work, record + 3, scale(force, -1.0))
 
@@ -105,7 +105,7 @@ def follow(body_i, body_f, q, v, work):
     for i in range(body_i.shape[0] - 1):
         R, x, w, lin, _, _, _ = carry_motion(body_i[i, f.KIND], body_i[i, f.ELIMINATION], body_i[i, f.DOF],
                                              is_anchor(body_i, i), i, body_i, body_f, q, v, work)
-        to = body_i[i, f.TO]
+        to = body_i[i, f.OWN_SLOT]
         store9(work, to, R)
         store3(work, to + 9, x)
         store3(work, to + 12, w)
@@ -122,17 +122,17 @@ def inward(first, last, body_i, dof_f, tau, work):
     i = first
     while i >= last:
         if body_i[i, f.PLAIN] == f.PLAIN_HINGE:  # up a run of hinges in registers
-            above = body_i[i, f.ABOVE]
+            above = body_i[i, f.CHILD_SLOT]
             A, B, C = load6(work, above), load9(work, above + 6), load6(work, above + 15)
             p_w, p_v = load3(work, above + f.SLOT_BIAS), load3(work, above + f.SLOT_BIAS + 3)
             running = True
             while running:
-                record = body_i[i, f.RECORD]
+                record = body_i[i, f.BODY_RECORD]
                 A, B, C, p_w, p_v = join_body(A, B, C, p_w, p_v, work, record)
                 A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, dof_f, body_i[i, f.V_INDEX], tau, work,
                                                             record + f.REC_JOINT, record + f.REC_U)
                 margin = minimum(margin, pivot)
-                running = body_i[i, f.RUNS] != 0
+                running = body_i[i, f.HINGE_RUN] != 0
                 i -= 1
             hand_over(i + 1, body_i, work, A, B, C, p_w, p_v)
         elif body_i[i, f.PLAIN] == f.PLAIN_BALL:
@@ -148,7 +148,7 @@ def inward(first, last, body_i, dof_f, tau, work):
 @inline
 def descend(kind, elimination, dof, anchor, massive, i, body_i, body_f, q, v, tau, work):
     """Pass 1 at body i: take the parent's motion from its slot, leave the body's own, and fill its record."""
-    above, to, record = body_i[i, f.FROM], body_i[i, f.TO], body_i[i, f.RECORD]
+    above, to, record = body_i[i, f.PARENT_SLOT], body_i[i, f.OWN_SLOT], body_i[i, f.BODY_RECORD]
     R, x, w, lin, r, w_joint, v_joint = carry_motion(kind, elimination, dof, anchor, i, body_i, body_f, q, v, work)
     alpha, a = load3(work, above + 18), load3(work, above + 21)
     if anchor:
@@ -187,7 +187,7 @@ def descend(kind, elimination, dof, anchor, massive, i, body_i, body_f, q, v, ta
 def carry_motion(kind, elimination, dof, anchor, i, body_i, body_f, q, v, work):
     """Rotation, position and velocity of body i, from its parent's in a slot; then where in the parent's group its own
     begins, which an anchor notes, and the joint's part of the velocity."""
-    above, record = body_i[i, f.FROM], body_i[i, f.RECORD]
+    above, record = body_i[i, f.PARENT_SLOT], body_i[i, f.BODY_RECORD]
     w, lin = load3(work, above + 12), load3(work, above + 15)
     T = load_joint_axes(body_i, body_f, i, work, above)
     R, x = place(kind, body_i, body_f, i, q, T, load3(work, above + 9))
@@ -223,7 +223,7 @@ def ascend(i, body_i, dof_f, tau, work):
 
     Returns how far the smallest pivot is from rounding noise.
     """
-    record, j = body_i[i, f.RECORD], body_i[i, f.V_INDEX]
+    record, j = body_i[i, f.BODY_RECORD], body_i[i, f.V_INDEX]
     elimination, dof = body_i[i, f.ELIMINATION], body_i[i, f.DOF]
     A, B, C, p_w, p_v = subtree(i, body_i, work)
     margin = constant(tau, 1.0)
@@ -253,7 +253,7 @@ def ascend_force(i, body_i, work):
     No force acts on the bodies themselves. None may come to joints that are eliminated all at once, which keep no
     factors.
     """
-    above, record = body_i[i, f.ABOVE], body_i[i, f.RECORD]
+    above, record = body_i[i, f.CHILD_SLOT], body_i[i, f.BODY_RECORD]
     elimination, dof = body_i[i, f.ELIMINATION], body_i[i, f.DOF]
     p_w, p_v = load3(work, above + f.SLOT_BIAS), load3(work, above + f.SLOT_BIAS + 3)
     if elimination == f.COLUMNS:  # u = -S^T p;  p + U u / D remains
@@ -271,7 +271,7 @@ def ascend_force(i, body_i, work):
     if is_anchor(body_i, i):
         r = load3(work, record + f.REC_JOINT + joint_part_size(elimination, dof))
         p_w = add(p_w, cross(r, p_v))
-    hand_over_force(body_i[i, f.SHARES], body_i[i, f.FROM], work, p_w, p_v)
+    hand_over_force(body_i[i, f.ADDS], body_i[i, f.PARENT_SLOT], work, p_w, p_v)
 
 
 @inline
@@ -280,7 +280,8 @@ def deliver(i, body_i, tau, acceleration, work):
 
     Accelerations of bodies are relative to those at zero joint acceleration. Returns zero, or NaN if not finite.
     """
-    above, to, record, elimination = body_i[i, f.FROM], body_i[i, f.TO], body_i[i, f.RECORD], body_i[i, f.ELIMINATION]
+    above, to = body_i[i, f.PARENT_SLOT], body_i[i, f.OWN_SLOT]
+    record, elimination = body_i[i, f.BODY_RECORD], body_i[i, f.ELIMINATION]
     dof, j = body_i[i, f.DOF], body_i[i, f.V_INDEX]
     alpha, a = load3(work, above), load3(work, above + 3)
     residue = constant(tau, 0.0)
@@ -332,7 +333,7 @@ def not_finite(x):
 @inline
 def hand_over(i, body_i, work, A, B, C, p_w, p_v):
     """Leave an articulated inertia and force to the parent of body i: in the carry, or added to what siblings left."""
-    shares, o = body_i[i, f.SHARES], body_i[i, f.FROM]
+    shares, o = body_i[i, f.ADDS], body_i[i, f.PARENT_SLOT]
     if shares != 0:
         store6(work, o, add6(load6(work, o), A))
         store9(work, o + 6, add9(load9(work, o + 6), B))
@@ -358,10 +359,10 @@ def hand_over_force(shares, slot, work, p_w, p_v):
 @inline
 def subtree(i, body_i, work):
     """Articulated inertia and force of body i and everything beyond it."""
-    above = body_i[i, f.ABOVE]
+    above = body_i[i, f.CHILD_SLOT]
     A, B, C = load6(work, above), load9(work, above + 6), load6(work, above + 15)
     p_w, p_v = load3(work, above + f.SLOT_BIAS), load3(work, above + f.SLOT_BIAS + 3)
-    return join_body(A, B, C, p_w, p_v, work, body_i[i, f.RECORD])
+    return join_body(A, B, C, p_w, p_v, work, body_i[i, f.BODY_RECORD])
 
 
 @inline
@@ -410,7 +411,7 @@ def eliminate_ball(i, A, B, C, p_w, p_v, body_i, tau, work):
     force = B^T alpha + C a + p_v  ->  C' = C - B^T G,  p_v' = p_v + B^T k;  moment = tau
     About the parent's origin, in which the joint is at r: B = [r] C', A = [r] C' [r]^T, moment tau + r x p_v'.
     """
-    record = body_i[i, f.RECORD]
+    record = body_i[i, f.BODY_RECORD]
     torque = matvec(load9(work, record + f.REC_JOINT), load3(tau, body_i[i, f.V_INDEX]))
     r = load3(work, record + f.REC_JOINT + 9)
     F, margin = factor3(A)

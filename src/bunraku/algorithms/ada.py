@@ -70,7 +70,7 @@ def ada(mode, soft, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, driv
     meet_connections(mode, body_i, conn_i, conn_f, drives, work)
     if mode != DYNAMICS:
         for i in range(n):
-            store6(work, body_i[i, f.RECORD] + f.REC_FORCE, zero6(q))
+            store6(work, body_i[i, f.BODY_RECORD] + f.REC_FORCE, zero6(q))
     clear(work[:body_i[n, f.HEAD_SLOTS] * f.SLOT_SIZE])
     store(work, judged + f.JUDGED_PIVOT, constant(q, 1.0))
     store(work, judged + f.JUDGED_CLASH, constant(q, -1.0))

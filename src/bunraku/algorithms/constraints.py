@@ -9,8 +9,9 @@ Dense by design: for studies, references and closed-chain inverse dynamics; forw
 """
 
 from bunraku.algorithms.aba import outward
-from bunraku.algorithms.connections import DYNAMICS, POSITION, meet_connections, rates
-from bunraku.algorithms.kinematics import STATE, survey
+from bunraku.algorithms.connection_laws import rates
+from bunraku.algorithms.connections import DYNAMICS, POSITION, meet_connections
+from bunraku.algorithms.kinematics import STATE, body_states
 from bunraku.algorithms.tree import ground_acceleration, joint_column, row3
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
@@ -30,7 +31,7 @@ def constraints(body_i, body_f, conn_i, conn_f, q, v, drives, columns, ways, own
     Filled:
     bias, gap (rows)        J a + bias = 0 keeps the loops closed; how far they are open
     coordinates, speeds (freedoms)
-    states                  as `survey` leaves them; `work` is that of `ada`
+    states                  as `body_states` leaves them; `work` is that of `ada`
     """
     nothing = work[:0]
     outward(body_i, body_f, q, v, own, nothing, ground_acceleration(body_f, q), work)  # own: no joint is locked
@@ -40,7 +41,7 @@ def constraints(body_i, body_f, conn_i, conn_f, q, v, drives, columns, ways, own
     read(f.CONN_BIAS, f.ROWS, f.FIRST_ROW, conn_i, work, bias)
     read(f.CONN_COORDINATES, f.FREEDOMS, f.FIRST_FREEDOM, conn_i, work, coordinates)
     read(f.CONN_RATES, f.FREEDOMS, f.FIRST_FREEDOM, conn_i, work, speeds)
-    survey(body_i, body_f, q, v, v, states)
+    body_states(body_i, body_f, q, v, v, states)
     size = 0.0
     for c in range(conn_i.shape[0] - 1):
         relative_motion(c, body_i, body_f, conn_i, conn_f, states, columns, ways, own, work)

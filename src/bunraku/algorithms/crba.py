@@ -68,7 +68,7 @@ def crba(body_i, body_f, dof_f, q, matrix, work):
     for i in range(n):  # Pass 3: each joint's force felt by its ancestors
         for d in range(body_i[i, f.DOF]):
             j = body_i[i, f.V_INDEX] + d
-            residue = residue + 0.0 * along(body_i, dof_f, i, j, work, matrix, j * nv, 1, nv)
+            residue = residue + 0.0 * to_root(body_i, dof_f, i, j, work, matrix, j * nv, 1, nv)
     return residue
 
 
@@ -225,7 +225,7 @@ def start(I, h, m, work, column, to, step):
 
 
 @inline
-def along(body_i, dof_f, i, j, work, out, row, stride, mirrored):
+def to_root(body_i, dof_f, i, j, work, out, row, stride, mirrored):
     """Force of velocity j (body i) on the joints from i to the root: entry k at out[row + k stride].
 
     With `mirrored` > 0 also at out[k mirrored + j]. Returns the entry of j itself.
@@ -237,10 +237,11 @@ def along(body_i, dof_f, i, j, work, out, row, stride, mirrored):
     while at >= 0:
         k = body_i[at, f.V_INDEX]
         if body_i[at, f.DOF] == 1:
-            feel(work, columns + COLUMN * k, moment, force, out, row + k * stride, k * mirrored + j, mirrored)
+            matrix_entry(work, columns + COLUMN * k, moment, force, out, row + k * stride, k * mirrored + j, mirrored)
         else:
             for e in range(k, k + body_i[at, f.DOF]):
-                feel(work, columns + COLUMN * e, moment, force, out, row + e * stride, e * mirrored + j, mirrored)
+                matrix_entry(work, columns + COLUMN * e, moment, force, out, row + e * stride, e * mirrored + j,
+                             mirrored)
         if opens(body_i, at):
             moment = add(moment, cross(load3(work, RECORD * at + 22), force))
         at = body_i[at, f.PARENT]
@@ -250,7 +251,7 @@ def along(body_i, dof_f, i, j, work, out, row, stride, mirrored):
 
 
 @inline
-def feel(work, column, moment, force, out, here, there, mirrored):
+def matrix_entry(work, column, moment, force, out, here, there, mirrored):
     """An entry of M: what a joint feels of a force."""
     entry = dot(load3(work, column), moment) + dot(load3(work, column + 3), force)
     store(out, here, entry)

@@ -6,7 +6,7 @@ import numpy as np
 from bunraku.algorithms.aba import aba
 from bunraku.algorithms.ada import ada
 from bunraku.algorithms.connections import DYNAMICS
-from bunraku.algorithms.kinematics import STATE, survey
+from bunraku.algorithms.kinematics import STATE, body_states
 from bunraku.algorithms.passive import body_wrenches, passive_torque
 from bunraku.jit import inline
 from bunraku.plan import fields as f
@@ -30,7 +30,7 @@ def accelerate(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, 
     `external` is empty or 6 per link; `work`, `total`, `wrench`, `states` are scratch of `scratch_sizes`.
     """
     if wrench.shape[0] > 0:
-        survey(body_i, body_f, q, v, v, states)  # accelerations are not used here
+        body_states(body_i, body_f, q, v, v, states)  # accelerations are not used here
         body_wrenches(link_i, link_f, spring_i, spring_f, states, external, wrench)
     acting = tau
     if total.shape[0] > 0:
@@ -67,7 +67,7 @@ def gather_forces(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, 
     """Fill `wrench` with springs and external forces, if it has room, and `acting` with tau and the passive torques, if
     there are any. (It hands no array back: kernels do not count references.)"""
     if wrench.shape[0] > 0:
-        survey(body_i, body_f, q, v, v, states)
+        body_states(body_i, body_f, q, v, v, states)
         body_wrenches(link_i, link_f, spring_i, spring_f, states, external, wrench)
     if body_i[body_i.shape[0] - 1, f.HEAD_PASSIVE] != 0:
         passive_torque(body_i, dof_f, q, v, tau, acting)

@@ -107,7 +107,7 @@ def step(i, front, rows, kept, rotors, rotor_size, judged, body_i, dof_f, tau, p
     y = S^T Y;   Y - U y^T / D,   beta + y u / D,   Theta + y y^T / D remain. The y are kept for the way back.
     `rotors`: rows that take the joint's rotor away again, qdd - t / rotor = 0; the torque t acts like tau, so y = 1.
     """
-    record, j = body_i[i, f.RECORD], body_i[i, f.V_INDEX]
+    record, j = body_i[i, f.BODY_RECORD], body_i[i, f.V_INDEX]
     elimination, dof = body_i[i, f.ELIMINATION], body_i[i, f.DOF]
     A, B, C, p_w, p_v = subtree(i, body_i, work)
     margin = constant(tau, 1.0)
@@ -196,7 +196,7 @@ def step_rows(front, rows, kept, axis, result, rotor, judged, work):
 def step_demands(i, front, rows, kept, judged, body_i, work):
     """p through the joint, and beta + y u / D of every row."""
     ascend_force(i, body_i, work)
-    record, dof = body_i[i, f.RECORD], body_i[i, f.DOF]
+    record, dof = body_i[i, f.BODY_RECORD], body_i[i, f.DOF]
     for d in range(dof if body_i[i, f.ELIMINATION] == f.COLUMNS else 0):
         inverse = inverse_pivot(record, dof, d)
         u = load(work, inverse + 1)
@@ -212,7 +212,8 @@ def step_demands(i, front, rows, kept, judged, body_i, work):
 @inner
 def step_back(i, rows, kept, ids, forces, body_i, tau, acceleration, prog, work):
     """Accelerations of the joint and of body i: qdd = (u + y F - U^T a) / D."""
-    above, to, record, elimination = body_i[i, f.FROM], body_i[i, f.TO], body_i[i, f.RECORD], body_i[i, f.ELIMINATION]
+    above, to = body_i[i, f.PARENT_SLOT], body_i[i, f.OWN_SLOT]
+    record, elimination = body_i[i, f.BODY_RECORD], body_i[i, f.ELIMINATION]
     dof, j = body_i[i, f.DOF], body_i[i, f.V_INDEX]
     alpha, a = load3(work, above), load3(work, above + 3)
     residue = constant(tau, 0.0)

@@ -41,7 +41,7 @@ TOTALS = 12  # mass * com 3, linear momentum 3, angular momentum about the world
 
 
 @inner
-def survey(body_i, body_f, q, v, acceleration, states):
+def body_states(body_i, body_f, q, v, acceleration, states):
     """State of every body, without gravity."""
     for i in range(body_i.shape[0] - 1):
         parent = body_i[i, f.PARENT]

@@ -4,6 +4,8 @@ Cost O(joints + springs). Spherical springs act on the rotation vector from the 
 on its length. A limit acts once it has a stiffness: a one-sided spring and, while beyond, a damper.
 """
 
+from numba.extending import register_jitable
+
 from bunraku.algorithms.kinematics import link_state
 from bunraku.algorithms.tree import row3, zero3
 from bunraku.jit import inline, inner
@@ -27,15 +29,45 @@ def constant_like(x, value):
     return 0.0 * x + value
 
 
+# -- the law of springs, dampers and limits, for joints of the tree and for connections -----------------------------
+
+
 @inline
-def scalar_torque(dof_f, j, q, v):
-    """Spring, damper and limits of one degree of freedom."""
-    torque = -(dof_f[f.STIFFNESS, j] * (q - dof_f[f.REST, j])) - dof_f[f.DAMPING, j] * v
-    if dof_f[f.LIMIT_STIFFNESS, j] > 0.0:
-        over, under = maximum(q - dof_f[f.UPPER, j], 0.0), maximum(dof_f[f.LOWER, j] - q, 0.0)
-        torque = torque + dof_f[f.LIMIT_STIFFNESS, j] * (under - over)
-        torque = torque - where_positive(over + under, dof_f[f.LIMIT_DAMPING, j] * v, constant_like(v, 0.0))
+def spring_torque(stiffness, rest, damping, lower, upper, limit_stiffness, limit_damping, q, v):
+    """Torque of one degree of freedom."""
+    torque = -(stiffness * (q - rest)) - damping * v
+    if limit_stiffness > 0.0:
+        over, under = maximum(q - upper, 0.0), maximum(lower - q, 0.0)
+        torque = torque + limit_stiffness * (under - over)
+        torque = torque - where_positive(over + under, limit_damping * v, constant_like(v, 0.0))
     return torque
+
+
+@inline
+def ball_torque(stiffness, damping, upper, limit_stiffness, limit_damping, turned, angle, rate):
+    """One component of the torque of a spherical joint; `turned` is that of the rotation vector, of length `angle`."""
+    acting = limit_stiffness * maximum(angle - upper, 0.0)
+    brake = where_positive(acting, limit_damping * rate, constant_like(rate, 0.0))
+    return -(stiffness + acting / maximum(angle, 1e-30)) * turned - damping * rate - brake
+
+
+@register_jitable
+def spring_energy(stiffness, rest, lower, upper, limit_stiffness, q):
+    stretch = q - rest
+    energy = 0.5 * stiffness * stretch * stretch
+    if limit_stiffness > 0.0:
+        beyond = maximum(q - upper, 0.0) + maximum(lower - q, 0.0)
+        energy = energy + 0.5 * limit_stiffness * beyond * beyond
+    return energy
+
+
+@register_jitable
+def ball_energy(stiffness, upper, limit_stiffness, angle):
+    beyond = maximum(angle - upper, 0.0)
+    return 0.5 * (stiffness * angle * angle + limit_stiffness * beyond * beyond)
+
+
+# -- joints of the tree ----------------------------------------------------------------------------------------------
 
 
 @inner
@@ -47,17 +79,15 @@ def passive_torque(body_i, dof_f, q, v, tau, out):
             for d in range(body_i[i, f.DOF]):
                 store(out, j + d, load(tau, j + d))
         elif kind == f.REVOLUTE or kind == f.SCREW:
-            store(out, j, load(tau, j) + scalar_torque(dof_f, j, load(q, k), load(v, j)))
+            store(out, j, load(tau, j) + spring_torque(
+                dof_f[f.STIFFNESS, j], dof_f[f.REST, j], dof_f[f.DAMPING, j], dof_f[f.LOWER, j], dof_f[f.UPPER, j],
+                dof_f[f.LIMIT_STIFFNESS, j], dof_f[f.LIMIT_DAMPING, j], load(q, k), load(v, j)))
         elif kind == f.SPHERICAL:
             phi, angle = rotation_vector(load(q, k), load(q, k + 1), load(q, k + 2), load(q, k + 3))
-            over = maximum(angle - dof_f[f.UPPER, j], 0.0)
-            acting = dof_f[f.LIMIT_STIFFNESS, j] * over
-            pull = dof_f[f.STIFFNESS, j] + acting / maximum(angle, 1e-30)
             for d in range(3):
-                rate = load(v, j + d)
-                torque = load(tau, j + d) - pull * phi[d] - dof_f[f.DAMPING, j + d] * rate
-                torque = torque - where_positive(acting, dof_f[f.LIMIT_DAMPING, j] * rate, constant_like(rate, 0.0))
-                store(out, j + d, torque)
+                store(out, j + d, load(tau, j + d) + ball_torque(
+                    dof_f[f.STIFFNESS, j], dof_f[f.DAMPING, j + d], dof_f[f.UPPER, j], dof_f[f.LIMIT_STIFFNESS, j],
+                    dof_f[f.LIMIT_DAMPING, j], phi[d], angle, load(v, j + d)))
         else:
             for d in range(body_i[i, f.DOF]):
                 store(out, j + d, load(tau, j + d) - dof_f[f.DAMPING, j + d] * load(v, j + d))
@@ -99,17 +129,11 @@ def passive_energy(body_i, dof_f, q):
     for i in range(body_i.shape[0] - 1):
         kind, j, k = body_i[i, f.KIND], body_i[i, f.V_INDEX], body_i[i, f.Q_INDEX]
         if kind == f.REVOLUTE or kind == f.SCREW:
-            x = load(q, k)
-            stretch = x - dof_f[f.REST, j]
-            energy = energy + 0.5 * dof_f[f.STIFFNESS, j] * stretch * stretch
-            if dof_f[f.LIMIT_STIFFNESS, j] > 0.0:
-                beyond = maximum(x - dof_f[f.UPPER, j], 0.0) + maximum(dof_f[f.LOWER, j] - x, 0.0)
-                energy = energy + 0.5 * dof_f[f.LIMIT_STIFFNESS, j] * beyond * beyond
+            energy = energy + spring_energy(dof_f[f.STIFFNESS, j], dof_f[f.REST, j], dof_f[f.LOWER, j],
+                                            dof_f[f.UPPER, j], dof_f[f.LIMIT_STIFFNESS, j], load(q, k))
         elif kind == f.SPHERICAL and dof_f[f.STIFFNESS, j] + dof_f[f.LIMIT_STIFFNESS, j] > 0.0:
             phi, angle = rotation_vector(load(q, k), load(q, k + 1), load(q, k + 2), load(q, k + 3))
-            beyond = maximum(angle - dof_f[f.UPPER, j], 0.0)
-            energy = energy + 0.5 * (dof_f[f.STIFFNESS, j] * angle * angle
-                                     + dof_f[f.LIMIT_STIFFNESS, j] * beyond * beyond)
+            energy = energy + ball_energy(dof_f[f.STIFFNESS, j], dof_f[f.UPPER, j], dof_f[f.LIMIT_STIFFNESS, j], angle)
     return energy
 
 

@@ -30,7 +30,7 @@ from bunraku.algorithms.connections import AGAIN, IMPULSE
 from bunraku.bench import files, machine
 from bunraku.bench.peers import Pinocchio, required
 from bunraku.bench.timing import Contestant, Progress, each, race, speedup
-from bunraku.entries.closed import closed_one, closed_plain
+from bunraku.entries.loops import closed_one, closed_plain
 from bunraku.errors import BunrakuError
 
 ROBOT = "talos_reduced.urdf"  # of example-robot-data: 38 velocities on a free base

@@ -243,9 +243,9 @@ def _stop(simulation: Simulation) -> int:
 
 def _small_kernel() -> jit.Entry:
     """As a process would have it that starts now."""
-    from bunraku.entries import states
+    from bunraku.entries import moves
 
-    model = states._normalise
+    model = moves._normalise
     return jit.Entry(model.function, model.label, model.signatures)
 
 

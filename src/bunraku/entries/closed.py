@@ -1,6 +1,6 @@
 """Structures with connections: accelerations, impulses and moves that make every connection hold; one state or a batch.
 
-What an evaluation leaves in its work array (multipliers, records of connections, fronts) is read by `redundancy.py`.
+`solve` and the functions after it take arrays as kernels want them; `Solution` names what the work array holds.
 """
 
 from __future__ import annotations
@@ -8,17 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import types
 
-from bunraku.algorithms.ada import ada, ada_again
-from bunraku.algorithms.connections import AGAIN, DYNAMICS, IMPULSE, ONCE, POSITION, TWICE
-from bunraku.algorithms.forward import accelerate_closed, gather_forces, scratch_total
-from bunraku.algorithms.kinematics import STATE
-from bunraku.algorithms.passive import passive_torque
-from bunraku.algorithms.proximal import doubtful, look_again, make_up
+from bunraku.algorithms.connections import DYNAMICS, IMPULSE, ONCE, POSITION, TWICE
+from bunraku.algorithms.passive import ball_energy, spring_energy
 from bunraku.checks import aligned, as_array
 from bunraku.entries.constraints import demands
-from bunraku.entries.explain import explain, refuse
+from bunraku.entries.explain import explain, refuse, several
+from bunraku.entries.loops import closed_batch, closed_one
 from bunraku.entries.mass_matrix import matrix_one
 from bunraku.entries.pool import spread
 from bunraku.entries.redundancy import balanced, clashing, indeterminate, pivots
@@ -27,26 +23,13 @@ from bunraku.entries.signatures import (
     DOUBTFUL,
     FAILED,
     FINE,
-    LINKS,
-    LOOPS,
-    MOTION,
     OPEN,
-    PLAN,
-    SPRINGS,
-    WRONG_SHAPE,
-    flags,
-    floats,
-    int64,
-    lane_array,
-    table,
 )
 from bunraku.errors import ConstraintError, ShapeError
-from bunraku.jit import entry
 from bunraku.plan import fields as f
 from bunraku.plan.build import Plan
 from bunraku.spatial.lanes import WIDTH
-from bunraku.spatial.scalar import clear, gather, scatter, store
-from bunraku.tolerances import CLEAR, PROXIMAL_GAP, REFINED, RESIDUAL, SINGULAR_VALUE, TOO_OPEN, WELL_CONDITIONED
+from bunraku.tolerances import CLEAR, REFINED, RESIDUAL, SINGULAR_VALUE, TOO_OPEN, WELL_CONDITIONED
 
 SMALLEST_SHARE = 128
 DENSE = 200
@@ -54,113 +37,6 @@ DENSE = 200
 REFINEMENTS = 2
 
 
-@entry("forward dynamics of loops", [int64(*PLAN, *LOOPS, floats, floats, floats, floats, floats)])
-def closed_plain(body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, a, work):
-    """One state, no external forces, no point springs. tau holds torques of the tree joints, then of connections if it
-    is longer."""
-    nv = dof_f.shape[1]
-    full = tau.shape[0] == nv + conn_i[-1, f.HEAD_FREEDOMS]
-    if q.shape[0] != body_i[-1, f.HEAD_NQ] or v.shape[0] != nv or not (tau.shape[0] == nv or full):
-        return WRONG_SHAPE
-    acting, end = tau, np.int64(conn_i[-1, f.HEAD_TOTAL])
-    if body_i[-1, f.HEAD_PASSIVE] != 0:
-        acting = work[end:end + nv]
-        passive_torque(body_i, dof_f, q, v, tau, acting)
-    margin, residue = ada(DYNAMICS, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, tau[nv:], work[:0],
-                          a, work)
-    if not (margin > 0.0 and residue == 0.0):
-        return FAILED
-    judged = conn_i[-1, f.HEAD_JUDGED]
-    if work[judged + f.JUDGED_GAP] > TOO_OPEN * TOO_OPEN:
-        return OPEN
-    if doubtful(work[judged + f.JUDGED_PIVOT], work[judged + f.JUDGED_DROPPED]):
-        return DOUBTFUL
-    return FINE if work[judged + f.JUDGED_CLASH] <= 0.0 else CLASHED
-
-
-@entry("loops with all forces", [MOTION])
-def closed_one(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v, tau, drives,
-               external, a, work):
-    """One state in any mode of `ada`: all that there is of a structure with connections. Where the pivots are doubtful,
-    or accelerations clash, with a second look."""
-    judged = conn_i[-1, f.HEAD_JUDGED]
-    clash, kind = judged + f.JUDGED_CLASH, mode % AGAIN
-    if mode == kind + AGAIN:
-        residue = ada_again(kind, body_i, body_f, conn_i, conn_f, prog, q, v, tau, a, work)
-        if work[judged + f.JUDGED_SOFT] > 0.0:
-            residue += make_up(work[judged + f.JUDGED_SOFT], body_i, conn_i, prog, a, work)
-        return FAILED if residue != 0.0 else FINE if work[clash] <= 0.0 else CLASHED
-    acting, wrench = tau, work[:0]
-    if kind == DYNAMICS:
-        n, nv, end = body_i.shape[0] - 1, dof_f.shape[1], np.int64(conn_i[-1, f.HEAD_TOTAL])
-        if external.shape[0] > 0 or body_i[n, f.HEAD_SPRINGS] > 0:
-            wrench = work[end + nv:end + nv + 6 * n]
-        if body_i[n, f.HEAD_PASSIVE] != 0:
-            acting = work[end:end + nv]
-        gather_forces(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, external, acting, wrench,
-                      work[end + nv + 6 * n:end + nv + (6 + STATE) * n])
-    margin, residue = ada(kind, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives, wrench, a, work)
-    fitting = work[judged + f.JUDGED_GAP] < PROXIMAL_GAP * PROXIMAL_GAP
-    if mode != kind + ONCE and margin > 0.0 and residue == 0.0 and fitting and (
-            mode == kind + TWICE or doubtful(work[judged + f.JUDGED_PIVOT], work[judged + f.JUDGED_DROPPED])
-            or (kind == DYNAMICS and work[clash] > 0.0)):
-        fits = work[clash] <= 0.0
-        margin, residue = look_again(kind, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives, wrench, a,
-                                     work)
-        if fits and work[clash] > 0.0:  # so near a singular configuration that it does not converge
-            margin, residue = ada(kind, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives, wrench,
-                                  a, work)
-    if not (margin > 0.0 and residue == 0.0):
-        return FAILED
-    return FINE if work[clash] <= 0.0 else CLASHED
-
-
-@entry("loops of batches", [types.void(int64, *PLAN, *LINKS, *SPRINGS, *LOOPS, table, table, table, table, table, table,
-                                       flags, int64, int64)])
-def closed_batch(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v, tau,
-                 drives, external, a, bad, start, stop):
-    nq, nv, pushed, driven = q.shape[1], v.shape[1], external.shape[0] > 0, drives.shape[0] > 0
-    q_lanes, v_lanes, tau_lanes, a_lanes = lane_array(nq), lane_array(nv), lane_array(nv), lane_array(nv)
-    work = lane_array(np.int64(conn_i[-1, f.HEAD_TOTAL]) + scratch_total(body_i, dof_f))
-    external_lanes = lane_array(external.shape[1] if pushed else 0)
-    drive_lanes = lane_array(drives.shape[1] if driven else 0)
-    judged = lane_array(2)
-    head = conn_i[-1, f.HEAD_JUDGED]
-    clash, pivot = head + f.JUDGED_CLASH, head + f.JUDGED_PIVOT
-    dropped, gap = head + f.JUDGED_DROPPED, head + f.JUDGED_GAP
-    for first in range(start, stop, WIDTH):
-        gather(q, first, q_lanes)
-        gather(v, first, v_lanes)
-        if tau.shape[0] > 0:
-            gather(tau, first, tau_lanes)
-        else:
-            clear(tau_lanes)
-        if driven:
-            gather(drives, first, drive_lanes)
-        if pushed:
-            gather(external, first, external_lanes)
-        if mode == DYNAMICS:
-            margin, residue = accelerate_closed(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i,
-                                                conn_f, prog, q_lanes, v_lanes, tau_lanes, drive_lanes, external_lanes,
-                                                a_lanes, work)
-        else:
-            margin, residue = ada(mode, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q_lanes, v_lanes, tau_lanes,
-                                  drive_lanes, work[:0], a_lanes, work)
-        store(judged, 0, margin)
-        store(judged, 1, residue)
-        scatter(a_lanes, a, first)
-        for w in range(min(WIDTH, stop - first)):
-            answer = FINE
-            if not (judged[0, w] > 0.0 and judged[1, w] == 0.0):
-                answer = FAILED
-            elif work[gap, w] > TOO_OPEN * TOO_OPEN:
-                answer = OPEN
-            elif work[clash, w] > 0.0 or doubtful(work[pivot, w], work[dropped, w]):
-                answer = DOUBTFUL
-            bad[first + w] = answer
-
-
-# -- for Python ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)
@@ -363,19 +239,14 @@ def _batch(plan, mode, q, v, tau, drives, external, workers):
 
 def refuse_states(plan, mode, q, v, tau, drives, external, a, bad):
     """One error for all failing states of a batch."""
-    states = np.flatnonzero(bad)
-    reasons = []
-    for k in states[:5]:
+    def reason(k) -> str:
         if bad[k] == CLASHED:
-            reasons.append(_clash(_evaluate(mode + ONCE, plan, *_state(k, q, v, tau, drives, external))[1]))
-        elif bad[k] == OPEN:
-            reasons.append(_open(plan, q[k]))
-        else:
-            reasons.append(explain(plan, q[k], {"v": v[k], "tau": tau[k] if tau.shape[0] else plan.zero_tau}))
-    lines = "\n  ".join(f"state {k}: {reason}" for k, reason in zip(states, reasons, strict=False))
-    more = f" (and {len(states) - 5} more)" if len(states) > 5 else ""
-    raise ConstraintError(f"{len(states)} of {len(bad)} states have no answer; the others are in `.result`\n  "
-                          + lines + more, states=states.tolist(), result=a)
+            return _clash(_evaluate(mode + ONCE, plan, *_state(k, q, v, tau, drives, external))[1])
+        if bad[k] == OPEN:
+            return _open(plan, q[k])
+        return explain(plan, q[k], {"v": v[k], "tau": tau[k] if tau.shape[0] else plan.zero_tau})
+
+    raise ConstraintError(several(bad, reason), states=np.flatnonzero(bad).tolist(), result=a)
 
 
 def _state(k, q, v, tau, drives, external):
@@ -405,8 +276,8 @@ def _clash(solution) -> str:
     several = len(names) > 1
     listed = ", ".join(map(repr, names))
     return (f"the constraints of connection{'s' * several} {listed} are inconsistent: {excess:.3g} (m/s^2, rad/s^2; "
-            "m/s in an impact) remain in a direction without mobility. Are the loops closed and the velocities consistent "
-            "(bk.project), and do prescribed joints agree with them?")
+            "m/s in an impact) remain in a direction without mobility. Are the loops closed and the velocities "
+            "consistent (bk.project), and do prescribed joints agree with them?")
 
 
 # -- forces where they are not unique ------------------------------------------------------------------------------
@@ -467,13 +338,10 @@ def stored_energy(plan, q):
         solution = solve(plan, IMPULSE, np.ascontiguousarray(state), plan.zero_tau, judge=False)
         for c, passive in sprung:
             x, _ = solution.coordinates(c)
-            stretch = x - passive[:, f.REST]
-            total[k] += 0.5 * passive[:, f.STIFFNESS] @ stretch**2
-            if loops.conn_i[c, f.LAW] == f.LAW_SPHERICAL:  # the limit is on the angle turned
-                beyond = np.maximum(np.linalg.norm(x) - passive[:1, f.UPPER], 0.0)
-                total[k] += 0.5 * passive[0, f.LIMIT_STIFFNESS] * beyond[0]**2
+            stiffness, rest, lower, upper, limit = passive[:, [f.STIFFNESS, f.REST, f.LOWER, f.UPPER,
+                                                               f.LIMIT_STIFFNESS]].T
+            if loops.conn_i[c, f.LAW] == f.LAW_SPHERICAL:
+                total[k] += ball_energy(stiffness[0], upper[0], limit[0], np.linalg.norm(x))
             else:
-                beyond = np.maximum(x - passive[:, f.UPPER], 0.0) + np.maximum(passive[:, f.LOWER] - x, 0.0)
-                limited = passive[:, f.LIMIT_STIFFNESS] > 0
-                total[k] += 0.5 * passive[limited, f.LIMIT_STIFFNESS] @ beyond[limited]**2
+                total[k] += sum(map(spring_energy, stiffness, rest, lower, upper, limit, x))
     return total if np.ndim(q) == 2 else float(total[0])

@@ -54,9 +54,9 @@ def refuse(plan, q, inputs, bad=None, result=None):
                      states=np.flatnonzero(bad).tolist(), result=result)
 
 
-def several(bad, reason) -> str:
-    """How many states of a batch failed, and why the first five did: `reason(k)`."""
+def several(bad, reason, what: str = "have no finite solution") -> str:
+    """How many states of a batch failed, and why the first five did: `reason(k)`. `bad`: a flag for each state."""
     states = np.flatnonzero(bad)
     listed = "\n  ".join(f"state {k}: {reason(k)}" for k in states[:5])
     more = f" (and {len(states) - 5} more)" if len(states) > 5 else ""
-    return f"{len(states)} of {len(bad)} states have no finite solution; the others are in `.result`\n  {listed}{more}"
+    return f"{len(states)} of {len(bad)} states {what}; the others are in `.result`\n  {listed}{more}"

@@ -27,7 +27,7 @@ from bunraku.entries.signatures import (
 from bunraku.jit import entry
 from bunraku.plan import fields as f
 from bunraku.spatial.lanes import WIDTH
-from bunraku.spatial.scalar import claim, clear, gather, scatter, store
+from bunraku.spatial.scalar import clear, gather, prefetch, scatter, store
 
 SMALLEST_SHARE = 256  # states worth a thread
 
@@ -73,7 +73,7 @@ def forward_batch(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, 
             gather(tau, first, tau_lanes)
         else:
             clear(tau_lanes)
-        claim(a, first)
+        prefetch(a, first)
         if size_total == 0 and size_wrench == 0:
             margin, residue = aba(body_i, body_f, dof_f, q_lanes, v_lanes, tau_lanes, wrench, a_lanes, work)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from bunraku.algorithms.kinematics import STATE, survey
+from bunraku.algorithms.kinematics import STATE, body_states
 from bunraku.algorithms.passive import body_wrenches, passive_torque
 from bunraku.algorithms.rnea import RECORD, rnea
 from bunraku.checks import aligned
@@ -25,7 +25,7 @@ def torques(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, a, 
             work, passive, wrench, states):
     """tau such that the mechanism, with all its own forces, accelerates by a; returns the residue of `rnea`."""
     if wrench.shape[0] > 0:
-        survey(body_i, body_f, q, v, v, states)
+        body_states(body_i, body_f, q, v, v, states)
         body_wrenches(link_i, link_f, spring_i, spring_f, states, external, wrench)
     residue = rnea(body_i, body_f, dof_f, q, v, a, wrench, tau, joint_wrench, work)
     if passive.shape[0] > 0:  # what springs and dampers give need not be driven

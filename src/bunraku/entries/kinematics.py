@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from bunraku.algorithms.kinematics import STATE, TOTALS, jacobian, link_states, survey, totals
+from bunraku.algorithms.kinematics import STATE, TOTALS, body_states, jacobian, link_states, totals
 from bunraku.algorithms.passive import body_wrenches, passive_energy
 from bunraku.checks import aligned
 from bunraku.entries.closed import stored_energy
@@ -24,7 +24,7 @@ SMALLEST_SHARE = 512
 @inline
 def observe(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, a, links, sums, states, wrench):
     """States of all links, and sums over the mechanism, with the energy of rotors, springs and limits added."""
-    survey(body_i, body_f, q, v, a, states)
+    body_states(body_i, body_f, q, v, a, states)
     link_states(link_i, link_f, states, links)
     totals(body_i, body_f, states, sums)
     spin = load(sums, 9)
@@ -95,7 +95,7 @@ def energy(plan, q, v):
 @entry("Jacobians", [types.void(*PLAN, floats, floats, int64, floats)])
 def jacobian_one(body_i, body_f, dof_f, q, point, body, out):
     states, zero = np.empty(STATE * (body_i.shape[0] - 1)), np.zeros(dof_f.shape[1])
-    survey(body_i, body_f, q, zero, zero, states)
+    body_states(body_i, body_f, q, zero, zero, states)
     jacobian(body_i, body_f, body, load3(point, 0), states, out)
 
 

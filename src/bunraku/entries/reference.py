@@ -6,7 +6,7 @@ import numpy as np
 from numba import types
 
 from bunraku.algorithms.connections import DYNAMICS
-from bunraku.algorithms.kinematics import STATE, survey
+from bunraku.algorithms.kinematics import STATE, body_states
 from bunraku.algorithms.passive import body_wrenches, passive_torque
 from bunraku.algorithms.unit_vector import CONTRADICTION, SOLVED, unit_vector, unit_vector_closed
 from bunraku.checks import aligned
@@ -27,7 +27,7 @@ def unit_vector_batch(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f,
     states, total, nothing = np.empty(STATE * n), np.empty(nv), np.empty(0)
     for k in range(start, stop):
         if wrench.shape[0] > 0:
-            survey(body_i, body_f, q[k], v[k], v[k], states)
+            body_states(body_i, body_f, q[k], v[k], v[k], states)
             body_wrenches(link_i, link_f, spring_i, spring_f, states, external[k] if pushed else nothing, wrench)
         passive_torque(body_i, dof_f, q[k], v[k], tau[k], total)
         bad[k] = 0 if unit_vector(body_i, body_f, dof_f, q[k], v[k], total, wrench, a[k]) else 1
@@ -43,7 +43,7 @@ def unit_vector_loops(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f,
     states, total, nothing = np.empty(STATE * n), np.empty(nv), np.empty(0)
     for k in range(start, stop):
         if wrench.shape[0] > 0:
-            survey(body_i, body_f, q[k], v[k], v[k], states)
+            body_states(body_i, body_f, q[k], v[k], v[k], states)
             body_wrenches(link_i, link_f, spring_i, spring_f, states, external[k] if pushed else nothing, wrench)
         passive_torque(body_i, dof_f, q[k], v[k], tau[k], total)
         answer = unit_vector_closed(body_i, body_f, dof_f, conn_i, conn_f, q[k], v[k], total, drives[k], wrench, a[k],

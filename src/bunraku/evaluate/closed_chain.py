@@ -17,6 +17,7 @@ import numpy as np
 from bunraku.checks import aligned
 from bunraku.entries.closed import refuse_open
 from bunraku.entries.constraints import Demands, choose, demands
+from bunraku.entries.explain import several
 from bunraku.entries.inverse import inverse_dynamics
 from bunraku.errors import ActuationError, ModelError, StateError
 from bunraku.evaluate.constraints import one_state, parts
@@ -222,11 +223,8 @@ def closed_inverse_dynamics(mechanism: Mechanism, plan, q, v, a, external=None) 
         except StateError as error:
             wrong[k] = error
     if wrong:
-        lines = [f"state {k}: {error}" for k, error in list(wrong.items())[:5]]
-        more = f"\n  (and {len(wrong) - 5} more)" if len(wrong) > 5 else ""
         kind = ActuationError if all(isinstance(e, ActuationError) for e in wrong.values()) else StateError
-        raise kind(f"{len(wrong)} of {batch} states have no answer; the others are in `.result`\n  "
-                   + "\n  ".join(lines) + more, states=list(wrong), result=tau)
+        raise kind(several([k in wrong for k in range(batch)], wrong.get), states=list(wrong), result=tau)
     return tau
 
 

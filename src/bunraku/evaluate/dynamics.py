@@ -11,8 +11,8 @@ from numpy import empty
 from bunraku.algorithms.connections import DYNAMICS
 from bunraku.checks import as_array, as_floats, hint
 from bunraku.entries import closed, forward, inverse, reference
-from bunraku.entries.closed import closed_plain
 from bunraku.entries.forward import forward_plain
+from bunraku.entries.loops import closed_plain
 from bunraku.errors import ModelError, NamingError, ShapeError
 from bunraku.evaluate.closed_chain import closed_inverse_dynamics
 from bunraku.evaluate.kinematics import kinematics
@@ -21,7 +21,7 @@ from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.mechanism.named import Named
 from bunraku.plan import fields as f
-from bunraku.plan.closed import close, reschedule
+from bunraku.plan.closed import reschedule, with_connections
 
 METHODS = ("auto", "aba", "ada", "unit_vector")
 
@@ -47,7 +47,7 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
             if plan is None:
                 plan = mechanism.plan()
             if method != "auto" or schedule is not None:
-                plan = _assembled(mechanism, plan, method, schedule)
+                plan = _scheduled_plan(mechanism, plan, method, schedule)
             if q.ndim == 1 and not mechanism.springs:
                 a, loops = empty(plan.nv), plan.loops
                 if loops is None:
@@ -62,7 +62,7 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
     plan = as_mechanism(mechanism).plan(None if passive else "bare")
     if prescribed:
         plan, tau = _prescribe(mechanism, plan, passive, tau, prescribed)
-    plan = _assembled(mechanism, plan, method, schedule)
+    plan = _scheduled_plan(mechanism, plan, method, schedule)
     pushed = _external(mechanism, external)
     if method == "unit_vector":
         if prescribed:
@@ -75,18 +75,18 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
     return forward.forward_dynamics(plan, q, v, tau, pushed, workers)
 
 
-def _assembled(mechanism, plan, method, schedule):
+def _scheduled_plan(mechanism, plan, method, schedule):
     """The plan with the operations that the method and its schedule ask for."""
     if method == "auto" and schedule is None:
         return plan
     key = ("assembled", id(plan), method, id(schedule))
     found = mechanism._variants.get(key)
     if found is None:  # kept with the schedule, so that its number stays its own
-        found = mechanism._variants[key] = (_assemble(mechanism, plan, method, schedule), schedule)
+        found = mechanism._variants[key] = (_plan_by_schedule(mechanism, plan, method, schedule), schedule)
     return found[0]
 
 
-def _assemble(mechanism, plan, method, schedule):
+def _plan_by_schedule(mechanism, plan, method, schedule):
     if method not in METHODS:
         raise ModelError(f"method {method!r} is not one of {', '.join(METHODS)}{hint(method, METHODS, close=True)}")
     if schedule is not None and method not in ("auto", "ada"):
@@ -101,7 +101,7 @@ def _assemble(mechanism, plan, method, schedule):
         items = schedule.items(mechanism)  # complains if it was made for another structure
         if not schedule.serial:
             return reschedule(plan, items, schedule.closing == "together")
-    return close(plan, ()) if plan.loops is None else plan
+    return with_connections(plan, ()) if plan.loops is None else plan
 
 
 def inverse_dynamics(mechanism: Mechanism, q, v, a, *, external: Mapping | None = None, passive: bool = True,

@@ -10,7 +10,7 @@ from bunraku.entries import closed
 from bunraku.errors import ModelError, NamingError, ShapeError
 from bunraku.evaluate.kinematics import kinematics
 from bunraku.mechanism import Mechanism
-from bunraku.plan.closed import close
+from bunraku.plan.closed import with_connections
 
 
 def impulse(mechanism: Mechanism, q, v, link: str, impulse, moment=None, *, point=(0.0, 0.0, 0.0)):
@@ -27,7 +27,7 @@ def impulse(mechanism: Mechanism, q, v, link: str, impulse, moment=None, *, poin
         raise ModelError(f"impulse: link {link!r} is fixed to the ground, so an impulse has no effect; name a link "
                          "that moves")
     plan = mechanism.plan()
-    solution = closed.solve(close(plan, ()) if plan.loops is None else plan, IMPULSE, q, v, J.T @ wrench)
+    solution = closed.solve(with_connections(plan, ()) if plan.loops is None else plan, IMPULSE, q, v, J.T @ wrench)
     if plan.loops is None:
         return v + solution.a, {}
     multipliers, _ = closed.forces(solution)

@@ -38,8 +38,6 @@ READ_ONLY = types.Array(types.float64, 1, "C", readonly=True)
 class CFunction:
     """Anything with the `address` of a function of this form."""
 
-    address: int
-
 
 class PlainFunction(CFunction):
     """A Python function called from compiled code. `fill(t, q, v, out)` writes the answer; what it raises is kept."""

@@ -17,7 +17,7 @@ part of J has missed cost r iterations more, instead of small steps. RATE is the
 per unit of its residual: |difference of answers| / |difference of residuals|, which is rho / |1 - rho| for an
 iteration that multiplies errors by rho.
 
-For mechanisms (`run/implicit.py`) `improve` costs as much as one evaluation. Mostly one is needed for a step.
+For mechanisms (`simulate/implicit.py`) `improve` costs as much as one evaluation. Mostly one is needed for a step.
 """
 
 from __future__ import annotations

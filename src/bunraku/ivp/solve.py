@@ -122,7 +122,7 @@ def solve_ivp(fun, t_span, y0, method: str = "gear", t_eval=None, dense_output: 
     times = _times(t_eval, t0, t1)
     f = right_hand_side(fun, args, len(y))
     room = ROOM_PLAIN if isinstance(f, PlainFunction) else ROOM
-    record = _Record(t0, y, times, dense_output, watched, room)
+    solution = _Solution(t0, y, times, dense_output, watched, room)
     status, pace = m.REACHED, Pace(not (isinstance(table, Family) and table.newton), EQUATION)
 
     def rates(t, y):
@@ -135,10 +135,10 @@ def solve_ivp(fun, t_span, y0, method: str = "gear", t_eval=None, dense_output: 
         with Interrupts() as interrupts:  # one that came while C calls Python would be lost
             while status == m.RECORD_FULL:
                 memory.tally[m.RECORDED] = 0
-                record = record.record()
+                record = solution.record()
                 tick = time.perf_counter()
                 status = entry.call(table, f.address, memory, record)
-                record.keep(record, int(memory.tally[m.RECORDED]))
+                solution.keep(record, int(memory.tally[m.RECORDED]))
                 interrupts.let_in()
                 if status == m.RECORD_FULL:
                     n, order = int(memory.tally[m.RECORDED]), int(memory.tally[m.ORDER]) or getattr(table, "order", 1)
@@ -149,7 +149,7 @@ def solve_ivp(fun, t_span, y0, method: str = "gear", t_eval=None, dense_output: 
         _raise_from(f, watched, float(memory.clock[m.TIME]))
     if status in (m.STATE_FAILED, m.STEP_TOO_SMALL) and not memory.tally[m.STARTED]:
         raise StateError(f"f(t, y) is not finite at the start, t = {t0:.6g}: {_bad_component(f, t0, y)}")
-    return record.result(status, _message(status, f, memory), memory)
+    return solution.result(status, _message(status, f, memory), memory)
 
 
 # -- what people give ----------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ def _occurrences(event) -> int:
 # -- what was computed ---------------------------------------------------------------------------------------------
 
 
-class _Record:
+class _Solution:
     """Collects what compiled code writes down, call by call."""
 
     def __init__(self, t0, y, times, dense, events, room=ROOM):

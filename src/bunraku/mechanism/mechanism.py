@@ -573,9 +573,9 @@ class Mechanism:
         self._refuse_massless_ends(plan)
         if not self.connections:
             return plan
-        from bunraku.plan.closed import close
+        from bunraku.plan.closed import with_connections
 
-        return close(plan, list(self.connections.values()), self.length_scale, frozenset(given), passive)
+        return with_connections(plan, list(self.connections.values()), self.length_scale, frozenset(given), passive)
 
     def _refuse_massless_ends(self, plan):
         """Every joint must move some mass, or be held by a loop: a massless end would accelerate without bound."""

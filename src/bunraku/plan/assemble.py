@@ -240,20 +240,20 @@ def assign_slots(body_i, keep):
     others share the carry."""
     n = body_i.shape[0] - 1
     for i in range(n):
-        body_i[i, f.ABOVE] = 0  # counts children for now
+        body_i[i, f.CHILD_SLOT] = 0  # counts children for now
     for i in range(n):
         if body_i[i, f.PARENT] >= 0:
-            body_i[body_i[i, f.PARENT], f.ABOVE] += 1
+            body_i[body_i[i, f.PARENT], f.CHILD_SLOT] += 1
     slots = 2
     for i in range(n):
-        own = body_i[i, f.ABOVE] > 1 or keep[i]
-        body_i[i, f.TO] = f.SLOT_SIZE * slots if own else f.SLOT_CARRY
+        own = body_i[i, f.CHILD_SLOT] > 1 or keep[i]
+        body_i[i, f.OWN_SLOT] = f.SLOT_SIZE * slots if own else f.SLOT_CARRY
         slots += 1 if own else 0
-        body_i[i, f.ABOVE] = body_i[i, f.TO] if own or body_i[i, f.ABOVE] > 0 else 0
+        body_i[i, f.CHILD_SLOT] = body_i[i, f.OWN_SLOT] if own or body_i[i, f.CHILD_SLOT] > 0 else 0
     for i in range(n):
         parent = body_i[i, f.PARENT]
-        body_i[i, f.FROM] = body_i[parent, f.TO] if parent >= 0 else 0
-        body_i[i, f.SHARES] = 1 if body_i[i, f.FROM] > f.SLOT_CARRY else 0
+        body_i[i, f.PARENT_SLOT] = body_i[parent, f.OWN_SLOT] if parent >= 0 else 0
+        body_i[i, f.ADDS] = 1 if body_i[i, f.PARENT_SLOT] > f.SLOT_CARRY else 0
     body_i[n, f.HEAD_SLOTS] = slots
 
 
@@ -301,10 +301,10 @@ def place_records(body_i):
         hinge = body_i[i, f.KIND] == f.REVOLUTE and elimination == f.COLUMNS and not anchor
         ball = elimination == f.BALL and body_i[i, f.MASSIVE] == 1
         body_i[i, f.PLAIN] = f.PLAIN_HINGE if hinge else f.PLAIN_BALL if ball else 0
-        chained = body_i[i, f.PARENT] == i - 1 and i > 0 and body_i[i, f.SHARES] == 0
-        body_i[i, f.RUNS] = 1 if chained and hinge and before else 0
+        chained = body_i[i, f.PARENT] == i - 1 and i > 0 and body_i[i, f.ADDS] == 0
+        body_i[i, f.HINGE_RUN] = 1 if chained and hinge and before else 0
         before = hinge
-        body_i[i, f.RECORD] = place
+        body_i[i, f.BODY_RECORD] = place
         place += f.REC_JOINT
         if elimination == f.COLUMNS:
             place += 6 * dof + f.REC_U_SIZE * max(dof - 1, 0)

@@ -122,7 +122,7 @@ def _directions(free, length) -> np.ndarray:
     return directions
 
 
-def close(plan: Plan, connections: Sequence, length: float = LENGTH_SCALE, given: frozenset = frozenset(),
+def with_connections(plan: Plan, connections: Sequence, length: float = LENGTH_SCALE, given: frozenset = frozenset(),
           passive: bool = True) -> Plan:
     """The plan with connections; those named in `given` are driven by acceleration; without springs and dampers of
     their own if not `passive`."""
@@ -135,7 +135,7 @@ def close(plan: Plan, connections: Sequence, length: float = LENGTH_SCALE, given
     keep[[body for ends in structure.ends for body in ends]] = True
     keep[structure.meet] = True
     mark_slots(body_i, keep[:n])
-    structure.slot = body_i[:n, f.TO].tolist()
+    structure.slot = body_i[:n, f.OWN_SLOT].tolist()
     dof_f = _give_rotors(plan, structure, conn_f, dof_f)
     program = tip_to_root(structure)
     return _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program, frames, [c.name for c in connections])
@@ -153,7 +153,7 @@ def reschedule(plan: Plan, order, together: bool) -> Plan:
         structure, frames = replace(plan.loops.structure), plan.loops.frames
         body_i[:n, f.ELIMINATION] = plan.loops.tree.body_i[:n, f.ELIMINATION]
     mark_slots(body_i, np.ones(n, bool))
-    structure.slot = body_i[:n, f.TO].tolist()
+    structure.slot = body_i[:n, f.OWN_SLOT].tolist()
     program = scheduled(structure, clusters(plan), order, together)
     dof_f = plan.dof_f if plan.loops is None else plan.loops.dof_f
     return _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program, frames, names)
@@ -254,7 +254,7 @@ def _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program: Program, 
     rows[turning, f.ELIMINATION] = f.COLUMNS
     lay_out_records(body_i)
     after = stepped[stepped + 1 < n] + 1
-    rows[after, f.RUNS] = 0  # a run of hinges in registers ends before a body with columns
+    rows[after, f.HINGE_RUN] = 0  # a run of hinges in registers ends before a body with columns
     connections = conn_i.shape[0] - 1
     base = int(body_i[n, f.HEAD_WORK]) + f.CONN_RECORD * connections
     prog = program.array(base)

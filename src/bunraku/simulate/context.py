@@ -4,8 +4,7 @@ An entry advances until the time is reached, the record is full, or something fa
 the results and calls it again. In between, progress bars and Ctrl-C have their turn.
 
 The mechanism is a compiled function (`tree_one` or `closed_one`) and its constant arrays. Solvers get the function by
-its address, so that each is compiled once for trees and loops alike. `tree_one` exists beside `closed_one` because a
-tree needs neither fronts nor a program: one evaluation of a 34-DOF figure by `closed_one` takes 1.4 times as long.
+its address, so that each is compiled once for trees and loops alike. ARCHITECTURE.md has what `tree_one` saves.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from numba import types
 from bunraku.algorithms.connections import DYNAMICS
 from bunraku.algorithms.forward import accelerate, scratch_sizes, scratch_total
 from bunraku.algorithms.states import coordinate_rates
-from bunraku.entries.closed import closed_one
+from bunraku.entries.loops import closed_one
 from bunraku.entries.signatures import CLASHED, FAILED, FINE, LINKS, LOOPS, MOTION, PLAN, SPRINGS, floats, int64
 from bunraku.integrate.callbacks import call_function
 from bunraku.integrate.memory import ACTUATION_FAILED, LOOPS_CLASH, MEMORY, STATE_FAILED, copy

@@ -24,7 +24,7 @@ from bunraku.spatial.scalar import clear, constant, gather, load, scatter, store
 
 counts = types.int64[::1]
 
-TIME, RECORD = 0, 1  # places in `clock`: the time, and the number of the next record
+TIME, NEXT = 0, 1  # places in `clock`: the time, and the number of the next of the times asked for
 
 
 @inner
@@ -104,7 +104,7 @@ def fixed_steps_lanes(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f,
 
     y is (B, nq + nv). q_at (B, T nq) and v_at (B, T nv) take the states at T times; what a state that fails does not
     reach is left alone. `status`, `reached` (a time) and `steps` are of each state. All begin at clock[TIME] with
-    record number clock[RECORD], and there too is where they end.
+    time number clock[NEXT], and there too is where they end.
     """
     nq, nv = np.int64(body_i[-1, f.HEAD_NQ]), dof_f.shape[1]
     size_work, size_total, size_wrench, size_states = scratch_sizes(body_i, dof_f, False)
@@ -117,19 +117,19 @@ def fixed_steps_lanes(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f,
     euler, stages = B.shape[0] == 0, max(1, B.shape[0])
     trial, rates = lane_array(0 if euler else nq + nv), lane_array(B.shape[0] * (nq + nv))
     q_now, v_now = (q, v) if euler else (trial[:nq], trial[nq:])
-    t, record = clock[TIME], np.int64(clock[RECORD])
+    t, place = clock[TIME], np.int64(clock[NEXT])
     for first in range(start, stop, WIDTH):
         gather(y, first, lanes)
-        t, record, done, going = clock[TIME], np.int64(clock[RECORD]), 0, 1
-        while record < times.shape[0]:
-            if t >= times[record]:
-                keep(q, q_at, first, record * nq, status)
-                keep(v, v_at, first, record * nv, status)
-                record += 1
+        t, place, done, going = clock[TIME], np.int64(clock[NEXT]), 0, 1
+        while place < times.shape[0]:
+            if t >= times[place]:
+                keep(q, q_at, first, place * nq, status)
+                keep(v, v_at, first, place * nv, status)
+                place += 1
                 continue
             if done == room:
                 break
-            h, last = fixed_step(t, times[record], step, slack)
+            h, last = fixed_step(t, times[place], step, slack)
             for stage in range(stages if going > 0 else 0):
                 when = t
                 if not euler:
@@ -153,11 +153,11 @@ def fixed_steps_lanes(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f,
             elif going > 0:
                 combine(B, stages, h, lanes, rates, lanes)
                 unit_length(body_i, q)
-            t = times[record] if last else t + h
+            t = times[place] if last else t + h
             done += 1
         keep(lanes, y, first, 0, status)
         for k in range(first, min(first + WIDTH, stop)):
             if status[k] == 0:
                 reached[k] = t
                 steps[k] += done
-    clock[TIME], clock[RECORD] = t, record
+    clock[TIME], clock[NEXT] = t, place

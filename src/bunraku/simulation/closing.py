@@ -17,7 +17,7 @@ from bunraku.evaluate.loops import closed_position
 from bunraku.integrate.memory import LOOPS_OPEN, OPEN_AT, OPEN_BY, REACHED, RECORD_FULL
 from bunraku.mechanism import Connection, Mechanism
 from bunraku.mechanism.mechanism import GROUND
-from bunraku.plan.closed import close
+from bunraku.plan.closed import with_connections
 from bunraku.tolerances import CLOSED, EXACT, TOO_OPEN
 
 
@@ -59,7 +59,7 @@ def _seen_from(link, other, frame):
 
 def gap(mechanism: Mechanism, q, connection: Connection) -> Gap:
     """What the pose of the links leaves open in a connection, made or to be made."""
-    plan = close(mechanism.plan("tree"), [connection], mechanism.length_scale)
+    plan = with_connections(mechanism.plan("tree"), [connection], mechanism.length_scale)
     _, solution = gaps(plan, q)
     return Gap(*solution.gap(0))
 

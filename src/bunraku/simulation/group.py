@@ -24,7 +24,7 @@ from bunraku.integrate.record import empty_record
 from bunraku.mechanism import Mechanism
 from bunraku.simulate.actuation import Actuation, PlainActuation
 from bunraku.simulate.context import structure_of
-from bunraku.simulate.lanes import RECORD, TIME, fixed_steps_lanes
+from bunraku.simulate.lanes import NEXT, TIME, fixed_steps_lanes
 from bunraku.simulation.closing import closed_start, look_at_loops
 from bunraku.simulation.failures import LeftOpen, stopped
 from bunraku.simulation.simulation import BODY_STEPS_PER_CALL, Simulation
@@ -66,10 +66,10 @@ class Group:
     def params_of(self, k: int) -> np.ndarray:
         return self.params[k if len(self.params) > 1 else 0]
 
-    def keep(self, k: int, record: int, y) -> None:
+    def keep(self, k: int, place: int, y) -> None:
         """State k at a time that was asked for."""
-        self.q_at[k, record * self.nq:(record + 1) * self.nq] = y[:self.nq]
-        self.v_at[k, record * self.nv:(record + 1) * self.nv] = y[self.nq:]
+        self.q_at[k, place * self.nq:(place + 1) * self.nq] = y[:self.nq]
+        self.v_at[k, place * self.nv:(place + 1) * self.nv] = y[self.nq:]
 
     def blame(self, states) -> None:
         """What the actuation raised in this thread, for the states that failed of it, in the same order."""
@@ -160,14 +160,14 @@ def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
                 array[:] = beginning
             memory.rows[0] = group.y[k]
             pace = copy.copy(first._pace)
-            for record, until in enumerate(group.times):
+            for place, until in enumerate(group.times):
                 memory.clock[m.UNTIL] = until
                 status = advance(k, memory, record, turns, pace)
                 if status != m.REACHED:
                     group.status[k], group.left_open[k] = status, LeftOpen.of(memory, first._hold)
                     group.blame([k])
                     break
-                group.keep(k, record, memory.rows[0])
+                group.keep(k, place, memory.rows[0])
             clock, tally = memory.clock, memory.tally
             group.y[k], group.reached[k], group.loop_drift[k] = memory.rows[0], clock[m.TIME], clock[m.GAP]
             group.steps[k], group.rejected[k] = tally[m.STEPS], tally[m.REJECTED]
@@ -199,7 +199,7 @@ def in_lanes(group: Group, first: Simulation, workers: int, bar) -> float:
         for piece in turns:
             start, stop = piece * each * WIDTH, min(count, (piece + 1) * each * WIDTH)
             clock = np.zeros(2)
-            while clock[RECORD] < len(group.times) and not turns.stopped:
+            while clock[NEXT] < len(group.times) and not turns.stopped:
                 t, before = clock[TIME], group.status[start:stop].copy()
                 fixed_steps_lanes.call(*constants, group.y, group.times, group.q_at, group.v_at, group.status,
                                        group.reached, group.steps, clock, room, start, stop)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bunraku.checks import aligned, as_array
+from bunraku.entries.explain import several
 from bunraku.entries.pool import how_many
 from bunraku.errors import ShapeError, SimulationError
 from bunraku.integrate.runge_kutta import Tableau
@@ -138,7 +139,5 @@ def _result(group, batch, workers, wall_time) -> Rollout:
     if batch is None:
         message = group.reason(0)
     else:
-        lines = "".join(f"\n  state {k}: {group.reason(k)}" for k in failed[:5])
-        more = f" (and {len(failed) - 5} more)" if len(failed) > 5 else ""
-        message = f"{len(failed)} of {count} states did not get to the end; the others are in `.result`{lines}{more}"
+        message = several(group.status, group.reason, "did not get to the end")
     raise SimulationError(message, states=failed, result=done) from group.causes.get(failed[0])

@@ -413,21 +413,21 @@ def stream_rows(source, count, target, first, misaligned):
             target[first + k, rest] = source[k, rest]
 
 
-def _claim(states, i):
+def _prefetch(states, i):
     pass
 
 
-@overload(_claim, **ALWAYS)
+@overload(_prefetch, **ALWAYS)
 def _claim_compiled(states, i):
     return lambda states, i: float_claim(states, i)
 
 
 @inline
-def claim(states, first):
+def prefetch(states, first):
     """Fetch the memory of W states while something else is computed, so that `scatter` need not wait for it."""
     n = states.shape[1]
     for k in range(first * n, (first + WIDTH) * n, 8):
-        _claim(states, k)
+        _prefetch(states, k)
 
 
 @inline
