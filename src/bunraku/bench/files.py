@@ -10,7 +10,7 @@ from bunraku.errors import LoadError, LoadWarning, ModelError
 from bunraku.io import load
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.joints import DEFAULTS
-from bunraku.mechanism.mechanism import GROUND
+from bunraku.mechanism.links import GROUND
 
 ROBOTS = "example-robot-data"  # a wheel of robots
 ACTING = ("armature", "damping", "stiffness", "limit_stiffness", "limit_damping")

@@ -9,7 +9,7 @@ import numpy as np
 
 import bunraku as bk
 from bunraku.check import Case
-from bunraku.simulation.simulation import SOLVERS, WITH_STEP
+from bunraku.simulation.settings import SOLVERS, WITH_STEP
 
 TITLE = "a linkage in motion ends with closed loops and its energy, or stops with all that it has"
 UNIT = "runs"

@@ -7,7 +7,7 @@ import numpy as np
 import bunraku as bk
 from bunraku.check import Case
 from bunraku.check.motions import error, start
-from bunraku.simulation.simulation import SOLVERS, WITH_STEP
+from bunraku.simulation.settings import SOLVERS, WITH_STEP
 
 TITLE = "states sampled between steps, beside a run with tight tolerances, are as good as the steps; every solver"
 UNIT = "states"

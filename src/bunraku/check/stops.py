@@ -11,7 +11,7 @@ import numpy as np
 import bunraku as bk
 from bunraku.check import Case
 from bunraku.check.motions import error, start
-from bunraku.simulation.simulation import SOLVERS, WITH_STEP
+from bunraku.simulation.settings import SOLVERS, WITH_STEP
 
 TITLE = "a run in pieces, stops 1 to 8 ulps apart, ends as one run does, in as many steps; every solver"
 UNIT = "stops"

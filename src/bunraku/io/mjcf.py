@@ -33,7 +33,7 @@ from bunraku.errors import LoadError, MissingExtra, ModelError
 from bunraku.io.findings import Findings
 from bunraku.io.prescan import prescan
 from bunraku.mechanism import Compound, Fixed, Free, Joint, Mechanism, Prismatic, Revolute, Spherical, Visual
-from bunraku.mechanism.mechanism import GROUND
+from bunraku.mechanism.links import GROUND
 
 FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
 PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = range(8)  # mjtGeom

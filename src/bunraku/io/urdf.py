@@ -26,7 +26,7 @@ from bunraku.errors import InertiaError, ModelError
 from bunraku.io.findings import Findings
 from bunraku.io.xml import Node, clip, read_xml
 from bunraku.mechanism import Fixed, Free, Joint, Mechanism, Planar, Prismatic, Revolute, Visual
-from bunraku.mechanism.mechanism import GROUND
+from bunraku.mechanism.links import GROUND
 
 KNOWN = {
     "robot": {"link", "joint", "material"},

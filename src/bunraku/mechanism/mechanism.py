@@ -5,103 +5,32 @@ A mechanism is turned into a `Plan` when first used and again after a change; no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from bunraku.checks import as_positive, as_rotation, as_size, as_vector, check_inertia, check_name, hint
 from bunraku.errors import ModelError, NamingError, ReadOnlyError
+from bunraku.mechanism.changed_copies import ChangedCopies
 from bunraku.mechanism.connections import Carry, Connection, Family, families
-from bunraku.mechanism.joints import PASSIVE, Free, Joint, as_joint
+from bunraku.mechanism.joints import Free, Joint, as_joint
+from bunraku.mechanism.links import GROUND, Link, Spring, Visual
+from bunraku.mechanism.names import Names
+from bunraku.mechanism.plans import Plans
 from bunraku.mechanism.readonly import (
-    ReadOnlyArray,
     ReadOnlyDict,
     ReadOnlyList,
     ReadOnlySprings,
     read_only,
-    sealed,
 )
 from bunraku.plan import fields as f
-from bunraku.plan.build import Plan, build
+from bunraku.plan.build import Plan
 
-GROUND = "ground"
 _LOOSE = Free()  # the joint of everything cut off
 
 
-@sealed
-@dataclass(frozen=True, eq=False)
-class Link:
-    """A rigid body and the joint that hangs it from its parent. Read-only: see `Mechanism.with_link`."""
-
-    name: str
-    parent: int            # index of the parent link, -1 for ground
-    joint: Joint
-    joint_name: str        # the link's name unless given
-    actuated: bool
-    position: np.ndarray   # joint frame in the parent's frame [m]
-    rotation: np.ndarray   # 3x3
-    mass: float            # [kg]
-    com: np.ndarray        # in the link frame [m]
-    inertia: np.ndarray    # 3x3 about com, link axes [kg m^2]
-    visuals: tuple[Visual, ...] = ()
-    row: np.ndarray = field(init=False, repr=False)  # the numbers above, as `build` reads them
-
-    def __post_init__(self):
-        mine = self.__dict__
-        position, rotation, com, inertia = map(np.asarray, (self.position, self.rotation, self.com, self.inertia))
-        mine["row"] = np.concatenate((position, rotation.ravel(), (self.mass,), com, inertia.ravel()))
-        for name in ("position", "rotation", "com", "inertia"):
-            if not isinstance(mine[name], ReadOnlyArray):
-                mine[name] = read_only(mine[name], self.how_to_change(name))
-
-    def how_to_change(self, name, value="...") -> str:
-        value = "..." if isinstance(value, np.ndarray) else value if value == "..." else repr(value)
-        if name in ("name", "parent"):
-            return f"link {self.name!r} is read-only: build the mechanism with add_link for another {name}"
-        of_joint = name in ("joint", "joint_name") or name in PASSIVE
-        call = f"with_joint({self.joint_name!r}" if of_joint else f"with_link({self.name!r}"
-        return (f"link {self.name!r} is read-only: m = m.{call}, {name}={value}) returns a mechanism with the change")
-
-
-@dataclass(frozen=True, eq=False)
-class Visual:
-    """A shape to draw, fixed to a link."""
-
-    shape: str             # "box", "sphere", "cylinder", "capsule", "ellipsoid" or "mesh"
-    size: tuple[float, ...]  # box: sides; sphere: radius; cylinder, capsule: radius, length along z;
-                             # ellipsoid: semi-axes; mesh: scale per axis
-    position: np.ndarray   # in the link frame [m]
-    rotation: np.ndarray   # 3x3
-    colour: tuple[float, float, float, float] = (0.7, 0.7, 0.7, 1.0)
-    mesh: str | None = None  # file of a mesh
-
-
-@sealed
-@dataclass(frozen=True, eq=False)
-class Spring:
-    """A spring and damper between two points. Read-only: see `Mechanism.with_spring`."""
-
-    name: str
-    link_a: int
-    link_b: int
-    position_a: np.ndarray
-    position_b: np.ndarray
-    stiffness: float
-    rest_length: float
-    damping: float
-
-    def __post_init__(self):
-        for name in ("position_a", "position_b"):
-            self.__dict__[name] = read_only(getattr(self, name), self.how_to_change(name))
-
-    def how_to_change(self, name, value="...") -> str:
-        value = value if isinstance(value, str) else repr(value)
-        return (f"spring {self.name!r} is read-only: m = m.with_spring({self.name!r}, {name}={value}) returns a "
-                "mechanism with the change")
-
-
-class Mechanism:
+class Mechanism(Names, Plans, ChangedCopies):
     """Links, joints, connections and springs under gravity. "ground" is the fixed world; SI units, radians, z up."""
 
     def __init__(self, gravity: Sequence[float] = (0.0, 0.0, -9.81), name: str = "mechanism"):
@@ -239,94 +168,6 @@ class Mechanism:
                                      rotation=np.eye(3)))
         return carry
 
-    def with_link(self, name: str, *, physical: bool = True, **changes) -> Mechanism:
-        """A copy in which a link has another mass, com, inertia, position, rotation, visuals or actuated.
-
-        What is not named stays: with another mass alone the inertia is the same. States stay valid.
-        """
-        index = self._find_link(name, "with_link")
-        if index < 0:
-            raise NamingError("with_link: the ground has nothing to change; name a link")
-        link, what = self.links[index], f"link {name!r}"
-        known = ("mass", "com", "inertia", "position", "rotation", "visuals", "actuated")
-        for given in changes:
-            if given == "joint" or given in PASSIVE:
-                raise ModelError(f"with_link: {given} belongs to the joint; use with_joint({link.joint_name!r}, "
-                                 f"{given}=...)")
-            if given not in known:
-                meant = hint(given, known, close=True) or f"; there are {', '.join(known)}"
-                raise ModelError(f"with_link: {what} has no {given!r} to change{meant}")
-        body = {"mass": link.mass, "com": link.com, "inertia": link.inertia}
-        if changes.keys() & body.keys():
-            mass, com, inertia = ({**body, **changes}[key] for key in body)
-            changes.update(zip(body, check_inertia(what, mass, com, inertia, physical), strict=True))
-        return self._with(index, changes)
-
-    def with_joint(self, name: str, *, joint: Joint | None = None, **changes) -> Mechanism:
-        """A copy in which a joint (by joint name, else by link name) or connection has other parameters.
-
-        They are those the joint was made with (lower, upper, damping, stiffness, axis, ...), `joint` for another one
-        altogether, and `actuated`, `position`, `rotation` and `joint_name`. With another kind of joint q and v may
-        change length.
-        """
-        if isinstance(name, str) and name in self.connections:
-            connection = self.connections[name]
-            actuated = bool(changes.pop("actuated", connection.actuated))
-            made = _changed_joint(f"connection {name!r}", connection.joint, joint, changes)
-            if made.passive[:, f.ARMATURE].any():
-                raise ModelError(f"connection {name!r}: a connection has no armature; give it to a joint of the tree")
-            twin = self.copy()
-            dict.__setitem__(twin.connections, name, replace(connection, joint=made, actuated=actuated))
-            twin._reconnected()
-            return twin
-        index = self._find_joint(name, "with_joint: ", self.connections)
-        link = self.links[index]
-        own = {key: changes.pop(key) for key in ("actuated", "position", "rotation") if key in changes}
-        for given in changes:
-            if given in ("mass", "com", "inertia", "visuals"):
-                raise ModelError(f"with_joint: {given} belongs to the link; use with_link({link.name!r}, {given}=...)")
-        called = changes.pop("joint_name", link.joint_name)
-        made = _changed_joint(f"joint {link.joint_name!r}", link.joint, joint, changes)
-        twin = self._with(index, {**own, "joint": made, "joint_name": called})
-        if called != link.joint_name:
-            check_name(called, "joint")
-            if called in self._joint_index or called in self.connections:
-                raise NamingError(f"with_joint: there is already a joint or connection {called!r}; give another "
-                                  "joint_name")
-            twin._joint_index = {called if i == index else other: i for other, i in self._joint_index.items()}
-        return twin
-
-    def with_spring(self, name: str, **changes) -> Mechanism:
-        """A copy in which a spring has another stiffness, rest_length, damping, position_a or position_b."""
-        if not isinstance(name, str) or name not in self._spring_index:
-            raise NamingError(f"with_spring: there is no spring {name!r}{hint(name, list(self._spring_index))}")
-        checks: dict[str, Callable] = {"stiffness": as_size, "rest_length": as_size, "damping": as_size,
-                                       "position_a": as_vector, "position_b": as_vector}
-        for given, value in changes.items():
-            if given not in checks:
-                raise ModelError(f"with_spring: spring {name!r} has no {given!r} to change; there are "
-                                 f"{', '.join(checks)}")
-            changes[given] = checks[given](f"spring {name!r}: {given}", value)
-        twin, place = self.copy(), self._spring_index[name]
-        list.__setitem__(twin.springs, place, replace(self.springs[place], **changes))
-        twin._changed()
-        return twin
-
-    def _with(self, index: int, changes: dict) -> Mechanism:
-        """A copy with one link changed."""
-        link, twin = self.links[index], self.copy()
-        what = f"link {link.name!r}"
-        if "position" in changes:
-            changes["position"] = as_vector(f"{what}: position", changes["position"])
-        if "rotation" in changes:
-            changes["rotation"] = as_rotation(f"{what}: rotation", changes["rotation"])
-        if "actuated" in changes:
-            changes["actuated"] = bool(changes["actuated"])
-        if "visuals" in changes:
-            changes["visuals"] = tuple(changes["visuals"])
-        twin._replace(index, replace(link, **changes))
-        return twin
-
     def _replace(self, index: int, link: Link):
         """Put a link in the place of another, whose joint may have had another number of coordinates."""
         old = self.links[index].joint
@@ -356,20 +197,6 @@ class Mechanism:
         twin.connections, twin._variants = {}, {}
         twin._plan = self.plan("tree")
         return twin
-
-    def _owner(self, name) -> str | None:
-        """What has this name already, of those that a connection must not be mistaken for."""
-        if name in self.connections:
-            return "connection"
-        if name in self._joint_index:
-            return "joint"
-        return "link" if name == GROUND or name in self._link_index else None
-
-    def _free_name(self) -> str:
-        number = self._connected
-        while self._owner(f"connection{number}"):
-            number += 1
-        return f"connection{number}"
 
     @property
     def length_scale(self) -> float:
@@ -520,146 +347,6 @@ class Mechanism:
         if len(self.connections) > 20:
             lines.append(f"  ... and {len(self.connections) - 20} more connections")
         return "\n".join(lines)
-
-    # -- machine ---------------------------------------------------------------------------------------------------
-
-    def plan(self, variant=None) -> Plan:
-        """The flat arrays. Variants: None, "bare" (no passive forces), "apart" (a body for every link), "tree" (without
-        the connections; not checked for massless ends)."""
-        if variant is None:
-            if self._plan is None:
-                self._plan = self._closed(self.plan("tree"))
-            return self._plan
-        if variant == "tree":
-            if self._tree_plan is None:
-                self._tree_plan = build(self.links, self.springs, self._gravity)
-            return self._tree_plan
-        if variant not in self._variants:
-            if variant == "bare":
-                self._variants[variant] = self.driven_plan(passive=False)
-            elif variant == "apart":
-                self._variants[variant] = build(self.links, self.springs, self._gravity, keep_fixed=True)
-            else:
-                raise ValueError(f"no plan variant {variant!r}")
-        return self._variants[variant]
-
-    def driven_plan(self, locked=frozenset(), given=frozenset(), passive=True) -> Plan:
-        """The plan with the joints of some links (`locked`, by index) and some connections (`given`, by name) driven by
-        acceleration; not `passive`: without springs, dampers, limits and armature."""
-        key = ("driven", frozenset(locked), frozenset(given), passive)
-        if key not in self._variants:
-            tree = self.plan("tree")
-            tree = tree if passive else tree.without_passive()
-            self._variants[key] = self._closed(tree.with_locked(locked) if locked else tree, given, passive)
-        return self._variants[key]
-
-    def yielding_plan(self, driven: bool) -> Plan:
-        """The plan in which every degree of freedom whose torque may depend on its own motion can take a rotor's place:
-        joints with springs, dampers or limits and, if they are `driven`, those that are actuated."""
-        key = ("yielding", driven)
-        if key not in self._variants:
-            own = [f.DAMPING, f.STIFFNESS, f.LIMIT_STIFFNESS]
-            links = [i for i, link in enumerate(self.links)
-                     if link.joint.nv > 1 and ((driven and link.actuated) or link.joint.passive[:, own].any())]
-            tree = self.plan("tree")
-            self._variants[key] = self._closed(tree.with_columns(links)) if links else self.plan()
-        return self._variants[key]
-
-    def _closed(self, plan: Plan, given=frozenset(), passive=True) -> Plan:
-        """The plan of the tree with its loops closed, if it is one that can be moved."""
-        if self.nv == 0:
-            raise ModelError(f"{self.name} has nothing to move: no joint has a degree of freedom; hang a link by a "
-                             "joint that moves, such as bk.Revolute((0, 1, 0)) or bk.Free()")
-        self._refuse_massless_ends(plan)
-        if not self.connections:
-            return plan
-        from bunraku.plan.closed import with_connections
-
-        return with_connections(plan, list(self.connections.values()), self.length_scale, frozenset(given), passive)
-
-    def _refuse_massless_ends(self, plan):
-        """Every joint must move some mass, or be held by a loop: a massless end would accelerate without bound."""
-        n = plan.bodies
-        massive = plan.body_i[:n, f.MASSIVE]
-        if massive.all():
-            return
-        parent = plan.body_i[:n, f.PARENT].tolist()
-        held = [*map(bool, massive.tolist()), True]
-        for connection in self.connections.values():
-            for link in (connection.link_a, connection.link_b):
-                if link >= 0 and not isinstance(connection.joint, Free):
-                    held[plan.link_i[link, f.LINK_BODY]] = True
-        for i in range(n - 1, -1, -1):
-            if held[i]:
-                held[parent[i]] = True
-        if all(held):
-            return
-        armature = plan.dof_f[f.ARMATURE] > 0
-        for i in range(n):
-            j, dof = plan.body_i[i, f.V_INDEX], plan.body_i[i, f.DOF]
-            if not held[i] and not armature[j:j + dof].all():
-                link = self.links[plan.body_link[i]]
-                raise ModelError(f"joint {link.joint_name!r} moves no mass: link {link.name!r} and all beyond it are "
-                                 "massless. Give one of them mass, the joint an armature, or use a Fixed joint")
-
-    def _changed(self):
-        self._tree_plan = None
-        self._reconnected()
-
-    def _reconnected(self):
-        """Only connections have changed: the plan of the tree stays."""
-        self._plan = None
-        self._variants = {}
-
-    def _find_link(self, name, what) -> int:
-        if name == GROUND:
-            return -1
-        try:
-            return self._link_index[name]
-        except (KeyError, TypeError):
-            raise NamingError(f"{what}: {self.no_link(name)}") from None
-
-    def no_link(self, name) -> str:
-        """What to say of a name that is no link's."""
-        if isinstance(name, str) and name in self._joint_index:
-            link = self.links[self._joint_index[name]].name
-            return f"{name!r} is a joint where a link is meant; the link that it moves is {link!r}"
-        if isinstance(name, str) and name in self.connections:
-            names, found = [*self.link_names, GROUND], self.connections[name]
-            return (f"{name!r} is a connection where a link is meant; it holds {names[found.link_b]!r} to "
-                    f"{names[found.link_a]!r}")
-        if name == GROUND:
-            return "the ground has no entry: it stays where it is, with its frame at the origin of the world"
-        return f"there is no link {name!r}{hint(name, [GROUND, *self._link_index])}"
-
-    def no_joint(self, name) -> str:
-        """What to say of a name that is neither a joint's nor a connection's."""
-        if isinstance(name, str) and name in self._link_index:
-            joint = self.links[self._link_index[name]].joint_name
-            return f"{name!r} is a link where a joint is meant; the joint that it hangs by is {joint!r}"
-        return f"there is no joint or connection {name!r}{hint(name, [*self._joint_index, *self.connections])}"
-
-    def _find_joint(self, name, what="", others=None) -> int:
-        """Index of the link whose joint has this name, else of the link of this name; `others` could be meant too."""
-        index = self._joint_index.get(name) if isinstance(name, str) else None
-        if index is None:
-            index = self._link_index.get(name) if isinstance(name, str) else None
-        if index is None:
-            if isinstance(name, str) and name in self.connections:
-                raise NamingError(f"{what}{name!r} is a connection: it closes a loop and adds no coordinates")
-            kinds = "joint, connection or link" if others is not None else "joint or link"
-            others = others or ()
-            raise NamingError(f"{what}there is no {kinds} {name!r}{hint(name, [*self._joint_index, *others])}")
-        return index
-
-
-def _changed_joint(what: str, old: Joint, new: Joint | None, changes: dict) -> Joint:
-    joint = old if new is None else as_joint(what, new)
-    try:
-        return joint.changed(**changes) if changes else joint
-    except ModelError as error:
-        raise ModelError(f"{what}: {error}") from None
-
 
 def as_mechanism(value) -> Mechanism:
     """What is given as a mechanism, if it is one."""

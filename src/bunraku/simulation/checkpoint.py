@@ -48,13 +48,14 @@ def save_checkpoint(simulation, path):
     if not np.isfinite(simulation._memory.rows[0]).all():
         raise SimulationError(f"save: the state at t = {simulation.t:.6g} s is not finite: nothing can go on from "
                               "it; `trajectory` has what was computed", simulation.trajectory)
-    solver, drive = simulation.solver, simulation._drive
+    settings, solver, drive = simulation._settings, simulation.solver, simulation._drive
     for watch in simulation._watches:
         watch.applies(simulation.mechanism)  # forgets what it knew of a connection that is another one now
     header, arrays = to_file(simulation.trajectory)
     header |= {
         "kind": "checkpoint", "format": FORMAT, "version": _version(),
-        "settings": list(simulation._settings), "hold": simulation._hold, "solver": solver, "dense": simulation._dense,
+        "settings": [settings.rtol, settings.atol, settings.max_order], "hold": settings.hold, "solver": solver,
+        "dense": simulation._dense,
         "actuation": None if drive is None else getattr(drive, "__name__", type(drive).__name__),
         "stats": dataclasses.asdict(simulation.stats),
         "impulses": {name: impulse.tolist() for name, impulse in simulation.impulses.items()},

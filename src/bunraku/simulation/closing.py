@@ -16,7 +16,7 @@ from bunraku.evaluate import impact, poses, project
 from bunraku.evaluate.loops import closed_position
 from bunraku.integrate.memory import LOOPS_OPEN, OPEN_AT, OPEN_BY, REACHED, RECORD_FULL
 from bunraku.mechanism import Connection, Mechanism
-from bunraku.mechanism.mechanism import GROUND
+from bunraku.mechanism.links import GROUND
 from bunraku.plan.closed import with_connections
 from bunraku.tolerances import CLOSED, EXACT, TOO_OPEN
 

@@ -19,7 +19,7 @@ from bunraku.entries.moves import unit_quaternions
 from bunraku.entries.pool import take_turns
 from bunraku.errors import ConstraintError, SimulationWarning
 from bunraku.integrate import memory as m
-from bunraku.integrate.methods import FIXED_STEP, memory_for
+from bunraku.integrate.methods import FIXED_STEP
 from bunraku.integrate.record import empty_record
 from bunraku.mechanism import Mechanism
 from bunraku.simulate.actuation import Actuation, PlainActuation
@@ -27,6 +27,7 @@ from bunraku.simulate.context import structure_of
 from bunraku.simulate.lanes import NEXT, TIME, fixed_steps_lanes
 from bunraku.simulation.closing import closed_start, look_at_loops
 from bunraku.simulation.failures import LeftOpen, stopped
+from bunraku.simulation.settings import address_of
 from bunraku.simulation.simulation import BODY_STEPS_PER_CALL, Simulation
 from bunraku.spatial.lanes import WIDTH
 from bunraku.tolerances import LAST_STAGE, LAST_STEP
@@ -123,10 +124,11 @@ class _Mean:
 
 def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
     """Each state by itself, as `first` would be run. Returns the seconds it took."""
-    entry, method = first._entry()
-    run, structure = entry.trusted, structure_of(first._plan(), first._hold)
+    settings = first._settings
+    (entry, method), driven = settings.entry(), first._actuation is not None
+    run, structure = entry.trusted, structure_of(settings.plan(first.mechanism, driven), settings.hold)
     group.actuation, group.min_step = first._actuation, float(first._memory.clock[m.MIN_STEP])
-    address = first._address()
+    address = address_of(first._actuation)
     rows, mean = max(1, min(512, BODY_STEPS_PER_CALL // group.plan.bodies)), _Mean(bar, len(group.y))
 
     said = threading.Event()
@@ -137,7 +139,7 @@ def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
         while status == m.RECORD_FULL and not turns.stopped:
             before, memory.tally[m.RECORDED], tick = memory.clock[m.TIME], 0, time.perf_counter()
             status = run(*method, structure, address, group.params_of(k), memory, record)
-            error, status = look_at_loops(group.mechanism, group.plan, memory, first._hold, status)
+            error, status = look_at_loops(group.mechanism, group.plan, memory, settings.hold, status)
             group.loop_error[k] = max(group.loop_error[k], error)
             mean.add(memory.clock[m.TIME] - before)
             if status == m.RECORD_FULL and pace and not said.is_set():
@@ -151,7 +153,7 @@ def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
 
     def work(turns):
         record = empty_record(rows, group.y.shape[1])
-        blank, memory = (memory_for(first.solver, first._memory.rows[0], *first._settings) for _ in range(2))
+        blank, memory = (settings.memory(first._memory.rows[0]) for _ in range(2))
         blank.clock[:] = first._memory.clock
         for k in turns:
             if group.status[k] != 0:
@@ -164,7 +166,7 @@ def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
                 memory.clock[m.UNTIL] = until
                 status = advance(k, memory, record, turns, pace)
                 if status != m.REACHED:
-                    group.status[k], group.left_open[k] = status, LeftOpen.of(memory, first._hold)
+                    group.status[k], group.left_open[k] = status, LeftOpen.of(memory, settings.hold)
                     group.blame([k])
                     break
                 group.keep(k, place, memory.rows[0])
@@ -186,7 +188,7 @@ def in_lanes(group: Group, first: Simulation, workers: int, bar) -> float:
     fixed_steps_lanes.load()
     plan, count = group.plan, len(group.y)
     group.actuation = first._actuation
-    address = first._address()
+    address = address_of(first._actuation)
     method = FIXED_STEP.get(first.solver) if isinstance(first.solver, str) else None
     scheme = (method.A, method.B, method.C) if method else (np.zeros((0, 0)), np.zeros(0), np.zeros(0))
     constants = (plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, address,

@@ -16,7 +16,8 @@ from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.simulate.actuation import Actuation
 from bunraku.simulation.group import Group, in_lanes, one_by_one
-from bunraku.simulation.simulation import WITH_STEP, Simulation
+from bunraku.simulation.settings import WITH_STEP
+from bunraku.simulation.simulation import Simulation
 from bunraku.simulation.trajectory import Segment, Trajectory
 from bunraku.terminal import Bar
 

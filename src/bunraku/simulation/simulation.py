@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numba.core.errors import NumbaError
 
-from bunraku.checks import as_array, as_floats, as_number, as_positive, as_size, hint
+from bunraku.checks import as_floats, as_number, as_size
 from bunraku.entries.explain import explain
 from bunraku.errors import (
     BunrakuError,
@@ -27,8 +26,6 @@ from bunraku.evaluate import impact, project
 from bunraku.evaluate.impulse import impulse as struck
 from bunraku.evaluate.loops import closed_position
 from bunraku.integrate import memory as m
-from bunraku.integrate.history import Family
-from bunraku.integrate.methods import FIXED_STEP, METHODS, STRUCTURED, check_order, memory_for, method_of
 from bunraku.integrate.pace import MOTION, Pace
 from bunraku.integrate.runge_kutta import Tableau
 from bunraku.mechanism import Connection, Joint, Mechanism
@@ -36,10 +33,6 @@ from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.mechanism.readonly import StateArray
 from bunraku.simulate.actuation import Actuation, PlainActuation
 from bunraku.simulate.context import structure_of
-from bunraku.simulate.implicit import run_implicit
-from bunraku.simulate.multistep import run_multistep
-from bunraku.simulate.runge_kutta import run_runge_kutta
-from bunraku.simulate.symplectic_euler import run_symplectic_euler
 from bunraku.simulation.checkpoint import load_checkpoint, refuse_forgotten, restore, save_checkpoint
 from bunraku.simulation.closing import (
     capture,
@@ -49,14 +42,13 @@ from bunraku.simulation.closing import (
     look_at_loops,
 )
 from bunraku.simulation.conditions import Condition, Watch, Watched, as_watch, never_applied, polynomial_room
-from bunraku.simulation.failures import LeftOpen, cannot_compile, stopped
+from bunraku.simulation.failures import LeftOpen, stopped
 from bunraku.simulation.interpolation import Steps, compact, join
+from bunraku.simulation.settings import Settings, address_of, as_actuation, as_params
 from bunraku.simulation.trajectory import Event, Segment, Trajectory
 from bunraku.terminal import Bar, Interrupts
 from bunraku.tolerances import EXACT
 
-WITH_STEP = (*FIXED_STEP, "symplectic_euler")
-SOLVERS = (*METHODS, *STRUCTURED, *WITH_STEP)
 SAME = 4 * m.EPSILON  # of a time: as near as events are located
 _STATE = "use sim.set_state(q, v, t=None)"
 _ANEW = "build a new bk.Simulation(sim.mechanism, sim.q, sim.v, {name}=..., t=sim.t)"
@@ -126,14 +118,10 @@ class Simulation:
                  max_step: float = math.inf, min_step: float = 0.0, max_order: int | None = None,
                  baumgarte: float | None = None, dense: bool = False, progress: bool | None = None, t: float = 0.0,
                  _resumed: bool = False):
-        _check_solver(solver)
-        check_order(solver, max_order)
-        self._settings = as_positive("rtol", rtol, ShapeError), as_positive("atol", atol, ShapeError), max_order
-        steps = _as_steps(solver, step, min_step, max_step)
-        self._hold = 0.0 if baumgarte is None else as_positive("baumgarte [1/s]", baumgarte, ShapeError)
+        self._settings = Settings.of(solver, rtol, atol, step=step, max_step=max_step, min_step=min_step,
+                                     max_order=max_order, baumgarte=baumgarte)
         self.__dict__.update(mechanism=as_mechanism(mechanism).copy().locked(), solver=solver)
         self.progress = progress
-        self._structured = isinstance(solver, str) and solver in STRUCTURED
         self.stats = Statistics()
         plan = self.mechanism.plan()
         if _resumed:  # from a checkpoint: the state is that of the run, to the last bit
@@ -141,17 +129,14 @@ class Simulation:
         else:
             start, speed, closed = self._as_state(self.mechanism.neutral() if q is None else q,
                                                   plan.zero_tau if v is None else v)
-        self._memory = memory_for(solver, np.concatenate([start, speed]), *self._settings)
-        self._memory.clock[[m.STEP, m.MIN_STEP, m.MAX_STEP]] = steps
+        self._memory = self._settings.memory(np.concatenate([start, speed]))
         self._memory.clock[m.TIME] = as_number("t [s]", t, ShapeError)
         self.params = np.zeros(0) if params is None else params
         self._drive = actuation
-        self._actuation = _as_actuation(actuation, plan.nv)
+        self._actuation = as_actuation(actuation, plan.nv)
         self._past: list[Segment] = []  # of structures that are no more
         self._chunks: list[tuple[np.ndarray, np.ndarray]] = [(np.array([self.t]), self._memory.rows[:1].copy())]
-        family = method_of(solver)
-        explicit = not self._structured and not (isinstance(family, Family) and family.newton)
-        self._pace = None if solver in WITH_STEP else Pace(explicit, MOTION)
+        self._pace = None if self._settings.fixed_step else Pace(self._settings.explicit, MOTION)
         self._dense = bool(dense)
         self._steps: list[Steps] = []  # polynomials since the structure last changed
         self._events: list[Event] = []
@@ -165,7 +150,7 @@ class Simulation:
     def __setattr__(self, name, value):
         if name in READ_ONLY:
             raise ReadOnlyError(f"sim.{name} is read-only; {READ_ONLY[name].format(name=name)}")
-        super().__setattr__(name, _as_params(value) if name == "params" else value)
+        super().__setattr__(name, as_params(value) if name == "params" else value)
 
     # -- ask -------------------------------------------------------------------------------------------------------
 
@@ -330,13 +315,13 @@ class Simulation:
             self._past, self._events = [], []
         self.__dict__["mechanism"] = mechanism.locked()
         clock = self._memory.clock
-        self._memory = memory_for(self.solver, np.concatenate([q, v]), *self._settings)
+        self._memory = self._settings.memory(np.concatenate([q, v]))
         self._memory.clock[:] = clock
         if t is not None:
             self._memory.clock[m.TIME] = t
         self._restart()  # what was a good step before says nothing now
         self._chunks, self._steps = [(np.array([self.t]), self._memory.rows[:1].copy())], []
-        self._actuation = _as_actuation(self._drive, mechanism.nv)
+        self._actuation = as_actuation(self._drive, mechanism.nv)
         self._events.append(Event(self.t, event))
 
     # -- move ------------------------------------------------------------------------------------------------------
@@ -412,11 +397,10 @@ class Simulation:
 
     def _advance(self, until, watched, bar, interrupts) -> int:
         """Let compiled code run until it has something to say other than that its record is full."""
-        plan = self._plan()
-        entry, method = self._entry()
+        settings = self._settings
+        plan, (entry, method) = settings.plan(self.mechanism, self._actuation is not None), settings.entry()
         rows = max(1, min(512, BODY_STEPS_PER_CALL // plan.bodies))
-        address = self._address()
-        structure = structure_of(plan, self._hold)
+        address, structure = address_of(self._actuation), structure_of(plan, settings.hold)
         memory = self._memory
         memory.clock[m.UNTIL] = until
         polynomials = polynomial_room(rows if self._dense else 0, memory.rows.shape[1])
@@ -431,7 +415,7 @@ class Simulation:
             finally:
                 self._in_step = False
                 self._keep(memory.tally - before, record, time.perf_counter() - tick)
-            error, status = look_at_loops(self.mechanism, plan, memory, self._hold, status)
+            error, status = look_at_loops(self.mechanism, plan, memory, settings.hold, status)
             self.stats.loop_error = max(self.stats.loop_error, error)
             bar.show(self.t)
             interrupts.let_in()
@@ -449,7 +433,7 @@ class Simulation:
     def _restart(self):
         """Forget what the solver knows of the past: from here the motion may be another."""
         self._memory.tally[m.STARTED] = 0
-        if self.solver not in WITH_STEP:
+        if not self._settings.fixed_step:
             self._memory.clock[m.STEP] = 0.0
 
     def _tidy(self):
@@ -464,28 +448,6 @@ class Simulation:
                 raise SimulationError(f"the loops cannot be closed at the event at t = {self.t:.6g} s: {error}",
                                       self.trajectory) from error
         self._memory.rows[0] = self._chunks[-1][1][-1] = np.concatenate([q, v])
-
-    def _entry(self):
-        """The compiled run of the solver, and its coefficients if it has any."""
-        method = method_of(self.solver)
-        if method is None:
-            return run_symplectic_euler.load(), ()
-        if self._structured:
-            return run_implicit.load(), (method,)
-        multistep = isinstance(method, Family)
-        return (run_multistep if multistep else run_runge_kutta).load(), (method,)
-
-    def _address(self) -> int:
-        """Of the actuation as a C function; compiles it if need be."""
-        try:
-            return self._actuation.address if self._actuation else 0
-        except NumbaError as error:
-            raise ModelError(cannot_compile(f"the actuation {self._actuation.__name__!r}", error)) from error
-
-    def _plan(self):
-        """The mechanism as the solver wants it."""
-        driven = self._actuation is not None
-        return self.mechanism.yielding_plan(driven) if self._structured else self.mechanism.plan()
 
     def _keep(self, done, record, seconds):
         n, stats, t, y = int(done[m.RECORDED]), self.stats, record.t, record.y
@@ -520,7 +482,7 @@ class Simulation:
         clock = self._memory.clock
         raise SimulationError(stopped(status, where, self.mechanism, self.q, self.v, cause=cause,
                                       min_step=clock[m.MIN_STEP], tried=clock[m.STEP], torques=self._torques_about(),
-                                      left_open=LeftOpen.of(self._memory, self._hold)), trajectory) from cause
+                                      left_open=LeftOpen.of(self._memory, self._settings.hold)), trajectory) from cause
 
     def _torques_about(self):
         """The actuation at the moment of a failure, and just after it."""
@@ -531,39 +493,3 @@ class Simulation:
     def __repr__(self):
         name = self.solver if isinstance(self.solver, str) else f"a tableau of order {self.solver.order}"
         return f"Simulation of {self.mechanism.name} at {self.t:g} s: solver {name}, {self.stats.steps} steps"
-
-
-def _check_solver(solver) -> None:
-    if not isinstance(solver, Tableau) and solver not in SOLVERS:
-        raise ModelError(f"solver {solver!r} is not one of {', '.join(SOLVERS)}{hint(solver, SOLVERS, close=True)}")
-
-
-def _as_steps(solver, step, min_step, max_step) -> tuple[float, float, float]:
-    """(first step, or 0 for the solver to choose; shortest; longest) [s]."""
-    longest = as_positive("max_step [s]", max_step, ShapeError, infinite=True)
-    shortest = as_size("min_step [s]", min_step, ShapeError)
-    if shortest > longest:
-        raise ShapeError(f"min_step = {min_step:g} s must not be longer than max_step = {max_step:g} s")
-    first = 0.0 if step is None else as_positive("step [s]", step, ShapeError)
-    if solver not in WITH_STEP:
-        return first, shortest, longest
-    if step is None:
-        raise ShapeError(f"{solver} has a fixed step: give it, as in step=0.002")
-    return first, first, first
-
-
-def _as_params(params) -> np.ndarray:
-    if isinstance(params, np.ndarray) and params.dtype == float and params.ndim == 1 and params.flags.c_contiguous:
-        return params  # shared, so that changes are seen while running
-    array = as_array("params", params)
-    if array.ndim != 1:
-        raise ShapeError(f"params must be a 1-D array of numbers, not of shape {array.shape}")
-    return array
-
-
-def _as_actuation(function, nv):
-    if function is None or isinstance(function, Actuation):
-        return function
-    if not callable(function):
-        raise ModelError(f"actuation must be a function (t, q, v) -> tau or made by @bk.actuation, not {function!r}")
-    return PlainActuation(function, nv)

@@ -1,0 +1,124 @@
+"""Copies of a mechanism in which a link, a joint, a connection or a spring has other parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from bunraku.checks import as_rotation, as_size, as_vector, check_inertia, check_name, hint
+from bunraku.errors import ModelError, NamingError
+from bunraku.mechanism.joints import PASSIVE, Joint, as_joint
+from bunraku.plan import fields as f
+
+if TYPE_CHECKING:
+    from bunraku.mechanism.mechanism import Mechanism
+
+
+class ChangedCopies:
+    """`with_link`, `with_joint`, `with_spring`; part of `Mechanism`."""
+
+    links: Any
+    springs: Any
+    connections: Any
+    copy: Any
+    _find_link: Any
+    _find_joint: Any
+    _joint_index: dict[str, int]
+    _spring_index: dict[str, int]
+
+    def with_link(self, name: str, *, physical: bool = True, **changes) -> Mechanism:
+        """A copy in which a link has another mass, com, inertia, position, rotation, visuals or actuated.
+
+        What is not named stays: with another mass alone the inertia is the same. States stay valid.
+        """
+        index = self._find_link(name, "with_link")
+        if index < 0:
+            raise NamingError("with_link: the ground has nothing to change; name a link")
+        link, what = self.links[index], f"link {name!r}"
+        known = ("mass", "com", "inertia", "position", "rotation", "visuals", "actuated")
+        for given in changes:
+            if given == "joint" or given in PASSIVE:
+                raise ModelError(f"with_link: {given} belongs to the joint; use with_joint({link.joint_name!r}, "
+                                 f"{given}=...)")
+            if given not in known:
+                meant = hint(given, known, close=True) or f"; there are {', '.join(known)}"
+                raise ModelError(f"with_link: {what} has no {given!r} to change{meant}")
+        body = {"mass": link.mass, "com": link.com, "inertia": link.inertia}
+        if changes.keys() & body.keys():
+            mass, com, inertia = ({**body, **changes}[key] for key in body)
+            changes.update(zip(body, check_inertia(what, mass, com, inertia, physical), strict=True))
+        return self._with(index, changes)
+
+    def with_joint(self, name: str, *, joint: Joint | None = None, **changes) -> Mechanism:
+        """A copy in which a joint (by joint name, else by link name) or connection has other parameters.
+
+        They are those the joint was made with (lower, upper, damping, stiffness, axis, ...), `joint` for another one
+        altogether, and `actuated`, `position`, `rotation` and `joint_name`. With another kind of joint q and v may
+        change length.
+        """
+        if isinstance(name, str) and name in self.connections:
+            connection = self.connections[name]
+            actuated = bool(changes.pop("actuated", connection.actuated))
+            made = _changed_joint(f"connection {name!r}", connection.joint, joint, changes)
+            if made.passive[:, f.ARMATURE].any():
+                raise ModelError(f"connection {name!r}: a connection has no armature; give it to a joint of the tree")
+            twin = self.copy()
+            dict.__setitem__(twin.connections, name, replace(connection, joint=made, actuated=actuated))
+            twin._reconnected()
+            return twin
+        index = self._find_joint(name, "with_joint: ", self.connections)
+        link = self.links[index]
+        own = {key: changes.pop(key) for key in ("actuated", "position", "rotation") if key in changes}
+        for given in changes:
+            if given in ("mass", "com", "inertia", "visuals"):
+                raise ModelError(f"with_joint: {given} belongs to the link; use with_link({link.name!r}, {given}=...)")
+        called = changes.pop("joint_name", link.joint_name)
+        made = _changed_joint(f"joint {link.joint_name!r}", link.joint, joint, changes)
+        twin = self._with(index, {**own, "joint": made, "joint_name": called})
+        if called != link.joint_name:
+            check_name(called, "joint")
+            if called in self._joint_index or called in self.connections:
+                raise NamingError(f"with_joint: there is already a joint or connection {called!r}; give another "
+                                  "joint_name")
+            twin._joint_index = {called if i == index else other: i for other, i in self._joint_index.items()}
+        return twin
+
+    def with_spring(self, name: str, **changes) -> Mechanism:
+        """A copy in which a spring has another stiffness, rest_length, damping, position_a or position_b."""
+        if not isinstance(name, str) or name not in self._spring_index:
+            raise NamingError(f"with_spring: there is no spring {name!r}{hint(name, list(self._spring_index))}")
+        checks: dict[str, Callable] = {"stiffness": as_size, "rest_length": as_size, "damping": as_size,
+                                       "position_a": as_vector, "position_b": as_vector}
+        for given, value in changes.items():
+            if given not in checks:
+                raise ModelError(f"with_spring: spring {name!r} has no {given!r} to change; there are "
+                                 f"{', '.join(checks)}")
+            changes[given] = checks[given](f"spring {name!r}: {given}", value)
+        twin, place = self.copy(), self._spring_index[name]
+        list.__setitem__(twin.springs, place, replace(self.springs[place], **changes))
+        twin._changed()
+        return twin
+
+    def _with(self, index: int, changes: dict) -> Mechanism:
+        """A copy with one link changed."""
+        link, twin = self.links[index], self.copy()
+        what = f"link {link.name!r}"
+        if "position" in changes:
+            changes["position"] = as_vector(f"{what}: position", changes["position"])
+        if "rotation" in changes:
+            changes["rotation"] = as_rotation(f"{what}: rotation", changes["rotation"])
+        if "actuated" in changes:
+            changes["actuated"] = bool(changes["actuated"])
+        if "visuals" in changes:
+            changes["visuals"] = tuple(changes["visuals"])
+        twin._replace(index, replace(link, **changes))
+        return twin
+
+
+def _changed_joint(what: str, old: Joint, new: Joint | None, changes: dict) -> Joint:
+    joint = old if new is None else as_joint(what, new)
+    try:
+        return joint.changed(**changes) if changes else joint
+    except ModelError as error:
+        raise ModelError(f"{what}: {error}") from None

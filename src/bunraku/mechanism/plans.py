@@ -1,0 +1,115 @@
+"""Plans of a mechanism (`plan/build.py`): made when first asked for, kept until the structure changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bunraku.errors import ModelError
+from bunraku.mechanism.joints import Free
+from bunraku.plan import fields as f
+from bunraku.plan.build import Plan, build
+
+
+class Plans:
+    """The mechanism as flat arrays; part of `Mechanism`."""
+
+    links: Any
+    springs: Any
+    connections: Any
+    length_scale: Any
+    name: str
+    nv: int
+    _gravity: np.ndarray
+    _plan: Plan | None
+    _tree_plan: Plan | None
+    _variants: dict
+
+    def plan(self, variant=None) -> Plan:
+        """The flat arrays. Variants: None, "bare" (no passive forces), "apart" (a body for every link), "tree" (without
+        the connections; not checked for massless ends)."""
+        if variant is None:
+            if self._plan is None:
+                self._plan = self._closed(self.plan("tree"))
+            return self._plan
+        if variant == "tree":
+            if self._tree_plan is None:
+                self._tree_plan = build(self.links, self.springs, self._gravity)
+            return self._tree_plan
+        if variant not in self._variants:
+            if variant == "bare":
+                self._variants[variant] = self.driven_plan(passive=False)
+            elif variant == "apart":
+                self._variants[variant] = build(self.links, self.springs, self._gravity, keep_fixed=True)
+            else:
+                raise ValueError(f"no plan variant {variant!r}")
+        return self._variants[variant]
+
+    def driven_plan(self, locked=frozenset(), given=frozenset(), passive=True) -> Plan:
+        """The plan with the joints of some links (`locked`, by index) and some connections (`given`, by name) driven by
+        acceleration; not `passive`: without springs, dampers, limits and armature."""
+        key = ("driven", frozenset(locked), frozenset(given), passive)
+        if key not in self._variants:
+            tree = self.plan("tree")
+            tree = tree if passive else tree.without_passive()
+            self._variants[key] = self._closed(tree.with_locked(locked) if locked else tree, given, passive)
+        return self._variants[key]
+
+    def yielding_plan(self, driven: bool) -> Plan:
+        """The plan in which every degree of freedom whose torque may depend on its own motion can take a rotor's place:
+        joints with springs, dampers or limits and, if they are `driven`, those that are actuated."""
+        key = ("yielding", driven)
+        if key not in self._variants:
+            own = [f.DAMPING, f.STIFFNESS, f.LIMIT_STIFFNESS]
+            links = [i for i, link in enumerate(self.links)
+                     if link.joint.nv > 1 and ((driven and link.actuated) or link.joint.passive[:, own].any())]
+            tree = self.plan("tree")
+            self._variants[key] = self._closed(tree.with_columns(links)) if links else self.plan()
+        return self._variants[key]
+
+    def _closed(self, plan: Plan, given=frozenset(), passive=True) -> Plan:
+        """The plan of the tree with its loops closed, if it is one that can be moved."""
+        if self.nv == 0:
+            raise ModelError(f"{self.name} has nothing to move: no joint has a degree of freedom; hang a link by a "
+                             "joint that moves, such as bk.Revolute((0, 1, 0)) or bk.Free()")
+        self._refuse_massless_ends(plan)
+        if not self.connections:
+            return plan
+        from bunraku.plan.closed import with_connections
+
+        return with_connections(plan, list(self.connections.values()), self.length_scale, frozenset(given), passive)
+
+    def _refuse_massless_ends(self, plan):
+        """Every joint must move some mass, or be held by a loop: a massless end would accelerate without bound."""
+        n = plan.bodies
+        massive = plan.body_i[:n, f.MASSIVE]
+        if massive.all():
+            return
+        parent = plan.body_i[:n, f.PARENT].tolist()
+        held = [*map(bool, massive.tolist()), True]
+        for connection in self.connections.values():
+            for link in (connection.link_a, connection.link_b):
+                if link >= 0 and not isinstance(connection.joint, Free):
+                    held[plan.link_i[link, f.LINK_BODY]] = True
+        for i in range(n - 1, -1, -1):
+            if held[i]:
+                held[parent[i]] = True
+        if all(held):
+            return
+        armature = plan.dof_f[f.ARMATURE] > 0
+        for i in range(n):
+            j, dof = plan.body_i[i, f.V_INDEX], plan.body_i[i, f.DOF]
+            if not held[i] and not armature[j:j + dof].all():
+                link = self.links[plan.body_link[i]]
+                raise ModelError(f"joint {link.joint_name!r} moves no mass: link {link.name!r} and all beyond it are "
+                                 "massless. Give one of them mass, the joint an armature, or use a Fixed joint")
+
+    def _changed(self):
+        self._tree_plan = None
+        self._reconnected()
+
+    def _reconnected(self):
+        """Only connections have changed: the plan of the tree stays."""
+        self._plan = None
+        self._variants = {}

@@ -1,0 +1,122 @@
+"""Settings of a run: solver, tolerances, steps; the same for `Simulation` and `rollout`, checked in one place."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numba.core.errors import NumbaError
+
+from bunraku.checks import as_array, as_positive, as_size, hint
+from bunraku.errors import ModelError, ShapeError
+from bunraku.integrate import memory as m
+from bunraku.integrate.history import Family
+from bunraku.integrate.methods import FIXED_STEP, METHODS, STRUCTURED, check_order, memory_for, method_of
+from bunraku.integrate.runge_kutta import Tableau
+from bunraku.simulate.actuation import Actuation, PlainActuation
+from bunraku.simulate.implicit import run_implicit
+from bunraku.simulate.multistep import run_multistep
+from bunraku.simulate.runge_kutta import run_runge_kutta
+from bunraku.simulate.symplectic_euler import run_symplectic_euler
+from bunraku.simulation.failures import cannot_compile
+
+WITH_STEP = (*FIXED_STEP, "symplectic_euler")
+SOLVERS = (*METHODS, *STRUCTURED, *WITH_STEP)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to integrate. `Settings.of` checks what people give."""
+
+    solver: str | Tableau
+    rtol: float
+    atol: float
+    max_order: int | None
+    step: float       # [s] the first; 0: the solver chooses it
+    min_step: float   # [s]
+    max_step: float   # [s]
+    hold: float       # [1/s] rate of Baumgarte's stabilisation; 0: loops are closed after every step
+
+    @classmethod
+    def of(cls, solver, rtol, atol, *, step=None, max_step=math.inf, min_step=0.0, max_order=None,
+           baumgarte=None) -> Settings:
+        if not isinstance(solver, Tableau) and solver not in SOLVERS:
+            raise ModelError(f"solver {solver!r} is not one of {', '.join(SOLVERS)}{hint(solver, SOLVERS, close=True)}")
+        check_order(solver, max_order)
+        rtol, atol = as_positive("rtol", rtol, ShapeError), as_positive("atol", atol, ShapeError)
+        first, shortest, longest = _steps(solver, step, min_step, max_step)
+        hold = 0.0 if baumgarte is None else as_positive("baumgarte [1/s]", baumgarte, ShapeError)
+        return cls(solver, rtol, atol, max_order, first, shortest, longest, hold)
+
+    @property
+    def fixed_step(self) -> bool:
+        return self.solver in WITH_STEP
+
+    @property
+    def structured(self) -> bool:
+        """Whether the solver needs a plan in which joints can take a rotor's place (`Mechanism.yielding_plan`)."""
+        return isinstance(self.solver, str) and self.solver in STRUCTURED
+
+    @property
+    def explicit(self) -> bool:
+        """Whether stiffness limits the step."""
+        family = method_of(self.solver)
+        return not self.structured and not (isinstance(family, Family) and family.newton)
+
+    def memory(self, y):
+        """Memory of an integration from y."""
+        memory = memory_for(self.solver, y, self.rtol, self.atol, self.max_order)
+        memory.clock[[m.STEP, m.MIN_STEP, m.MAX_STEP]] = self.step, self.min_step, self.max_step
+        return memory
+
+    def entry(self):
+        """The compiled run, and the coefficients of the method in a tuple."""
+        method = method_of(self.solver)
+        if method is None:
+            return run_symplectic_euler.load(), ()
+        if self.structured:
+            return run_implicit.load(), (method,)
+        return (run_multistep if isinstance(method, Family) else run_runge_kutta).load(), (method,)
+
+    def plan(self, mechanism, driven: bool):
+        """The mechanism as the solver wants it."""
+        return mechanism.yielding_plan(driven) if self.structured else mechanism.plan()
+
+
+def _steps(solver, step, min_step, max_step) -> tuple[float, float, float]:
+    longest = as_positive("max_step [s]", max_step, ShapeError, infinite=True)
+    shortest = as_size("min_step [s]", min_step, ShapeError)
+    if shortest > longest:
+        raise ShapeError(f"min_step = {min_step:g} s must not be longer than max_step = {max_step:g} s")
+    first = 0.0 if step is None else as_positive("step [s]", step, ShapeError)
+    if solver not in WITH_STEP:
+        return first, shortest, longest
+    if step is None:
+        raise ShapeError(f"{solver} has a fixed step: give it, as in step=0.002")
+    return first, first, first
+
+
+def as_params(params):
+    if isinstance(params, np.ndarray) and params.dtype == float and params.ndim == 1 and params.flags.c_contiguous:
+        return params  # shared, so that changes are seen while running
+    array = as_array("params", params)
+    if array.ndim != 1:
+        raise ShapeError(f"params must be a 1-D array of numbers, not of shape {array.shape}")
+    return array
+
+
+def as_actuation(function, nv):
+    if function is None or isinstance(function, Actuation):
+        return function
+    if not callable(function):
+        raise ModelError(f"actuation must be a function (t, q, v) -> tau or made by @bk.actuation, not {function!r}")
+    return PlainActuation(function, nv)
+
+
+def address_of(actuation) -> int:
+    """Of an actuation as a C function, 0 for none; compiles it if need be."""
+    try:
+        return actuation.address if actuation else 0
+    except NumbaError as error:
+        raise ModelError(cannot_compile(f"the actuation {actuation.__name__!r}", error)) from error
