@@ -275,20 +275,27 @@ def ascend_force(i, body_i, work):
 
 
 @inline
+def from_parent(i, body_i, tau, work):
+    """Acceleration of the parent about the origin of body i's group, and zero, or NaN if that is not finite."""
+    above = body_i[i, f.PARENT_SLOT]
+    alpha, a, residue = load3(work, above), load3(work, above + 3), constant(tau, 0.0)
+    if is_anchor(body_i, i):
+        part = joint_part_size(body_i[i, f.ELIMINATION], body_i[i, f.DOF])
+        r = load3(work, body_i[i, f.BODY_RECORD] + f.REC_JOINT + part)
+        residue = not_finite(r)
+        a = add(a, cross(alpha, r))
+    return alpha, a, residue
+
+
+@inline
 def deliver(i, body_i, tau, acceleration, work):
     """Pass 3 at body i: take the parent's acceleration from its slot, find the joint's, leave the body's own.
 
     Accelerations of bodies are relative to those at zero joint acceleration. Returns zero, or NaN if not finite.
     """
-    above, to = body_i[i, f.PARENT_SLOT], body_i[i, f.OWN_SLOT]
-    record, elimination = body_i[i, f.BODY_RECORD], body_i[i, f.ELIMINATION]
+    to, record, elimination = body_i[i, f.OWN_SLOT], body_i[i, f.BODY_RECORD], body_i[i, f.ELIMINATION]
     dof, j = body_i[i, f.DOF], body_i[i, f.V_INDEX]
-    alpha, a = load3(work, above), load3(work, above + 3)
-    residue = constant(tau, 0.0)
-    if is_anchor(body_i, i):
-        r = load3(work, record + f.REC_JOINT + joint_part_size(elimination, dof))
-        residue = not_finite(r)
-        a = add(a, cross(alpha, r))
+    alpha, a, residue = from_parent(i, body_i, tau, work)
     if elimination == f.COLUMNS:  # qdd = (u - U^T a) / D
         for last in range(dof):
             d = dof - 1 - last

@@ -7,7 +7,14 @@ its `.._demands` does the second alone. On the way back come forces and accelera
 
 import numpy as np
 
-from bunraku.algorithms.aba import ascend_force, eliminate_column, hand_over, joint_part_size, not_finite, subtree
+from bunraku.algorithms.aba import (
+    ascend_force,
+    eliminate_column,
+    from_parent,
+    hand_over,
+    joint_part_size,
+    subtree,
+)
 from bunraku.algorithms.tree import is_anchor, zero3
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
@@ -212,15 +219,9 @@ def step_demands(i, front, rows, kept, judged, body_i, work):
 @inner
 def step_back(i, rows, kept, ids, forces, body_i, tau, acceleration, prog, work):
     """Accelerations of the joint and of body i: qdd = (u + y F - U^T a) / D."""
-    above, to = body_i[i, f.PARENT_SLOT], body_i[i, f.OWN_SLOT]
-    record, elimination = body_i[i, f.BODY_RECORD], body_i[i, f.ELIMINATION]
+    to, record, elimination = body_i[i, f.OWN_SLOT], body_i[i, f.BODY_RECORD], body_i[i, f.ELIMINATION]
     dof, j = body_i[i, f.DOF], body_i[i, f.V_INDEX]
-    alpha, a = load3(work, above), load3(work, above + 3)
-    residue = constant(tau, 0.0)
-    if is_anchor(body_i, i):
-        r = load3(work, record + f.REC_JOINT + joint_part_size(elimination, dof))
-        residue = not_finite(r)
-        a = add(a, cross(alpha, r))
+    alpha, a, residue = from_parent(i, body_i, tau, work)
     for last in range(dof):
         d = dof - 1 - last
         if elimination == f.LOCKED:

@@ -12,23 +12,7 @@ A method is five compiled functions over `Memory`; `runge_kutta.py` and `nordsie
 To restart after a discontinuity: put the state into rows[0] and set tally[STARTED] and clock[STEP] to 0.
 """
 
-from bunraku.integrate.memory import (
-    ACCEPTED,
-    AIM,
-    BEGAN,
-    GAP,
-    MAX_STEP,
-    MIN_STEP,
-    ORDER,
-    REACHED,
-    RECORD_FULL,
-    RECORDED,
-    STARTED,
-    STEP,
-    TIME,
-    TRY_AGAIN,
-    UNTIL,
-)
+from bunraku.integrate import memory as m
 from bunraku.jit import inline
 
 SPECK = 1e-6  # of the way to a new stop: a past shorter than this says nothing about the steps to take there
@@ -41,35 +25,35 @@ def advance(prepare, attempt, complete, polynomial, go_on, rhs, settle, note, co
     `note(polynomial, context, method, memory, notes) -> status` sees every new state; other than 0 it ends the run.
     """
     clock, tally = memory.clock, memory.tally
-    if clock[TIME] == clock[UNTIL]:
-        return REACHED
-    if clock[UNTIL] != clock[AIM] and clock[MIN_STEP] < clock[MAX_STEP]:
-        past = abs(clock[TIME] - clock[BEGAN])
-        if 0.0 < past < SPECK * abs(clock[UNTIL] - clock[TIME]):
-            tally[STARTED], clock[STEP] = 0, 0.0
-    clock[AIM] = clock[UNTIL]
-    if tally[STARTED] == 0:
+    if clock[m.TIME] == clock[m.UNTIL]:
+        return m.REACHED
+    if clock[m.UNTIL] != clock[m.AIM] and clock[m.MIN_STEP] < clock[m.MAX_STEP]:
+        past = abs(clock[m.TIME] - clock[m.BEGAN])
+        if 0.0 < past < SPECK * abs(clock[m.UNTIL] - clock[m.TIME]):
+            tally[m.STARTED], clock[m.STEP] = 0, 0.0
+    clock[m.AIM] = clock[m.UNTIL]
+    if tally[m.STARTED] == 0:
         status = prepare(rhs, context, method, memory)
         if status != 0:
             return status
-        tally[STARTED], clock[BEGAN] = 1, clock[TIME]
-    while clock[TIME] != clock[UNTIL]:
-        if tally[RECORDED] >= room:
-            return RECORD_FULL
-        began = clock[TIME]
+        tally[m.STARTED], clock[m.BEGAN] = 1, clock[m.TIME]
+    while clock[m.TIME] != clock[m.UNTIL]:
+        if tally[m.RECORDED] >= room:
+            return m.RECORD_FULL
+        began = clock[m.TIME]
         status = attempt(rhs, context, method, memory)
-        if status == TRY_AGAIN:
+        if status == m.TRY_AGAIN:
             continue
-        if status != ACCEPTED:
+        if status != m.ACCEPTED:
             return status
-        clock[GAP] = max(clock[GAP], settle(context, memory.rows, tally[ORDER] + 1, clock[STEP]))
+        clock[m.GAP] = max(clock[m.GAP], settle(context, memory.rows, tally[m.ORDER] + 1, clock[m.STEP]))
         unfinished = complete(rhs, context, method, memory)
-        if clock[TIME] == began:  # taken back
-            if unfinished == TRY_AGAIN:
+        if clock[m.TIME] == began:  # taken back
+            if unfinished == m.TRY_AGAIN:
                 continue
             return unfinished
         status = note(polynomial, context, method, memory, notes)
         if status != 0 or unfinished != 0:
             return status if status != 0 else unfinished
         go_on(method, memory)
-    return REACHED
+    return m.REACHED

@@ -14,6 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from bunraku.integrate import memory as m
 from bunraku.integrate.dense import factor, solve
 from bunraku.integrate.gear import product
 from bunraku.integrate.history import (
@@ -27,19 +28,6 @@ from bunraku.integrate.history import (
     WEIGHTS,
     Family,
     norm,
-)
-from bunraku.integrate.memory import (
-    EPSILON,
-    EVALUATIONS,
-    FACTORISATIONS,
-    GAMMA,
-    JACOBIAN_STEP,
-    JACOBIANS,
-    MATRIX_STEP,
-    ORDER,
-    RATE,
-    STEPS,
-    TROUBLE,
 )
 from bunraku.jit import inner
 
@@ -74,16 +62,16 @@ def differentiate(rhs, context, memory, t, h):
     z, J = memory.rows, memory.matrix
     n = z.shape[1]
     rates, y, weights, moved = z[RATES], z[TRIAL], z[WEIGHTS], z[CHANGE]
-    least = 1000.0 * abs(h) * EPSILON * n * norm(rates, weights)  # a move that rounding cannot hide
+    least = 1000.0 * abs(h) * m.EPSILON * n * norm(rates, weights)  # a move that rounding cannot hide
     for j in range(n):
         y[j] = z[0, j]
     for j in range(n):
-        delta = max(math.sqrt(EPSILON) * abs(y[j]), (least if least > 0.0 else 1.0) / weights[j])
+        delta = max(math.sqrt(m.EPSILON) * abs(y[j]), (least if least > 0.0 else 1.0) / weights[j])
         y[j] = z[0, j] + delta
         delta = y[j] - z[0, j]
         status = rhs(context, t, y, moved)
         y[j] = z[0, j]
-        memory.tally[EVALUATIONS] += 1
+        memory.tally[m.EVALUATIONS] += 1
         if status != 0:
             return status
         for i in range(n):
@@ -95,22 +83,23 @@ def differentiate(rhs, context, memory, t, h):
 def renew(rhs, context, method, memory, t, h):
     """Factors of 1 - h l_0 J, with a new Jacobian where the old one is to blame: (status, new Jacobian)."""
     tally, clock, M = memory.tally, memory.clock, memory.matrix
-    n, steps = M.shape[1], tally[STEPS]
-    gamma = h * method.L[tally[ORDER], 0]
-    fresh = (tally[JACOBIAN_STEP] < 0 or steps > tally[JACOBIAN_STEP] + JACOBIAN_AGE or tally[TROUBLE] == STEP_FAILED
-             or (tally[TROUBLE] == STALE and abs(gamma / clock[GAMMA] - 1.0) < 0.2))
+    n, steps = M.shape[1], tally[m.STEPS]
+    gamma = h * method.L[tally[m.ORDER], 0]
+    fresh = (tally[m.JACOBIAN_STEP] < 0 or steps > tally[m.JACOBIAN_STEP] + JACOBIAN_AGE
+             or tally[m.TROUBLE] == STEP_FAILED
+             or (tally[m.TROUBLE] == STALE and abs(gamma / clock[m.GAMMA] - 1.0) < 0.2))
     if fresh:
         status = differentiate(rhs, context, memory, t, h)
         if status != 0:
             return status, fresh
-        tally[JACOBIANS] += 1
-        tally[JACOBIAN_STEP] = steps
+        tally[m.JACOBIANS] += 1
+        tally[m.JACOBIAN_STEP] = steps
     for i in range(n):
         for j in range(n):
             M[n + i, j] = -gamma * M[i, j]
         M[n + i, i] += 1.0
-    tally[FACTORISATIONS] += 1
-    clock[GAMMA], clock[RATE], tally[MATRIX_STEP] = gamma, 0.7, steps
+    tally[m.FACTORISATIONS] += 1
+    clock[m.GAMMA], clock[m.RATE], tally[m.MATRIX_STEP] = gamma, 0.7, steps
     return (0 if factor(M[n:], memory.pivots) else DIVERGED), fresh
 
 
@@ -118,16 +107,17 @@ def renew(rhs, context, method, memory, t, h):
 def newton(rhs, context, method, memory, t, h):
     """Solve y = z_0 + l_0 (h f(y) - z_1), with an old matrix as long as that converges: (outcome, size of change)."""
     tally, clock, z = memory.tally, memory.clock, memory.rows
-    n, q = z.shape[1], tally[ORDER]
+    n, q = z.shape[1], tally[m.ORDER]
     l0, passing = method.L[q, 0], method.T[q, 1]
     change, rates, y, weights = z[CHANGE], z[RATES], z[TRIAL], z[WEIGHTS]
-    renewed = (tally[MATRIX_STEP] < 0 or tally[TROUBLE] != NONE or tally[STEPS] >= tally[MATRIX_STEP] + MATRIX_AGE
-               or abs(h * l0 / clock[GAMMA] - 1.0) > DRIFT)
+    renewed = (tally[m.MATRIX_STEP] < 0 or tally[m.TROUBLE] != NONE
+               or tally[m.STEPS] >= tally[m.MATRIX_STEP] + MATRIX_AGE
+               or abs(h * l0 / clock[m.GAMMA] - 1.0) > DRIFT)
     fresh = False
     for i in range(n):
         y[i] = z[0, i]
     status = rhs(context, t, y, rates)
-    tally[EVALUATIONS] += 1
+    tally[m.EVALUATIONS] += 1
     while status == 0:
         if renewed:
             status, fresh = renew(rhs, context, method, memory, t, h)
@@ -135,12 +125,12 @@ def newton(rhs, context, method, memory, t, h):
                 break
         for i in range(n):
             y[i], change[i] = z[0, i], 0.0
-        scale = 2.0 / (1.0 + h * l0 / clock[GAMMA])  # makes up for a matrix of another h
+        scale = 2.0 / (1.0 + h * l0 / clock[m.GAMMA])  # makes up for a matrix of another h
         before = 0.0
         for iteration in range(ITERATIONS):
             if iteration > 0:
                 status = rhs(context, t, y, rates)
-                tally[EVALUATIONS] += 1
+                tally[m.EVALUATIONS] += 1
                 if status != 0:
                     return status, 0.0
             for i in range(n):
@@ -151,20 +141,20 @@ def newton(rhs, context, method, memory, t, h):
                 change[i] += y[i]
                 y[i] = z[0, i] + l0 * change[i]
             if iteration > 0:
-                clock[RATE] = max(0.3 * clock[RATE], moved / before)
+                clock[m.RATE] = max(0.3 * clock[m.RATE], moved / before)
                 if moved > 2.0 * before:
                     break
-            if moved * min(1.0, clock[RATE]) <= CLOSE * passing:
-                tally[TROUBLE] = NONE
+            if moved * min(1.0, clock[m.RATE]) <= CLOSE * passing:
+                tally[m.TROUBLE] = NONE
                 return CONVERGED, norm(change, weights)
             before = moved
         if fresh:
             break
         renewed = True
-        tally[TROUBLE] = STALE
+        tally[m.TROUBLE] = STALE
         for i in range(n):
             y[i] = z[0, i]
         status = rhs(context, t, y, rates)
-        tally[EVALUATIONS] += 1
-    tally[TROUBLE] = STEP_FAILED
+        tally[m.EVALUATIONS] += 1
+    tally[m.TROUBLE] = STEP_FAILED
     return (DIVERGED if status == 0 else status), 0.0

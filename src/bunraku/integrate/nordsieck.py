@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 
+from bunraku.integrate import memory as m
 from bunraku.integrate.bdf import newton
 from bunraku.integrate.control import fitted_step, smallest_step
 from bunraku.integrate.gear import functional, independent
@@ -26,36 +27,6 @@ from bunraku.integrate.history import (
     rescale,
     retract,
     shift,
-)
-from bunraku.integrate.memory import (
-    ACCEPTED,
-    EPSILON,
-    EVALUATIONS,
-    EXTRAPOLATED,
-    FAILURES,
-    GROWTH,
-    JACOBIAN_STEP,
-    LAST_REJECTED,
-    MATRIX_STEP,
-    MAX_ORDER,
-    MAX_STEP,
-    MIN_STEP,
-    NEXT_ORDER,
-    ORDER,
-    PENDING,
-    RATE,
-    REJECTED,
-    STEEPNESS,
-    STEP,
-    STEP_TOO_SMALL,
-    STEPS,
-    TAKEN,
-    TIME,
-    TROUBLE,
-    TRY_AGAIN,
-    UNTIL,
-    WAIT,
-    WISH,
 )
 from bunraku.jit import inline, inner
 
@@ -75,19 +46,19 @@ def prepare(rhs, context, method, memory):
     """Begin at order 1: derivative at the start and a first step."""
     clock, tally, z = memory.clock, memory.tally, memory.rows
     n = z.shape[1]
-    status = rhs(context, clock[TIME], z[0], z[RATES])
-    tally[EVALUATIONS] += 1
+    status = rhs(context, clock[m.TIME], z[0], z[RATES])
+    tally[m.EVALUATIONS] += 1
     if status != 0:
         return status
     weigh(memory)
-    if clock[STEP] == 0.0:
-        clock[STEP] = opening_step(memory)
+    if clock[m.STEP] == 0.0:
+        clock[m.STEP] = opening_step(memory)
     for i in range(n):
-        z[1, i] = clock[STEP] * z[RATES, i]
-    tally[ORDER], tally[NEXT_ORDER], tally[WAIT], tally[FAILURES] = 1, 1, 2, 0
-    tally[MATRIX_STEP], tally[JACOBIAN_STEP], tally[TROUBLE], tally[LAST_REJECTED] = -1, -1, 0, -100
-    clock[PENDING], clock[GROWTH], clock[RATE], clock[STEEPNESS] = 1.0, 1e4, 0.7, 0.0
-    clock[WISH], clock[EXTRAPOLATED] = 0.0, 0.0
+        z[1, i] = clock[m.STEP] * z[RATES, i]
+    tally[m.ORDER], tally[m.NEXT_ORDER], tally[m.WAIT], tally[m.FAILURES] = 1, 1, 2, 0
+    tally[m.MATRIX_STEP], tally[m.JACOBIAN_STEP], tally[m.TROUBLE], tally[m.LAST_REJECTED] = -1, -1, 0, -100
+    clock[m.PENDING], clock[m.GROWTH], clock[m.RATE], clock[m.STEEPNESS] = 1.0, 1e4, 0.7, 0.0
+    clock[m.WISH], clock[m.EXTRAPOLATED] = 0.0, 0.0
     return 0
 
 
@@ -103,38 +74,38 @@ def weigh(memory):
 def opening_step(memory):
     """A first step that order 1 can take, without another evaluation (LSODE's rule)."""
     clock, z = memory.clock, memory.rows
-    span = clock[UNTIL] - clock[TIME]
+    span = clock[m.UNTIL] - clock[m.TIME]
     largest = 0.0
     for i in range(z.shape[1]):
         largest = max(largest, memory.tolerance[0, i])
-    small = min(max(largest, 100.0 * EPSILON), 1e-3)
-    speed, scale = norm(z[RATES], z[WEIGHTS]), max(abs(clock[TIME]), abs(clock[UNTIL]))
+    small = min(max(largest, 100.0 * m.EPSILON), 1e-3)
+    speed, scale = norm(z[RATES], z[WEIGHTS]), max(abs(clock[m.TIME]), abs(clock[m.UNTIL]))
     h = math.sqrt(small) * scale / math.sqrt(1.0 + (small * scale * speed) ** 2)
-    return math.copysign(min(max(h, clock[MIN_STEP], LEAST), clock[MAX_STEP]), span)
+    return math.copysign(min(max(h, clock[m.MIN_STEP], LEAST), clock[m.MAX_STEP]), span)
 
 
 @inner
 def change_step(memory, ratio, limit):
     """Scale history and step by the ratio, within the limits of the step and of growth."""
     clock, tally = memory.clock, memory.tally
-    size = abs(clock[STEP])
+    size = abs(clock[m.STEP])
     ratio = min(max(ratio, smallest_step(clock) / size), limit)
-    ratio = min(ratio, clock[MAX_STEP] / size)
-    rescale(memory.rows, tally[ORDER], ratio)
-    clock[STEP] *= ratio
-    tally[WAIT] = tally[ORDER] + 1
+    ratio = min(ratio, clock[m.MAX_STEP] / size)
+    rescale(memory.rows, tally[m.ORDER], ratio)
+    clock[m.STEP] *= ratio
+    tally[m.WAIT] = tally[m.ORDER] + 1
 
 
 @inner
 def set_order(method, memory, order):
     """Change the order by one; a new highest derivative comes from the last change."""
     tally, z = memory.tally, memory.rows
-    q = tally[ORDER]
+    q = tally[m.ORDER]
     if order > q:
         part = method.L[q, q] / (q + 1)
         for i in range(z.shape[1]):
             z[q + 1, i] = part * z[CHANGE, i]
-    tally[ORDER] = order
+    tally[m.ORDER] = order
 
 
 @inline
@@ -144,15 +115,15 @@ def calm(method, tally):
     The higher the order, the shorter the steps at which Adams' methods with functional iteration are stable. Where
     that limits the steps, errors look small between two failures, and a higher order would only fail sooner.
     """
-    q = tally[ORDER]
-    return method.newton or q < 2 or q * (tally[STEPS] - tally[LAST_REJECTED]) >= CALM
+    q = tally[m.ORDER]
+    return method.newton or q < 2 or q * (tally[m.STEPS] - tally[m.LAST_REJECTED]) >= CALM
 
 
 @inline
 def converging(method, memory, order):
     """By what the step may grow with this order if functional iteration is to converge well."""
     clock = memory.clock
-    rate = clock[STEEPNESS] * abs(clock[STEP]) * method.L[order, 0]
+    rate = clock[m.STEEPNESS] * abs(clock[m.STEP]) * method.L[order, 0]
     return CONTRACTING / rate if rate > 0.0 else math.inf
 
 
@@ -160,10 +131,10 @@ def converging(method, memory, order):
 def consider(method, memory, error, failed):
     """Which order allows the largest step: NEXT_ORDER, PENDING."""
     clock, tally, z = memory.clock, memory.tally, memory.rows
-    q = tally[ORDER]
+    q = tally[m.ORDER]
     same = 1.0 / (MARGIN_SAME * error ** (1.0 / (q + 1)) + MARGIN_SAME * TINY)
     up = down = 0.0
-    if not failed and q < tally[MAX_ORDER]:
+    if not failed and q < tally[m.MAX_ORDER]:
         for i in range(z.shape[1]):
             z[TRIAL, i] = z[CHANGE, i] - z[LAST_CHANGE, i]
         above = norm(z[TRIAL], z[WEIGHTS]) / method.T[q, 2]
@@ -183,19 +154,19 @@ def consider(method, memory, error, failed):
         order, ratio = q + 1, up
     elif down > same and down >= up:
         order, ratio = q - 1, (min(down, 1.0) if failed else down)
-    tally[NEXT_ORDER], clock[PENDING] = order, ratio
+    tally[m.NEXT_ORDER], clock[m.PENDING] = order, ratio
 
 
 @inner
 def begin_again(rhs, context, memory):
     """After repeated failures: the past is of no use, go on from here at order 1."""
     clock, tally, z = memory.clock, memory.tally, memory.rows
-    clock[STEP] = math.copysign(max(0.1 * abs(clock[STEP]), smallest_step(clock)), clock[STEP])
-    status = rhs(context, clock[TIME], z[0], z[RATES])
-    tally[EVALUATIONS] += 1
+    clock[m.STEP] = math.copysign(max(0.1 * abs(clock[m.STEP]), smallest_step(clock)), clock[m.STEP])
+    status = rhs(context, clock[m.TIME], z[0], z[RATES])
+    tally[m.EVALUATIONS] += 1
     for i in range(z.shape[1]):
-        z[1, i] = clock[STEP] * z[RATES, i]
-    tally[ORDER], tally[NEXT_ORDER], tally[WAIT], tally[TROUBLE] = 1, 1, 5, 1
+        z[1, i] = clock[m.STEP] * z[RATES, i]
+    tally[m.ORDER], tally[m.NEXT_ORDER], tally[m.WAIT], tally[m.TROUBLE] = 1, 1, 5, 1
     return status
 
 
@@ -204,11 +175,11 @@ def extrapolate(memory, h):
     """Come to a stop next to the last step without an evaluation: the polynomial of that step holds there, its error
     is SHORT^2 times that of a prediction. The history stays as good as it is for the steps to come."""
     clock, tally = memory.clock, memory.tally
-    shift(memory.rows, tally[ORDER], h / clock[STEP])
-    clock[TIME], clock[TAKEN] = clock[UNTIL], h
-    clock[EXTRAPOLATED] += abs(h)
-    tally[STEPS] += 1
-    return ACCEPTED
+    shift(memory.rows, tally[m.ORDER], h / clock[m.STEP])
+    clock[m.TIME], clock[m.TAKEN] = clock[m.UNTIL], h
+    clock[m.EXTRAPOLATED] += abs(h)
+    tally[m.STEPS] += 1
+    return m.ACCEPTED
 
 
 @inner
@@ -217,13 +188,13 @@ def go_back(method, memory, wanted, size):
     correction, of the given size, which grows by (ratio)^q in the highest derivative, spoils the next prediction: this
     is where rounding and jumps of the right-hand side show."""
     clock, tally = memory.clock, memory.tally
-    q, h = tally[ORDER], clock[STEP]
+    q, h = tally[m.ORDER], clock[m.STEP]
     spoiling = q * method.L[q, q] * size
     reach = (REGROWN * method.T[q, 1] / spoiling) ** (1.0 / q) if spoiling > 0.0 else math.inf
     if reach * abs(h) >= abs(wanted):
-        clock[WISH] = wanted
+        clock[m.WISH] = wanted
     else:
-        clock[WISH], tally[WAIT] = max(reach, 1.0) * h, q + 1
+        clock[m.WISH], tally[m.WAIT] = max(reach, 1.0) * h, q + 1
 
 
 @inline
@@ -245,21 +216,21 @@ def step(correct, rhs, context, method, memory):
     """One step: z becomes that of the next time, or order and step become smaller."""
     clock, tally, z = memory.clock, memory.tally, memory.rows
     n = z.shape[1]
-    if tally[NEXT_ORDER] != tally[ORDER]:
-        set_order(method, memory, tally[NEXT_ORDER])
-    if clock[PENDING] != 1.0:
-        change_step(memory, clock[PENDING], clock[GROWTH])
-        clock[PENDING], clock[GROWTH] = 1.0, 10.0
-    wanted = clock[STEP] if clock[WISH] == 0.0 else clock[WISH]
+    if tally[m.NEXT_ORDER] != tally[m.ORDER]:
+        set_order(method, memory, tally[m.NEXT_ORDER])
+    if clock[m.PENDING] != 1.0:
+        change_step(memory, clock[m.PENDING], clock[m.GROWTH])
+        clock[m.PENDING], clock[m.GROWTH] = 1.0, 10.0
+    wanted = clock[m.STEP] if clock[m.WISH] == 0.0 else clock[m.WISH]
     h, last = fitted_step(clock, wanted, True)
-    if last and abs(h) + clock[EXTRAPOLATED] <= SHORT * abs(clock[STEP]):
+    if last and abs(h) + clock[m.EXTRAPOLATED] <= SHORT * abs(clock[m.STEP]):
         return extrapolate(memory, h)
-    ratio = h / clock[STEP]
+    ratio = h / clock[m.STEP]
     cut, other = abs(h) < (1.0 - NUDGE) * abs(wanted), abs(ratio - 1.0) > NUDGE
-    if h != clock[STEP]:
-        rescale(z, tally[ORDER], ratio)
-        clock[STEP] = h
-    q, t = tally[ORDER], clock[UNTIL] if last else clock[TIME] + h
+    if h != clock[m.STEP]:
+        rescale(z, tally[m.ORDER], ratio)
+        clock[m.STEP] = h
+    q, t = tally[m.ORDER], clock[m.UNTIL] if last else clock[m.TIME] + h
     weigh(memory)
     predict(z, q)
     outcome, size = correct(rhs, context, method, memory, t, h)
@@ -269,44 +240,44 @@ def step(correct, rhs, context, method, memory):
             part = method.L[q, j]
             for i in range(n):
                 z[j, i] += part * z[CHANGE, i]
-        clock[TIME], clock[TAKEN], clock[EXTRAPOLATED] = t, h, 0.0
-        tally[STEPS] += 1
-        tally[FAILURES] = 0
+        clock[m.TIME], clock[m.TAKEN], clock[m.EXTRAPOLATED] = t, h, 0.0
+        tally[m.STEPS] += 1
+        tally[m.FAILURES] = 0
         if not cut:
-            clock[WISH] = 0.0
+            clock[m.WISH] = 0.0
         elif other:
             go_back(method, memory, wanted, size)
-            return ACCEPTED
-        tally[WAIT] -= 1
-        if tally[WAIT] == 0:
-            clock[WISH] = 0.0
+            return m.ACCEPTED
+        tally[m.WAIT] -= 1
+        if tally[m.WAIT] == 0:
+            clock[m.WISH] = 0.0
             consider(method, memory, error, False)
-            if clock[PENDING] < WORTHWHILE:
-                tally[NEXT_ORDER], clock[PENDING], tally[WAIT] = q, 1.0, 3
-        elif tally[WAIT] == 1 and q < tally[MAX_ORDER]:
+            if clock[m.PENDING] < WORTHWHILE:
+                tally[m.NEXT_ORDER], clock[m.PENDING], tally[m.WAIT] = q, 1.0, 3
+        elif tally[m.WAIT] == 1 and q < tally[m.MAX_ORDER]:
             for i in range(n):
                 z[LAST_CHANGE, i] = z[CHANGE, i]
-        return ACCEPTED
+        return m.ACCEPTED
     retract(z, q)
-    tally[REJECTED] += 1
-    tally[LAST_REJECTED] = tally[STEPS]
-    clock[GROWTH], clock[WISH] = 2.0, 0.0
+    tally[m.REJECTED] += 1
+    tally[m.LAST_REJECTED] = tally[m.STEPS]
+    clock[m.GROWTH], clock[m.WISH] = 2.0, 0.0
     if abs(h) <= smallest_step(clock) * 1.00001:
-        return STEP_TOO_SMALL if outcome == CONVERGED or outcome == DIVERGED else outcome
+        return m.STEP_TOO_SMALL if outcome == CONVERGED or outcome == DIVERGED else outcome
     if outcome != CONVERGED:
         reach = converging(method, memory, q)
         change_step(memory, min(max(reach, 0.25), 0.5) if reach < math.inf else 0.25, 1.0)
-        return TRY_AGAIN
-    tally[FAILURES] += 1
-    if tally[FAILURES] >= 3:
+        return m.TRY_AGAIN
+    tally[m.FAILURES] += 1
+    if tally[m.FAILURES] >= 3:
         status = begin_again(rhs, context, memory)
-        return TRY_AGAIN if status == 0 else status
+        return m.TRY_AGAIN if status == 0 else status
     consider(method, memory, error, True)
-    if tally[NEXT_ORDER] != q:
-        set_order(method, memory, tally[NEXT_ORDER])
-    change_step(memory, min(clock[PENDING], 0.2) if tally[FAILURES] == 2 else clock[PENDING], 2.0)
-    clock[PENDING] = 1.0
-    return TRY_AGAIN
+    if tally[m.NEXT_ORDER] != q:
+        set_order(method, memory, tally[m.NEXT_ORDER])
+    change_step(memory, min(clock[m.PENDING], 0.2) if tally[m.FAILURES] == 2 else clock[m.PENDING], 2.0)
+    clock[m.PENDING] = 1.0
+    return m.TRY_AGAIN
 
 
 @inline
@@ -322,8 +293,8 @@ def go_on(method, memory):
 @inline
 def polynomial(method, memory, out):
     """The last step as a polynomial of (t - origin) / scale, its coefficients by rows: (origin, scale, degree)."""
-    z, q = memory.rows, memory.tally[ORDER]
+    z, q = memory.rows, memory.tally[m.ORDER]
     for j in range(q + 1):
         for i in range(z.shape[1]):
             out[j, i] = z[j, i]
-    return memory.clock[TIME], memory.clock[STEP], q
+    return memory.clock[m.TIME], memory.clock[m.STEP], q

@@ -17,21 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
+from bunraku.integrate import memory as m
 from bunraku.integrate.control import first_step, fitted_step, next_step, smallest_step, weight
-from bunraku.integrate.memory import (
-    ACCEPTED,
-    EVALUATIONS,
-    REJECTED,
-    STEP,
-    STEP_TOO_SMALL,
-    STEPS,
-    TAKEN,
-    TIME,
-    TRY_AGAIN,
-    UNTIL,
-    floats,
-    table,
-)
+from bunraku.integrate.memory import floats, table
 from bunraku.jit import inline, inner
 
 
@@ -105,12 +93,12 @@ def doubled(A, B, order) -> Tableau:
 def prepare(rhs, context, method, memory):
     """Derivative at the start and a first step."""
     clock, tally, rows = memory.clock, memory.tally, memory.rows
-    status = rhs(context, clock[TIME], rows[0], rows[1])
-    tally[EVALUATIONS] += 1
-    if status == 0 and clock[STEP] == 0.0:
-        clock[STEP] = first_step(rhs, context, clock[TIME], rows[0], rows[1], clock[UNTIL] - clock[TIME], method.order,
-                                 memory.tolerance, rows[rows.shape[0] - 1], rows[2])
-        tally[EVALUATIONS] += 1
+    status = rhs(context, clock[m.TIME], rows[0], rows[1])
+    tally[m.EVALUATIONS] += 1
+    if status == 0 and clock[m.STEP] == 0.0:
+        clock[m.STEP] = first_step(rhs, context, clock[m.TIME], rows[0], rows[1], clock[m.UNTIL] - clock[m.TIME],
+                                   method.order, memory.tolerance, rows[rows.shape[0] - 1], rows[2])
+        tally[m.EVALUATIONS] += 1
     return status
 
 
@@ -135,15 +123,15 @@ def combine(weights, count, h, rows, out):
 def attempt(rhs, context, method, memory):
     """One step: y moves and the clock goes on, or the step becomes smaller."""
     clock, tally, rows = memory.clock, memory.tally, memory.rows
-    stages, n, t = method.B.shape[0], rows.shape[1], clock[TIME]
+    stages, n, t = method.B.shape[0], rows.shape[1], clock[m.TIME]
     power = method.estimate - 1 if method.per_unit else method.estimate  # of h in the error
     y, end, trial = rows[0], rows[stages + 1], rows[stages + 2]
-    h, last = fitted_step(clock, clock[STEP], False)
+    h, last = fitted_step(clock, clock[m.STEP], False)
     status = 0
     for stage in range(1, stages):
         combine(method.A[stage], stage, h, rows, trial)
         status = rhs(context, t + method.C[stage] * h, trial, rows[1 + stage])
-        tally[EVALUATIONS] += 1
+        tally[m.EVALUATIONS] += 1
         if status != 0:
             break
     error = math.inf
@@ -164,19 +152,19 @@ def attempt(rhs, context, method, memory):
         if method.per_unit:
             error /= abs(h)
     if status == 0 and error <= 1.0:
-        clock[TIME] = clock[UNTIL] if last else t + h
-        clock[TAKEN] = h
-        tally[STEPS] += 1
+        clock[m.TIME] = clock[m.UNTIL] if last else t + h
+        clock[m.TAKEN] = h
+        tally[m.STEPS] += 1
         for i in range(n):
             y[i], trial[i] = trial[i], y[i]  # where the step began is kept for `polynomial`
         if not last or error > 0.1:  # a last step cut short says nothing about the next
-            clock[STEP] = next_step(h, error, power)
-        return ACCEPTED
-    tally[REJECTED] += 1
-    clock[STEP] = next_step(h, error, power) if status == 0 else 0.25 * h
+            clock[m.STEP] = next_step(h, error, power)
+        return m.ACCEPTED
+    tally[m.REJECTED] += 1
+    clock[m.STEP] = next_step(h, error, power) if status == 0 else 0.25 * h
     if abs(h) <= 1.00001 * smallest_step(clock):
-        return STEP_TOO_SMALL if status == 0 else status
-    return TRY_AGAIN
+        return m.STEP_TOO_SMALL if status == 0 else status
+    return m.TRY_AGAIN
 
 
 @inline
@@ -184,8 +172,8 @@ def complete(rhs, context, method, memory):
     """Derivative at the end, where the method has not had it."""
     if method.ends:
         return 0
-    memory.tally[EVALUATIONS] += 1
-    return rhs(context, memory.clock[TIME], memory.rows[0], memory.rows[method.B.shape[0] + 1])
+    memory.tally[m.EVALUATIONS] += 1
+    return rhs(context, memory.clock[m.TIME], memory.rows[0], memory.rows[method.B.shape[0] + 1])
 
 
 @inline
@@ -199,7 +187,7 @@ def go_on(method, memory):
 @inner
 def polynomial(method, memory, out):
     """The last step as a polynomial of (t - origin) / scale, its coefficients by rows: (origin, scale, degree)."""
-    h, rows, stages, degree = memory.clock[TAKEN], memory.rows, method.B.shape[0], method.P.shape[1]
+    h, rows, stages, degree = memory.clock[m.TAKEN], memory.rows, method.B.shape[0], method.P.shape[1]
     for i in range(rows.shape[1]):
         out[0, i] = rows[stages + 2, i]
         for p in range(degree):
@@ -207,4 +195,4 @@ def polynomial(method, memory, out):
             for j in range(stages + 1):
                 total += method.P[j, p] * rows[1 + j, i]
             out[p + 1, i] = h * total
-    return memory.clock[TIME] - h, h, degree
+    return memory.clock[m.TIME] - h, h, degree

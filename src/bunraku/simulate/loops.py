@@ -9,20 +9,10 @@ import numpy as np
 from bunraku.algorithms.connections import AGAIN, IMPULSE, POSITION
 from bunraku.algorithms.states import advance_coordinates, coordinate_rates, normalise_quaternions
 from bunraku.entries.signatures import FAILED
+from bunraku.integrate import memory as m
 from bunraku.integrate.control import smallest_step, weight
 from bunraku.integrate.history import WEIGHTS
-from bunraku.integrate.memory import (
-    LOOPS_OPEN,
-    MAX_STEP,
-    MIN_STEP,
-    OPEN_AT,
-    OPEN_BY,
-    REJECTED,
-    STEPS,
-    TAKEN,
-    TIME,
-    copy,
-)
+from bunraku.integrate.memory import copy
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
 from bunraku.simulate.context import BEGAN, OPEN, coordinates, evaluate, has_loops, right_hand_side
@@ -140,7 +130,7 @@ def right_hand_side_closed(context, t, y, dy):
     copy(y, closed)
     if close_loops(context, closed[:nq], closed[nq:]) == np.inf:
         copy(y, context.unclosed)
-        return LOOPS_OPEN
+        return m.LOOPS_OPEN
     return right_hand_side(context, t, closed, dy)
 
 
@@ -184,14 +174,14 @@ def note_open(context, y, memory):
     conn_i, work, nq = context.structure.conn_i, context.work, coordinates(context)
     solved(POSITION, False, context, y[:nq], y[nq:])
     context.factored[0] = np.nan  # no factors for later
-    memory.clock[OPEN_BY] = -1.0
+    memory.clock[m.OPEN_BY] = -1.0
     for c in range(conn_i.shape[0] - 1):
         o = f.connection_record(conn_i, c) + f.CONN_GAP
         for k in range(conn_i[c, f.ROWS]):
-            if not abs(work[o + k]) <= memory.clock[OPEN_BY]:
-                memory.clock[OPEN_BY], memory.tally[OPEN_AT] = abs(work[o + k]), c
-    if not memory.clock[OPEN_BY] < np.inf:
-        memory.clock[OPEN_BY] = np.inf
+            if not abs(work[o + k]) <= memory.clock[m.OPEN_BY]:
+                memory.clock[m.OPEN_BY], memory.tally[m.OPEN_AT] = abs(work[o + k]), c
+    if not memory.clock[m.OPEN_BY] < np.inf:
+        memory.clock[m.OPEN_BY] = np.inf
 
 
 @inner
@@ -203,7 +193,7 @@ def start_closed(context, memory):
         return 0
     copy(context.unclosed, y)
     note_open(context, y, memory)
-    return LOOPS_OPEN
+    return m.LOOPS_OPEN
 
 
 @inner
@@ -211,11 +201,11 @@ def step_back(context, start, memory):
     """Back to where the last step began, since its loops do not close. Whether that was the shortest step there is."""
     clock, tally = memory.clock, memory.tally
     copy(start, memory.rows[0])
-    clock[TIME] = context.passing[BEGAN]
-    tally[STEPS] -= 1
-    tally[REJECTED] += 1
+    clock[m.TIME] = context.passing[BEGAN]
+    tally[m.STEPS] -= 1
+    tally[m.REJECTED] += 1
     context.passing[OPEN] = 0.0
-    if abs(clock[TAKEN]) > 1.00001 * smallest_step(clock):
+    if abs(clock[m.TAKEN]) > 1.00001 * smallest_step(clock):
         return False
     note_open(context, context.unclosed, memory)
     return True
@@ -227,7 +217,7 @@ def too_far(context, start, y, memory):
     part of the step or of the velocities."""
     n, nq, unclosed = y.shape[0], coordinates(context), context.unclosed
     clock, tolerance = memory.clock, memory.tolerance
-    if clock[MIN_STEP] < clock[MAX_STEP]:
+    if clock[m.MIN_STEP] < clock[m.MAX_STEP]:
         total = 0.0
         for i in range(n):
             x = (y[i] - unclosed[i]) / weight(start[i], y[i], tolerance[0, i], tolerance[1, i])

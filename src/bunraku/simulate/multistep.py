@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 from bunraku.entries.signatures import int64
+from bunraku.integrate import memory as m
 from bunraku.integrate import nordsieck
 from bunraku.integrate.advance import advance
 from bunraku.integrate.history import FAMILY
-from bunraku.integrate.memory import (
-    EXTRAPOLATED,
-    FAILURES,
-    GROWTH,
-    LAST_REJECTED,
-    LOOPS_OPEN,
-    PENDING,
-    STEP,
-    STEPS,
-    TAKEN,
-    TIME,
-    TRY_AGAIN,
-    WISH,
-    copy,
-)
+from bunraku.integrate.memory import copy
 from bunraku.integrate.record import record_step, room_in
 from bunraku.jit import entry, inline, inner
 from bunraku.simulate.context import BEGAN, COASTED, OPEN, RUN, make_context
@@ -36,7 +23,7 @@ def prepare(rhs, context, method, memory):
 
 @inline
 def begin_step(context, memory):
-    context.passing[BEGAN] = memory.clock[TIME]
+    context.passing[BEGAN] = memory.clock[m.TIME]
     copy(memory.rows[0], context.start)
 
 
@@ -44,8 +31,8 @@ def begin_step(context, memory):
 def attempt(rhs, context, method, memory):
     begin_step(context, memory)
     status = nordsieck.step(correct, rhs, context, method, memory)
-    if status == LOOPS_OPEN:
-        memory.clock[TAKEN] = memory.clock[STEP]
+    if status == m.LOOPS_OPEN:
+        memory.clock[m.TAKEN] = memory.clock[m.STEP]
         note_open(context, context.unclosed, memory)
     return status
 
@@ -62,11 +49,11 @@ def begin_again(rhs, problem, context, memory):
     clock, tally = memory.clock, memory.tally
     context.passing[COASTED] = 0.0
     if step_back(context, context.start, memory):
-        return LOOPS_OPEN
-    clock[PENDING], clock[GROWTH], tally[FAILURES], tally[LAST_REJECTED] = 1.0, 2.0, 0, tally[STEPS]
-    clock[WISH], clock[EXTRAPOLATED] = 0.0, 0.0
+        return m.LOOPS_OPEN
+    clock[m.PENDING], clock[m.GROWTH], tally[m.FAILURES], tally[m.LAST_REJECTED] = 1.0, 2.0, 0, tally[m.STEPS]
+    clock[m.WISH], clock[m.EXTRAPOLATED] = 0.0, 0.0
     status = nordsieck.begin_again(rhs, problem, memory)
-    return TRY_AGAIN if status == 0 else status
+    return m.TRY_AGAIN if status == 0 else status
 
 
 @entry("simulation with multistep methods", [int64(FAMILY, *RUN)])

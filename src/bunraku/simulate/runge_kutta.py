@@ -6,20 +6,10 @@ import numpy as np
 
 from bunraku.algorithms.states import normalise_quaternions
 from bunraku.entries.signatures import int64
+from bunraku.integrate import memory as m
 from bunraku.integrate import runge_kutta
 from bunraku.integrate.advance import advance
-from bunraku.integrate.memory import (
-    ACTUATION_FAILED,
-    GAP,
-    LOOPS_CLASH,
-    LOOPS_OPEN,
-    MAX_STEP,
-    STEP,
-    TAKEN,
-    TIME,
-    TRY_AGAIN,
-    copy,
-)
+from bunraku.integrate.memory import copy
 from bunraku.integrate.record import record_step, room_in
 from bunraku.integrate.runge_kutta import TABLEAU
 from bunraku.jit import entry, inline, inner
@@ -54,10 +44,10 @@ def right_hand_side_of_stage(context, t, y, dy):
     if passing[CLOSED_STAGES] > 0.0:
         return right_hand_side_closed(context, t, y, dy)
     status = right_hand_side(context, t, y, dy)
-    if has_loops(context) and (status == LOOPS_CLASH or (
+    if has_loops(context) and (status == m.LOOPS_CLASH or (
             status == 0 and smallest_pivot(context) < WEAK * passing[RECENT])):
         passing[WANTS_CLOSED] = 1.0
-        return LOOPS_CLASH
+        return m.LOOPS_CLASH
     return status
 
 
@@ -77,13 +67,13 @@ def prepare(rhs, context, method, memory):
 def attempt(rhs, context, method, memory):
     """One step; the same again with closed stages if one of them asked for it."""
     clock, passing = memory.clock, context.passing
-    passing[WANTS_CLOSED], passing[BEGAN], step = 0.0, clock[TIME], clock[STEP]
+    passing[WANTS_CLOSED], passing[BEGAN], step = 0.0, clock[m.TIME], clock[m.STEP]
     status = runge_kutta.attempt(rhs, context, method, memory)
     if passing[WANTS_CLOSED] > 0.0:
-        passing[CLOSED_STAGES], clock[STEP] = STEPS_WITH_CLOSED_STAGES, step
-        return TRY_AGAIN
-    if status == LOOPS_OPEN:
-        clock[TAKEN] = min(step, clock[MAX_STEP])
+        passing[CLOSED_STAGES], clock[m.STEP] = STEPS_WITH_CLOSED_STAGES, step
+        return m.TRY_AGAIN
+    if status == m.LOOPS_OPEN:
+        clock[m.TAKEN] = min(step, clock[m.MAX_STEP])
         note_open(context, context.unclosed, memory)
     return status
 
@@ -102,22 +92,22 @@ def complete(rhs, context, method, memory):
 def close_step(context, start, status, memory):
     clock, y, nq, passing = memory.clock, memory.rows[0], coordinates(context), context.passing
     copy(y, context.unclosed)
-    if status == 0 or status == ACTUATION_FAILED:
+    if status == 0 or status == m.ACTUATION_FAILED:
         gap = close_loops(context, y[:nq], y[nq:])
         if gap < np.inf and not too_far(context, start, y, memory):
-            clock[GAP] = max(clock[GAP], gap)
+            clock[m.GAP] = max(clock[m.GAP], gap)
             weakest = smallest_pivot(context)
             near = weakest < WEAK * passing[RECENT]
             passing[CLOSED_STAGES] = STEPS_WITH_CLOSED_STAGES if near else passing[CLOSED_STAGES] - 1.0
             passing[RECENT] = max(weakest, FADING * passing[RECENT])
             return status
-    h = clock[TAKEN]
+    h = clock[m.TAKEN]
     shortest = step_back(context, start, memory)
     if passing[WANTS_CLOSED] > 0.0:
-        passing[CLOSED_STAGES], clock[STEP] = STEPS_WITH_CLOSED_STAGES, h
-        return TRY_AGAIN
-    clock[STEP] = 0.5 * h
-    return TRY_AGAIN if not shortest else status if status != 0 else LOOPS_OPEN
+        passing[CLOSED_STAGES], clock[m.STEP] = STEPS_WITH_CLOSED_STAGES, h
+        return m.TRY_AGAIN
+    clock[m.STEP] = 0.5 * h
+    return m.TRY_AGAIN if not shortest else status if status != 0 else m.LOOPS_OPEN
 
 
 @entry("simulation with Runge-Kutta methods", [int64(TABLEAU, *RUN)])

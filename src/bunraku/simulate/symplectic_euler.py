@@ -6,21 +6,9 @@ import numpy as np
 
 from bunraku.algorithms.stepping import symplectic_step
 from bunraku.entries.signatures import int64
+from bunraku.integrate import memory as m
 from bunraku.integrate.control import fixed_step
-from bunraku.integrate.memory import (
-    EVALUATIONS,
-    GAP,
-    LOOPS_OPEN,
-    REACHED,
-    RECORD_FULL,
-    RECORDED,
-    STEP,
-    STEPS,
-    TAKEN,
-    TIME,
-    UNTIL,
-    copy,
-)
+from bunraku.integrate.memory import copy
 from bunraku.integrate.record import record_step
 from bunraku.jit import entry, inner
 from bunraku.simulate.context import RUN, accelerations, coordinates, drive, has_loops, make_context
@@ -35,7 +23,7 @@ def straight_line(method, memory, out):
     for i in range(rows.shape[1]):
         out[0, i] = rows[1, i]
         out[1, i] = rows[0, i] - rows[1, i]
-    return memory.clock[TIME] - memory.clock[TAKEN], memory.clock[TAKEN], 1
+    return memory.clock[m.TIME] - memory.clock[m.TAKEN], memory.clock[m.TAKEN], 1
 
 
 @entry("simulation with symplectic Euler", [int64(*RUN)])
@@ -43,14 +31,14 @@ def run_symplectic_euler(structure, address, params, memory, record):
     context = make_context(structure, address, params)
     clock, tally, y, start, nq = memory.clock, memory.tally, memory.rows[0], memory.rows[1], coordinates(context)
     q, v, a, loops = y[:nq], y[nq:], context.change, has_loops(context)
-    while clock[TIME] < clock[UNTIL]:
-        if tally[RECORDED] == record.t.shape[0]:
-            return RECORD_FULL
-        h, last = fixed_step(clock[TIME], clock[UNTIL], clock[STEP], LAST_STEP)
-        status = drive(context, clock[TIME], q, v)
+    while clock[m.TIME] < clock[m.UNTIL]:
+        if tally[m.RECORDED] == record.t.shape[0]:
+            return m.RECORD_FULL
+        h, last = fixed_step(clock[m.TIME], clock[m.UNTIL], clock[m.STEP], LAST_STEP)
+        status = drive(context, clock[m.TIME], q, v)
         if status == 0:
             status = accelerations(context, q, v, a)
-        tally[EVALUATIONS] += 1
+        tally[m.EVALUATIONS] += 1
         if status != 0:
             return status
         copy(y, start)
@@ -60,13 +48,13 @@ def run_symplectic_euler(structure, address, params, memory, record):
             gap = close_loops(context, q, v)
             if gap == np.inf or too_far(context, start, y, memory):
                 copy(start, y)
-                clock[TAKEN] = h
+                clock[m.TAKEN] = h
                 note_open(context, context.unclosed, memory)
-                return LOOPS_OPEN
-            clock[GAP] = max(clock[GAP], gap)
-        clock[TIME], clock[TAKEN] = clock[UNTIL] if last else clock[TIME] + h, h
-        tally[STEPS] += 1
+                return m.LOOPS_OPEN
+            clock[m.GAP] = max(clock[m.GAP], gap)
+        clock[m.TIME], clock[m.TAKEN] = clock[m.UNTIL] if last else clock[m.TIME] + h, h
+        tally[m.STEPS] += 1
         status = record_step(straight_line, context, 0, memory, record)
         if status != 0:
             return status
-    return REACHED
+    return m.REACHED
