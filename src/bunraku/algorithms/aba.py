@@ -10,6 +10,8 @@ Limits: every joint must move something (a massless leaf without armature is a f
 
 Symbols: S joint axes, A B C articulated inertia, p force, U = I S, D = S^T U, u = tau - S^T p; accelerations in
 passes 2 and 3 are relative to those at zero joint acceleration.
+
+Long because one recursion is written out for four eliminations and two plain cases, all in registers.
 """
 
 from bunraku.algorithms.tree import (

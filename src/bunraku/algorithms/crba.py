@@ -6,6 +6,8 @@ way to the root. Reference: Walker and Orin (1982), method 3; Featherstone (2008
 Record of a body (RECORD scalars): inertia 6, mass times centre 3, mass 1, rotation 9, position 3, origin of the
 group in the parent's 3. Then for each velocity (COLUMN scalars) S 6, and the forces, 6 for each velocity; then sines
 and cosines, a pair for each coordinate, of which only those of hinges need be filled in.
+
+Long because entries are filled in two ways: in lanes for small matrices, one state at a time for large ones.
 """
 
 from bunraku.algorithms.aba import load_joint_axes

@@ -1,4 +1,4 @@
-"""Fronts: what a subchain shows to the outside, and the operations on it. The idea is in `ada.py`.
+"""Fronts: the interface of a subchain (I, p, Y, beta, Theta) and the operations on it. The idea is in `ada.py`.
 
 Y, Theta and the pivots are factors, made from the configuration alone; beta, what the handles demand, and p, the forces
 on the near bodies, are the right-hand side. An operation makes the factors and leads the right-hand side through them;

@@ -3,6 +3,8 @@
 Damage is of bytes (flipped, cut off, moved), of XML (numbers, attributes, elements) and of the arrays and headers in
 .npz files, which are otherwise in order. What loads is used: accelerations, energies, states between steps and a few
 steps of a simulation must be finite numbers or a bunraku error.
+
+Long because each kind of file has its originals, its damage and its use.
 """
 
 from __future__ import annotations

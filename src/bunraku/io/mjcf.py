@@ -16,6 +16,8 @@ a LoadWarning: `Mechanism.with_joint(name, limit_stiffness=...)` makes them act.
 Contacts, equality constraints, tendons, actuators, dry friction, fluid and gravity compensation are left out, each
 kind with one LoadWarning. Geoms that MuJoCo draws (groups 0 to 2) become visuals. The state a file starts from, such as
 the height of a free body, is not part of a mechanism: it is MuJoCo's `qpos0`.
+
+Long because it is one format, read from top to bottom.
 """
 
 from __future__ import annotations

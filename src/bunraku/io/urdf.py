@@ -8,6 +8,8 @@ follow depth first, siblings in the order of their joints in the file.
 Read: inertial, visual; joints of all types with origin, axis, limits (as information) and damping. Mimic joints become
 independent and dry friction is left out, with a warning each. Collision shapes, effort and velocity limits, and what
 describes control or simulators (QUIET) are passed over in silence; elements that URDF does not have get a warning.
+
+Long because it is one format, read from top to bottom.
 """
 
 from __future__ import annotations

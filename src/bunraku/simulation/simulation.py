@@ -1,4 +1,7 @@
-"""The simulation shell: a mechanism, a state, a solver, and everything recorded on the way."""
+"""The simulation shell: a mechanism, a state, a solver, and everything recorded on the way.
+
+Long because it is one class: people read its methods beside each other.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 A kernel written for floats compiles for lanes unchanged: `+ - * /`, negation and the functions of `scalar.py` work
 on both. W follows the processor (8 with AVX-512, 4 with AVX, else 2). Lanes hold W states of one mechanism, or W
 chunks of one mechanism, and never meet Python: arrays of shape (n, W) hold them outside.
+
+Long because it is one Numba type: its data model, arithmetic, memory access and functions.
 """
 
 import math

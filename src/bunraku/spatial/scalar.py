@@ -2,6 +2,8 @@
 
 Each function below has a Python body, used when the JIT is off (rows of 2-D arrays are then the lanes), and an
 overload for compiled code.
+
+Long because every function stands twice, for floats and for lanes, beside each other.
 """
 
 import math
