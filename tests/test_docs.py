@@ -8,11 +8,10 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "bunraku"
 TAG = r"\[(?:YN02|YN99|YN-HRP|J|F), [^\]]+\]"
-ROWS = re.findall(rf"^\| ({TAG}) \| .+? \| (.+?) \|$", (ROOT / "docs" / "equations.md").read_text("utf-8"), re.MULTILINE)
+EQUATIONS = (ROOT / "docs" / "equations.md").read_text("utf-8")
+ROWS = re.findall(rf"^\| ({TAG}) \| .+? \| (.+?) \|$", EQUATIONS, re.MULTILINE)
 WALKS = re.findall(r"^### Walk: (.+?)\n(.*?)(?=^##)", (ROOT / "ARCHITECTURE.md").read_text("utf-8"),
                    re.MULTILINE | re.DOTALL)
-LAYERS = ["cli", "view", "simulation", "evaluate", "mechanism", "simulate", "entries", "algorithms", "integrate", "plan",
-          "spatial"]
 MOST_FILES = 12
 
 

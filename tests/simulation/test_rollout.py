@@ -311,7 +311,7 @@ def test_one_failing_state_is_told_plainly():
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
-    ({"until": 1.0, "times": [1.0]}, "say how long"),
+    ({"until": 1.0, "times": [1.0]}, "not both"),
     ({}, "say how long"),
     ({"until": -1.0}, "from 0 s on"),
     ({"until": np.nan}, "from 0 s on"),

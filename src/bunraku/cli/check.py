@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
+
+ATTACKS_SHORT = """attacks:
+  marathon    connects and cuts in motion: places, impulses, energy, accelerations
+  redundant   structures with redundant loops at rest: none refused, methods agree
+  stops       runs stopped a few rounding errors apart, with every solver
+  closed      every solver on every linkage: a run ends closed, or says why not
+  sample      states between steps are as good as steps
+  kill        processes killed while they save, compile or run lose nothing
+  files       damaged files load and can be used, or are refused by name
+  all         all of these
+
+example: bunraku check redundant --seeds 10000"""
 
 
 def add_parser(subparsers):
@@ -12,9 +25,9 @@ def add_parser(subparsers):
 
     verb = subparsers.add_parser(
         "check", help="attack the library with random cases",
-        description="Attack the library with random cases, each checked against laws of mechanics or independent "
+        description="Attack the library with random cases, each checked against laws of mechanics or independent\n"
                     "solutions. Every failure is printed with the seed that repeats it.",
-        epilog="example: bunraku check redundant --seeds 10000")
+        epilog=ATTACKS_SHORT, formatter_class=argparse.RawDescriptionHelpFormatter)
     verb.add_argument("name", choices=[*ATTACKS, "all"], nargs="+", metavar="NAME", help=", ".join([*ATTACKS, "all"]))
     verb.add_argument("--seeds", type=int, default=None, metavar="N", help="number of cases")
     verb.add_argument("--first", type=int, default=0, metavar="SEED", help="first seed (default 0)")

@@ -47,6 +47,8 @@ class Rollout:
         """One of the motions, as far as it was recorded: to look at, or to save."""
         if (state is None) != (self.q.ndim == 2):
             raise ShapeError("say which state of the batch" if state is None else "there is one state only")
+        if state is not None and not -len(self.q) <= state < len(self.q):
+            raise ShapeError(f"there is no state {state}: the batch has {len(self.q)}, from 0 on")
         q, v = (self.q, self.v) if state is None else (self.q[state], self.v[state])
         n = int(np.isfinite(q).all(axis=1).sum())
         return Trajectory([Segment(self.mechanism, self.t[:n].copy(), q[:n].copy(), v[:n].copy())])
@@ -94,7 +96,9 @@ def rollout(mechanism: Mechanism, q=None, v=None, until: float | None = None, *,
 
 
 def _times(until, times) -> np.ndarray:
-    if (until is None) == (times is None):
+    if until is not None and times is not None:
+        raise ShapeError("give until or times, not both: the last of the times is the end")
+    if until is None and times is None:
         raise ShapeError("say how long: until=2.0 for the state at the end, or times=[...] for several")
     ends = as_array("until" if times is None else "times", [until] if times is None else times)
     if ends.ndim != 1 or ends.size == 0 or not np.isfinite(ends).all() or ends[0] < 0 or (np.diff(ends) <= 0).any():
