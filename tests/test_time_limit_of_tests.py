@@ -54,7 +54,7 @@ def test_a_test_that_hangs_fails_and_the_others_go_on(tmp_path):
 
 def test_ctrl_c_is_tested_also_where_it_is_ignored():
     code, shown = pytest_with_ctrl_c_ignored(
-        TESTS, "-n", "0", "simulation/test_solve_ivp.py::test_ctrl_c_is_not_lost_while_python_is_called",
+        TESTS, "-n", "0", "ivp/test_solve_ivp.py::test_ctrl_c_is_not_lost_while_python_is_called",
         "simulation/test_simulation.py::test_ctrl_c_leaves_the_partial_result", BUNRAKU_TEST_LIMIT="250")
     assert code == 0, shown
     assert shown.count(".") >= 2

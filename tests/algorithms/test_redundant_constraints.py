@@ -130,7 +130,7 @@ def test_nearly_dependent_connections_share_the_smallest_forces(seed):
     m, q, tau = at_rest(seed)
     plan = m.plan()
     _, expected, J = dense(m, q, np.zeros(m.nv), tau)
-    solution = solve(m, plan, DYNAMICS, q, np.zeros(m.nv), tau)
+    solution = solve(plan, DYNAMICS, q, np.zeros(m.nv), tau)
     assert solution.looked_again
     multipliers, basis = forces(solution)
     close(multipliers, expected, 1e-7)

@@ -14,7 +14,7 @@ from structures import arm
 def test_unit_vectors_agree_with_assembly(seed):
     m, q, v, tau = random_loops(seed, connections=1 + seed % 4, passive=bool(seed % 2))
     drives = np.random.default_rng(seed).normal(size=m.nc)
-    a, multipliers = reference.closed_forward_dynamics(m, m.plan(), q, v, np.concatenate([tau, drives]), None, 1)
+    a, multipliers = reference.closed_forward_dynamics(m.plan(), q, v, np.concatenate([tau, drives]), None, 1)
     close(a, unit_vectors(m, q, v, tau, drives), 1e-15)
     close(a, forward(m, q, v, tau, drives), 1e-7)
     found = bk.constraints(m, q, v)

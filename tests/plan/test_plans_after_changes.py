@@ -55,7 +55,7 @@ def test_bodies_may_keep_a_slot_of_their_own(seed):
     mark_slots(body_i, rng.random(m.plan().bodies) < 0.3)
     lay_out_records(body_i)
     plan = dataclasses.replace(m.plan(), body_i=body_i)
-    close(forward_dynamics(m, plan, q, v, tau, None, 1), a, 1e-10)
+    close(forward_dynamics(plan, q, v, tau, None, 1), a, 1e-10)
     mark_slots(body_i)
     lay_out_records(body_i)
     np.testing.assert_array_equal(body_i, m.plan("tree").body_i)

@@ -7,8 +7,8 @@ import json
 import sys
 
 ATTACKS_SHORT = """attacks:
-  marathon    connects and cuts in motion: places, impulses, energy, accelerations
-  redundant   structures with redundant loops at rest: none refused, methods agree
+  marathon    connects and cuts in motion: poses, impulses, energy, dynamics
+  redundant   redundant loops at rest: none is refused, methods agree
   stops       runs stopped a few rounding errors apart, with every solver
   closed      every solver on every linkage: a run ends closed, or says why not
   sample      states between steps are as good as steps
@@ -25,8 +25,8 @@ def add_parser(subparsers):
 
     verb = subparsers.add_parser(
         "check", help="attack the library with random cases",
-        description="Attack the library with random cases, each checked against laws of mechanics or independent\n"
-                    "solutions. Every failure is printed with the seed that repeats it.",
+        description="Attack the library with random cases, each checked against laws of mechanics\n"
+                    "or independent solutions. Every failure is printed with its seed.",
         epilog=ATTACKS_SHORT, formatter_class=argparse.RawDescriptionHelpFormatter)
     verb.add_argument("name", choices=[*ATTACKS, "all"], nargs="+", metavar="NAME", help=", ".join([*ATTACKS, "all"]))
     verb.add_argument("--seeds", type=int, default=None, metavar="N", help="number of cases")

@@ -13,8 +13,6 @@ Plan arrays are constant and shared between threads. Work arrays belong to one c
 shape (size,) for one state, (size, W) for a lane of states.
 """
 
-from numba.extending import register_jitable
-
 # -- joint kinds of bodies (column KIND) ---------------------------------------------------------------------------
 REVOLUTE = 0     # turn about z
 SCREW = 1        # turn by RATE_ANGULAR * q about z and slide by RATE_LINEAR * q along z (prismatic, helical)
@@ -216,16 +214,14 @@ ROW_SIZE = 8     # 1, magnitude of the initial beta
 ROW_THETA = 9    # row + 1, acceleration per handle force
 
 
-# -- places ----------------------------------------------------------------------------------------------------------
+# -- places; compiled code may call these too (`algorithms/__init__.py`) ---------------------------------------------
 
 
-@register_jitable
 def connection_record(conn_i, c):
     """Where the record of connection c starts in the work array."""
     return conn_i[conn_i.shape[0] - 1, HEAD_CONN] + CONN_RECORD * c
 
 
-@register_jitable
 def row_start(row):
     """Place of a row in its front: behind the rows before it, packed as lower triangle."""
     return ROW_THETA * row + (row * (row + 1)) // 2
