@@ -61,7 +61,7 @@ class SimulationError(BunrakuError, RuntimeError):
 
 
 class SimulationWarning(UserWarning):
-    """A run goes on, but probably not as meant: hardly any progress, or a condition about a name that never was."""
+    """A run continues with a problem: little progress, or a condition on a name that does not exist."""
 
 
 class LoadError(ModelError):

@@ -277,7 +277,7 @@ def test_mimic_joints_are_independent_with_a_warning(write):
      "joint 'j', line 4: moves a nearly massless link (1e-08 kg"),
     ([link("a"), link("b", ""), joint("j", "a", "b")], "joint 'j', line 4: moves no mass"),
     ([link("a"), link("b", "<inertial><mass value='1'/><inertia ixx='0' iyy='0' izz='0'/></inertial>"),
-      joint("j", "a", "b")], "joint 'j', line 4: what it moves has no inertia about its axis"),
+      joint("j", "a", "b")], "joint 'j', line 4: its subtree has no inertia about the axis"),
     ([link("a"), link("b"), joint("j", "a", "b", inside="<dynamics damping='1' friction='2'/>"
                                                         "<limit lower='0' upper='1'/>")],
      "joint 'j', line 4: dry friction is left out"),

@@ -116,5 +116,5 @@ def test_masses_add_up():
 def test_a_mechanism_describes_itself():
     text = repr(arm(2))
     assert "2 links, 2 degrees of freedom, 2 kg" in text
-    assert "3 links, 3 degrees of freedom, less what 1 connection takes, 2.4 kg" in repr(bk.models.four_bar())
+    assert "3 links, 3 degrees of freedom, minus the constraints of 1 connection, 2.4 kg" in repr(bk.models.four_bar())
     assert "link1: Revolute((0, 1, 0))" in text

@@ -88,7 +88,7 @@ def test_a_condition_that_was_watched_is_not_lost_in_silence(tmp_path):
     sim.run(0.1)
     path = sim.save(tmp_path / "watched")
     again = bk.Simulation.load(path, swing)
-    with pytest.raises(bk.SimulationError, match="the checkpoint watched for 'late'"):
+    with pytest.raises(bk.SimulationError, match="active conditions 'late'"):
         again.run(0.2)
     second = bk.Simulation.load(again.save(tmp_path / "not run"), swing)  # still known there
     with pytest.raises(bk.SimulationError, match="'late'"):

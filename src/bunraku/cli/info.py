@@ -133,7 +133,7 @@ def _totals(mechanism: Mechanism) -> list[str]:
     fixed = sum(isinstance(link.joint, Fixed) for link in mechanism.links)
     visuals = sum(len(link.visuals) for link in mechanism.links)
     held = len(mechanism.connections)
-    less = f", less what {_count(held, 'connection')} take{'s' * (held == 1)}" if held else ""
+    less = f", minus the constraints of {_count(held, 'connection')}" if held else ""
     return [mechanism.name,
             f"  {_count(len(mechanism.links), 'link')} on {_count(len(mechanism.links) - fixed, 'moving joint')} "
             f"and {_count(fixed, 'fixed joint')}, {_count(visuals, 'visual')}",

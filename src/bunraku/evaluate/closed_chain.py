@@ -1,4 +1,4 @@
-"""Inverse dynamics of closed chains by virtual work: which actuator torques make a mechanism with loops move so.
+"""Inverse dynamics of closed chains by virtual work: actuator torques for given accelerations.
 
 Idea: cut the loops; the tree's torques tau_O follow from Newton-Euler. A closed chain moves by fewer, generalised
 coordinates G, v = W v_G, and its actuators by v_A = S v_G. The same virtual work gives W^T tau_O = S^T tau_A, which is
@@ -73,7 +73,7 @@ class ClosedChain:
         """Actuator torques that do the virtual work of the tree's torques tau_O; the smallest if not unique.
 
         As long as tau: one per joint velocity (then one per freedom of connections, if any of those is actuated), zero
-        where not actuated. An ActuationError if no torques of the actuators can do it.
+        where not actuated. An ActuationError if the actuators cannot produce the motion.
         """
         tau_O = np.asarray(tau_O, float) - self.found.own  # springs and dampers of connections act by themselves
         tau_G = self.W.T @ tau_O                           # [YN99, eq. 3]
@@ -102,8 +102,8 @@ class ClosedChain:
                 f"generalised force of {', '.join(shown)} is left ({few}). Elsewhere they can: pass through this pose "
                 "with an acceleration that needs no force there, or make another joint `actuated`")
         raise ActuationError(
-            f"no torques of the actuators make this motion: a generalised force of {', '.join(shown)} is left "
-            f"({few}). Make more joints `actuated`, or ask for a motion that needs no force there")
+            f"underactuated: the actuators cannot produce this motion; a generalised force of {', '.join(shown)} is "
+            f"left ({few}). Make more joints `actuated`, or ask for a motion that needs no force there")
 
     def _singular(self) -> bool:
         """Whether the actuators drive more of the mechanism a little further on, in any direction."""

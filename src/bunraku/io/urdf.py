@@ -177,7 +177,7 @@ class _Robot:
             raise self.joints[0].node.refuse("the joints form a loop: no link is the root, and loops cannot be written "
                                              "in a URDF")
         if len(roots) > 1:
-            raise self.links[roots[1]].refuse(f"hangs from nothing, and so does {self.links[roots[0]].label}; a URDF "
+            raise self.links[roots[1]].refuse(f"has no parent, and neither has {self.links[roots[0]].label}; a URDF "
                                               "is one tree with one root")
         order: list[tuple[str, _Hinge | None]] = []
         stack: list[tuple[str, _Hinge | None]] = [(roots[0], None)]
@@ -356,9 +356,9 @@ class _Robot:
                 empty.append(label)
             elif isinstance(link.joint, Revolute) and abs(link.joint.axis @ inertia @ link.joint.axis) < NO_INERTIA:
                 thin.append(label)
-        self._note_many(empty, "moves no mass: its link and all beyond it are massless, so accelerations cannot be "
+        self._note_many(empty, "moves no mass: its link and its subtree are massless, so accelerations cannot be "
                                "computed; give one of them mass or fix the joint")
-        self._note_many(thin, "what it moves has no inertia about its axis, so accelerations cannot be computed")
+        self._note_many(thin, "its subtree has no inertia about the axis, so accelerations cannot be computed")
 
 
 def _body_masses(mechanism: Mechanism) -> dict[str, float]:

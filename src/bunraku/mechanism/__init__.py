@@ -1,4 +1,4 @@
-"""What people write: mechanisms, links and joints."""
+"""Mechanisms, links, joints and connections, with names."""
 
 from bunraku.mechanism.connections import Connection, Family
 from bunraku.mechanism.joints import (

@@ -326,7 +326,7 @@ class Mechanism(Names, Plans, ChangedCopies):
 
     def __repr__(self):
         held = len(self.connections)
-        less = f", less what {held} connection{' takes' if held == 1 else 's take'}" if held else ""
+        less = f", minus the constraints of {held} connection{'s' * (held > 1)}" if held else ""
         figures = f"{len(self.links)} links, {self.nv} degrees of freedom{less}, {self.mass:.4g} kg"
         lines = [f"{self.name}: {figures}"]
         children: dict[int, list[int]] = {}

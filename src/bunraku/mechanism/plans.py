@@ -102,7 +102,7 @@ class Plans:
             j, dof = plan.body_i[i, f.V_INDEX], plan.body_i[i, f.DOF]
             if not held[i] and not armature[j:j + dof].all():
                 link = self.links[plan.body_link[i]]
-                raise ModelError(f"joint {link.joint_name!r} moves no mass: link {link.name!r} and all beyond it are "
+                raise ModelError(f"joint {link.joint_name!r} moves no mass: link {link.name!r} and its subtree are "
                                  "massless. Give one of them mass, the joint an armature, or use a Fixed joint")
 
     def _changed(self):

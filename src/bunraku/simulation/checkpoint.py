@@ -156,7 +156,7 @@ def _check(memory, method, end) -> None:
     if isinstance(method, Family) and tally[m.STARTED]:
         orders = tally[[m.ORDER, m.NEXT_ORDER, m.MAX_ORDER]]
         if orders.min() < 1 or orders.max() > method.orders or orders[:2].max() > orders[2]:
-            raise ModelError(f"the solver's orders are {orders.tolist()}, which there are not")
+            raise ModelError(f"the solver's orders {orders.tolist()} are invalid")
     if isinstance(method, Family) and not 1 <= tally[m.MAX_ORDER] <= method.orders:
         raise ModelError(f"the solver's highest order is {tally[m.MAX_ORDER]}")
     if not np.all((memory.tolerance > 0) & np.isfinite(memory.tolerance)):
@@ -212,6 +212,7 @@ def refuse_forgotten(awaited: list[dict]) -> None:
     """A run without a condition that was being watched would be another run."""
     names = [state["name"] for state in awaited if state["active"]]
     if names:
-        raise SimulationError(f"cannot go on: the checkpoint watched for {', '.join(map(repr, names))}; give "
+        raise SimulationError("cannot continue: the checkpoint has the active conditions "
+                              f"{', '.join(map(repr, names))}; give "
                               f"{'them' if len(names) > 1 else 'it'} again by sim.when(condition, action, name=...), "
                               f"or load it with forget={names!r}")

@@ -1,4 +1,4 @@
-"""What a simulation recorded: segments of constant structure, events between them, save and load."""
+"""Trajectories: segments of constant structure, events between them, save and load."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Trajectory:
     def _joined(self, name):
         parts = [getattr(s, name) for s in self.segments]
         if len({part.shape[1] for part in parts}) > 1:
-            raise ShapeError(f"the structure changes during this motion, so {name} has no single width; "
+            raise ShapeError(f"the structure changes during this motion, so {name} has different sizes per segment; "
                              "go through trajectory.segments")
         return np.concatenate(parts) if parts else np.empty((0, 0))
 

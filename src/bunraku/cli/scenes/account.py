@@ -1,4 +1,4 @@
-"""What a scene reports: where the energy went, what the hands carried, how well the laws of mechanics were kept."""
+"""Report of a scene: energy, forces in the hands, conservation errors."""
 
 from __future__ import annotations
 
