@@ -37,6 +37,8 @@ from numba import njit, types
 from numba.core.errors import NumbaExperimentalFeatureWarning
 from numba.extending import typeof_impl
 
+from bunraku.compiler import ON, WHOLE, part
+
 # Everything fast-math allows except assuming that NaN and infinity never happen: kernels test for them.
 FASTMATH = {"contract", "nsz", "arcp", "reassoc"}
 OPTIONS = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
@@ -45,13 +47,13 @@ KERNEL_FOLDERS = ("spatial", "plan", "algorithms", "integrate", "entries", "simu
 UNUSED_DAYS = 30  # caches of other versions of the package that were not used for so long are deleted
 
 # Kernels never own an array, so they need no reference counts (which would cost a call for every array passed on).
-inline = njit(forceinline=True, _nrt=False, **OPTIONS)
+inline = part({"forceinline": True, "_nrt": False, **OPTIONS})
 """Decorator for functions used inside kernels: always inlined, never called from Python."""
 
-inner = njit(_nrt=False, **OPTIONS)
+inner = part({"_nrt": False, **OPTIONS})
 """Decorator for larger functions used inside kernels: compiled once, called."""
 
-allocating = njit(**OPTIONS)
+allocating = part(OPTIONS)
 """Decorator for functions of entries that make arrays."""
 
 _lock = threading.RLock()
@@ -63,12 +65,12 @@ def package_hash() -> str:
     here = Path(__file__).parent
     digest = hashlib.blake2b(str(here).encode(), digest_size=10)
     kernels = (path for name in KERNEL_FOLDERS for path in (here / name).rglob("*.py"))
-    for path in sorted([Path(__file__), here / "tolerances.py", *kernels]):
+    for path in sorted([Path(__file__), here / "compiler.py", here / "tolerances.py", *kernels]):
         digest.update(str(path.relative_to(here)).encode())
         digest.update(path.read_bytes())
     width = os.environ.get("BUNRAKU_LANE_WIDTH", "")
     processor = f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
-    digest.update(f"{numba.__version__} {processor} {sys.version_info[:2]} {width}".encode())
+    digest.update(f"{numba.__version__} {processor} {sys.version_info[:2]} {width} {ON}".encode())
     return digest.hexdigest()
 
 
@@ -129,7 +131,7 @@ def kept_on_disk(function):
     previous = numba.config.CACHE_DIR
     try:
         folder = numba.config.CACHE_DIR = str(cache_directory())
-        dispatcher = njit(cache=True, **OPTIONS)(function)
+        dispatcher = njit(cache=True, **WHOLE, **OPTIONS)(function)
         if Path(dispatcher.stats.cache_path).parent == Path(folder):
             return dispatcher
         _not_kept(f"{folder} cannot be written to")
@@ -139,7 +141,7 @@ def kept_on_disk(function):
         _not_kept(f"{folder} cannot be written to")
     finally:
         numba.config.CACHE_DIR = previous
-    return njit(**OPTIONS)(function)
+    return njit(**WHOLE, **OPTIONS)(function)
 
 
 class Stored:
