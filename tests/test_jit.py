@@ -127,11 +127,13 @@ def test_importing_takes_little_more_than_importing_numba():
     assert ours < 0.2
 
 
-def test_the_first_answer_comes_within_a_second_of_asking():
+def test_the_first_answer_takes_little_longer_than_importing_numba():
+    """From disk nothing is compiled. The machine may be slow: both are measured here."""
     bk.forward_dynamics(*answers.example())  # so that it is on disk
-    code = ("import time, answers, bunraku as bk\nargs = answers.example()\nstart = time.process_time()\n"
-            "bk.forward_dynamics(*args)\nprint(time.process_time() - start)")
-    assert best_of_three(code) < 1.0
+    clock = "import time{}\nstart = time.process_time()\n{}\nprint(time.process_time() - start)"
+    first = clock.format(", answers, bunraku as bk\nargs = answers.example()", "bk.forward_dynamics(*args)")
+    reference = clock.format("", "import numba, numba.np.arraymath, scipy.linalg")
+    assert min(best_of_three(first) / best_of_three(reference) for _ in range(2)) < 2.0
 
 
 @pytest.mark.parametrize("width", ["3", "many"])

@@ -136,9 +136,8 @@ class CompileWhole(CompilePart):
 def part(options: dict):
     """Decorator for internal functions, with Numba's options."""
     def decorate(function):
-        plain = njit(**options)(function)
         if not ON:
-            return plain
+            return njit(**options)(function)
         made = njit(pipeline_class=CompilePart, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
         template = made.get_call_template
 
@@ -148,8 +147,8 @@ def part(options: dict):
         def add_overload(result):
             made.overloads[tuple(result.signature.args)] = result
 
-        def compile_for_args(*args, **kws):  # called from Python, as tests do
-            return plain._compile_for_args(*args, **kws)
+        def compile_for_args(*args, **kws):  # called from Python, as tests do: in Numba's own way
+            return njit(**options)(function)._compile_for_args(*args, **kws)
 
         made.get_call_template, made.add_overload, made._compile_for_args = (
             get_call_template, add_overload, compile_for_args)
