@@ -91,6 +91,15 @@ def test_kernels_import_nothing_the_cache_does_not_watch():
                     assert ".".join(node.module.split(".")[:2]) in watched, f"{path}: {node.module}"
 
 
+def test_python_calls_entries_only():
+    """A kernel called from Python would be compiled anew in every process, without a word."""
+    for folder in ("evaluate", "simulation", "mechanism", "models", "io", "convert", "view", "cli"):
+        for path in (PACKAGE / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bunraku.algorithms"):
+                    assert all(name.name.isupper() for name in node.names), path
+
+
 def test_kernels_of_another_lane_width_are_kept_apart():
     code = "from bunraku.jit import cache_directory; print(cache_directory())"
     assert run(code, BUNRAKU_LANE_WIDTH="2")[0] != run(code, BUNRAKU_LANE_WIDTH="4")[0]

@@ -13,6 +13,7 @@ BUNRAKU_PARTS=0 compiles in Numba's own way.
 
 from __future__ import annotations
 
+import functools
 import os
 
 import llvmlite.binding as llvm
@@ -147,8 +148,12 @@ def part(options: dict):
         def add_overload(result):
             made.overloads[tuple(result.signature.args)] = result
 
+        @functools.cache
+        def plain():
+            return njit(**options)(function)
+
         def compile_for_args(*args, **kws):  # called from Python, as tests do: in Numba's own way
-            return njit(**options)(function)._compile_for_args(*args, **kws)
+            return plain()._compile_for_args(*args, **kws)
 
         made.get_call_template, made.add_overload, made._compile_for_args = (
             get_call_template, add_overload, compile_for_args)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 import bunraku as bk
-from bunraku.algorithms.states import coordinate_rates
+from bunraku.entries import moves
 from bunraku.integrate import memory as places
 from bunraku.integrate.history import HIGHEST
 from bunraku.plan import fields as f
@@ -38,9 +38,7 @@ def problems() -> dict[str, Smooth]:
 def rates(m: bk.Mechanism, y: np.ndarray) -> np.ndarray:
     """Derivatives of y = (q, v)."""
     q, v = y[:m.nq].copy(), y[m.nq:].copy()
-    out = np.empty(m.nq)
-    coordinate_rates(m.plan().body_i, q, v, out)
-    return np.concatenate([out, bk.forward_dynamics(m, q, v)])
+    return np.concatenate([moves.rates(m.plan(), q[None], v[None])[0], bk.forward_dynamics(m, q, v)])
 
 
 def error(m: bk.Mechanism, sim: bk.Simulation, y: np.ndarray) -> float:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numba import types
 
-from bunraku.algorithms.states import advance_coordinates, coordinate_difference
+from bunraku.algorithms.states import advance_coordinates, coordinate_difference, coordinate_rates
 from bunraku.algorithms.stepping import unit_length
 from bunraku.checks import aligned
 from bunraku.entries.explain import refuse
@@ -32,6 +32,19 @@ def unit_quaternions(plan, q) -> np.ndarray:
     """A batch of coordinates, with quaternions of unit length; not numbers where one is zero."""
     out = q.copy()
     _normalise.call(plan.body_i, out)
+    return out
+
+
+@entry("rates of coordinates", [types.void(integers, table, table, table)])
+def _rates(body_i, q, v, out):
+    for k in range(q.shape[0]):
+        coordinate_rates(body_i, q[k], v[k], out[k])
+
+
+def rates(plan, q, v) -> np.ndarray:
+    """Derivatives of the coordinates of a batch of states."""
+    out = np.empty(q.shape)
+    _rates.call(plan.body_i, q, v, out)
     return out
 
 

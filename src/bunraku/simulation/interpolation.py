@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bunraku.algorithms.states import coordinate_rates
 from bunraku.entries.closed import gaps
+from bunraku.entries.moves import rates
 from bunraku.errors import ShapeError, StateError
 from bunraku.evaluate import project
 from bunraku.integrate.history import HIGHEST
@@ -105,31 +105,30 @@ def _from_neighbours(mechanism, t, q, v, k, when):
     near = near[np.argsort(np.abs(t[near] - when), kind="stable")][:NODES]
     ends = [k, k + 1] if abs(t[k] - when) <= abs(t[k + 1] - when) else [k + 1, k]
     order = np.array(ends + [i for i in near if i not in ends])
-    rates, body_i = np.empty((len(order), mechanism.nq)), mechanism.plan().body_i
-    for row, i in zip(rates, order, strict=True):
-        coordinate_rates(body_i, q[i].copy(), v[i].copy(), row)
-    return _series(t[order], q[order], rates, when), _series(t[order], v[order], None, when)
+    near_q, near_v = q[order], v[order]
+    return (_series(t[order], near_q, rates(mechanism.plan(), near_q, near_v), when),
+            _series(t[order], near_v, None, when))
 
 
-def _series(t, y, rates, when):
-    """Newton's polynomial through the nodes, by divided differences; with rates, Hermite's. Ends where the two terms
+def _series(t, y, slopes, when):
+    """Newton's polynomial through the nodes, by divided differences; with slopes, Hermite's. Ends where the two terms
     that it leaves out are smallest, but not before it passes through the first two nodes."""
-    if rates is not None:
+    if slopes is not None:
         t, y = np.repeat(t, 2), np.repeat(y, 2, axis=0)
     column, factor, terms = y.copy(), 1.0, np.empty_like(y)
     terms[0] = y[0]
     for j in range(1, len(t)):
         width = t[j:] - t[:-j]
         column = column[1:] - column[:-1]
-        if rates is not None and j == 1:
+        if slopes is not None and j == 1:
             column[1::2] /= width[1::2, None]
-            column[0::2] = rates
+            column[0::2] = slopes
         else:
             column /= width[:, None]
         factor *= when - t[j - 1]
         terms[j] = factor * column[0]
     size = np.abs(terms).max(axis=1, initial=0.0)
-    certain = 2 if rates is None else 4
+    certain = 2 if slopes is None else 4
     least = np.minimum.accumulate(size[certain - 1:])
     growing = np.flatnonzero(size[certain:] > GROWING * least[:-1])
     size = size[:certain + growing[0]] if growing.size else np.append(size, [size[-1], size[-1]])
