@@ -52,8 +52,8 @@ class Scene:
                             for name, force in r["forces_max"].items())
         freedom = ", then ".join(map(str, r["freedom"]))
         return [
-            ("structure", f"{r['links']} links, {r['mass']:.1f} kg; degrees of freedom of its joints and connections "
-                          f"together {freedom}"),
+            ("structure", f"{r['links']} links, {r['mass']:.1f} kg; mobility "
+                          f"{freedom}"),
             *((f"at {at:.3f} s", what) for at, what in happened(r)),
             ("forces", carried),
             *about_energy(r),
