@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from bunraku.checks import as_floats, as_number, as_size
-from bunraku.entries.explain import explain
+from bunraku.entries.explain import explain, refuse
+from bunraku.entries.moves import unit_quaternions
 from bunraku.errors import (
     BunrakuError,
     ConstraintError,
@@ -247,9 +248,11 @@ class Simulation:
                              "of a batch")
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
             raise SimulationError(f"{what}: {explain(self.mechanism.plan(), q, {'v': v})}")
-        q = self.mechanism.integrate(q, plan.zero_tau)  # unit quaternions
+        unit = unit_quaternions(plan, q[None])[0]  # as in a rollout, to the last bit
+        if not np.isfinite(unit).all():
+            refuse(plan, q, {"v": v})
         try:
-            return closed_start(self.mechanism, q, v)
+            return closed_start(self.mechanism, unit, v)
         except ConstraintError as error:
             raise SimulationError(f"{what}: {error}") from None
 
