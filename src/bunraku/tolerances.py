@@ -17,7 +17,7 @@ NOISE = 1e-11
 SURELY_ZERO = 0.1
 """A dropped pivot above this part of the threshold is in doubt. Rounding leaves less, and so do frames of redundant
 connections that do not quite fit each other."""
-SURE = 1e-5
+SURE = 1e-4
 """A kept pivot below this part of its diagonal entry is in doubt: `algorithms/proximal.py` solves again."""
 WELL_CONDITIONED = 1e3
 """Ratio of a diagonal entry to its pivot up to which only a few digits are lost."""
