@@ -152,8 +152,11 @@ def refined(solution, rank: float) -> bool:
     if np.abs(left).max(initial=0.0) > allowed:
         M = np.empty((plan.nv, plan.nv))
         matrix_one.call(plan.body_i, plan.body_f, plan.dof_f, solution.q, M)
-        root = np.linalg.cholesky(M + SINGULAR_VALUE**2 * np.trace(M) / len(M) * np.eye(len(M)))
-        U, s, Wt = np.linalg.svd(np.linalg.solve(root, J.T).T, full_matrices=False)
+        try:
+            root = np.linalg.cholesky(M + SINGULAR_VALUE**2 * np.trace(M) / len(M) * np.eye(len(M)))
+            U, s, Wt = np.linalg.svd(np.linalg.solve(root, J.T).T, full_matrices=False)
+        except np.linalg.LinAlgError:  # joints that only loops hold up have no inertia
+            return False
         kept = s > rank * s.max(initial=0.0)
         U, s, back = U[:, kept], s[kept], np.linalg.solve(root.T, Wt[kept].T)
         for _ in range(REFINEMENTS):

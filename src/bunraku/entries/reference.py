@@ -6,8 +6,8 @@ import numpy as np
 from numba import types
 
 from bunraku.algorithms.connections import DYNAMICS
-from bunraku.algorithms.kinematics import STATE, body_states
-from bunraku.algorithms.passive import body_wrenches, passive_torque
+from bunraku.algorithms.forward import gather_forces
+from bunraku.algorithms.kinematics import STATE
 from bunraku.algorithms.unit_vector import CONTRADICTION, SOLVED, unit_vector, unit_vector_closed
 from bunraku.checks import aligned
 from bunraku.entries import closed
@@ -26,11 +26,10 @@ def unit_vector_batch(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f,
     wrench = np.empty(6 * n if pushed or body_i[n, f.HEAD_SPRINGS] > 0 else 0)
     states, total, nothing = np.empty(STATE * n), np.empty(nv), np.empty(0)
     for k in range(start, stop):
-        if wrench.shape[0] > 0:
-            body_states(body_i, body_f, q[k], v[k], v[k], states)
-            body_wrenches(link_i, link_f, spring_i, spring_f, states, external[k] if pushed else nothing, wrench)
-        passive_torque(body_i, dof_f, q[k], v[k], tau[k], total)
-        bad[k] = 0 if unit_vector(body_i, body_f, dof_f, q[k], v[k], total, wrench, a[k]) else 1
+        gather_forces(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q[k], v[k], tau[k],
+                      external[k] if pushed else nothing, total, wrench, states)
+        acting = total if body_i[n, f.HEAD_PASSIVE] != 0 else tau[k]
+        bad[k] = 0 if unit_vector(body_i, body_f, dof_f, q[k], v[k], acting, wrench, a[k]) else 1
 
 
 @entry("the unit-vector method for loops", [types.void(*PLAN, *LINKS, *SPRINGS, *LOOPS, table, table, table, table,
@@ -42,11 +41,10 @@ def unit_vector_loops(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f,
     wrench = np.empty(6 * n if pushed or body_i[n, f.HEAD_SPRINGS] > 0 else 0)
     states, total, nothing = np.empty(STATE * n), np.empty(nv), np.empty(0)
     for k in range(start, stop):
-        if wrench.shape[0] > 0:
-            body_states(body_i, body_f, q[k], v[k], v[k], states)
-            body_wrenches(link_i, link_f, spring_i, spring_f, states, external[k] if pushed else nothing, wrench)
-        passive_torque(body_i, dof_f, q[k], v[k], tau[k], total)
-        answer = unit_vector_closed(body_i, body_f, dof_f, conn_i, conn_f, q[k], v[k], total, drives[k], wrench, a[k],
+        gather_forces(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q[k], v[k], tau[k],
+                      external[k] if pushed else nothing, total, wrench, states)
+        acting = total if body_i[n, f.HEAD_PASSIVE] != 0 else tau[k]
+        answer = unit_vector_closed(body_i, body_f, dof_f, conn_i, conn_f, q[k], v[k], acting, drives[k], wrench, a[k],
                                     multipliers[k])
         bad[k] = FINE if answer == SOLVED else CLASHED if answer == CONTRADICTION else FAILED
 

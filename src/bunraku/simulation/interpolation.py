@@ -45,7 +45,7 @@ class Steps(NamedTuple):
 
 
 def compact(table: np.ndarray, cube: np.ndarray, ends: np.ndarray) -> Steps:
-    """What compiled code has written down (`run/record.py`), without the room that it did not use."""
+    """What compiled code has written down (`integrate/record.py`), without the room that it did not use."""
     used = np.arange(cube.shape[1])[None, :] <= table[:, 2:3]
     return Steps(np.column_stack([table, ends]), cube[used])
 
