@@ -131,8 +131,9 @@ def inward(first, last, body_i, dof_f, tau, work):
             while running:
                 record = body_i[i, f.BODY_RECORD]
                 A, B, C, p_w, p_v = join_body(A, B, C, p_w, p_v, work, record)
-                A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, dof_f, body_i[i, f.V_INDEX], tau, work,
-                                                            record + f.REC_JOINT, record + f.REC_U)
+                A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, trace(A), trace(C), dof_f,
+                                                            body_i[i, f.V_INDEX], tau, work, record + f.REC_JOINT,
+                                                            record + f.REC_U)
                 margin = minimum(margin, pivot)
                 running = body_i[i, f.HINGE_RUN] != 0
                 i -= 1
@@ -232,11 +233,13 @@ def ascend(i, body_i, dof_f, tau, work):
     if elimination == f.BALL:
         return eliminate_ball(i, A, B, C, p_w, p_v, body_i, tau, work)
     if elimination == f.COLUMNS:
+        turning, moving = trace(A), trace(C)
         for d in range(dof):
             o = record + f.REC_JOINT
             result = record + f.REC_U if d == 0 else o + 6 * dof + 3 + f.REC_U_SIZE * (d - 1)
             # [J, eqs. 2-3]
-            A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, dof_f, j + d, tau, work, o + 6 * d, result)
+            A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, turning, moving, dof_f, j + d, tau, work,
+                                                        o + 6 * d, result)
             margin = minimum(margin, pivot)
     elif elimination == f.LOOSE:
         A, B, C, p_w, p_v, margin = eliminate_loose(A, B, C, p_w, p_v, tau, j, work, record)
@@ -385,14 +388,21 @@ def join_body(A, B, C, p_w, p_v, work, record):
 
 
 @inline
-def eliminate_column(A, B, C, p_w, p_v, dof_f, j, tau, work, column, result):
+def trace(A):
+    """Of a symmetric 3x3 matrix, six numbers."""
+    return A[0] + A[3] + A[5]
+
+
+@inline
+def eliminate_column(A, B, C, p_w, p_v, turning, moving, dof_f, j, tau, work, column, result):
     """Eliminate one degree of freedom: U = I S, D = S^T U, u = tau - S^T p; I - U U^T / D and p + U u / D
-    remain. The last result says how far D is from rounding noise.
+    remain. The last result says how far D is from the rounding noise of an inertia that was of the size (turning,
+    moving) before the first degree of freedom of this joint.
     """
     s_w, s_v = load3(work, column), load3(work, column + 3)
     U_w, U_v = inertia_times(A, B, C, s_w, s_v)
     D = dot(s_w, U_w) + dot(s_v, U_v) + dof_f[f.ARMATURE, j]
-    noise = CANCELLED * (A[0] + A[3] + A[5] + (C[0] + C[3] + C[5]) * dot(s_v, s_v))
+    noise = CANCELLED * (turning + moving * dot(s_v, s_v))
     r = 1.0 / D
     u = load(tau, j) - dot(s_w, p_w) - dot(s_v, p_v)
     store3(work, result, U_w)

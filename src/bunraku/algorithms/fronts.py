@@ -14,6 +14,7 @@ from bunraku.algorithms.aba import (
     hand_over,
     joint_part_size,
     subtree,
+    trace,
 )
 from bunraku.algorithms.tree import is_anchor, zero3
 from bunraku.jit import inline, inner
@@ -119,11 +120,13 @@ def step(i, front, rows, kept, rotors, rotor_size, judged, body_i, dof_f, tau, p
     A, B, C, p_w, p_v = subtree(i, body_i, work)
     margin = constant(tau, 1.0)
     if elimination == f.COLUMNS:
+        turning, moving = trace(A), trace(C)
         for d in range(dof):
             axis = record + f.REC_JOINT + 6 * d
             result = record + f.REC_U if d == 0 else record + f.REC_JOINT + 6 * dof + 3 + f.REC_U_SIZE * (d - 1)
             # [J, eqs. 2-3]; W of [YN02, eq. 50] with the parent side held
-            A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, dof_f, j + d, tau, work, axis, result)
+            A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, turning, moving, dof_f, j + d, tau, work,
+                                                        axis, result)
             margin = minimum(margin, pivot)
             rotor = np.int64(prog[rotors + d]) if rotors > 0 else -1
             step_rows(front, rows, kept + d * rows, axis, result, rotor, judged, work)

@@ -335,9 +335,15 @@ def _give_rotors(plan: Plan, structure: Structure, conn_f, dof_f):
     weak = _weak(plan)
     parent = plan.body_i[:n, f.PARENT].tolist()
     bearing = [*(~weak).tolist(), True]  # has inertia against its joint somewhere beyond
+    turns = np.isin(plan.body_i[:n, f.KIND], (f.SPHERICAL, f.FREE)) & (plan.body_i[:n, f.ELIMINATION] != f.LOCKED)
+    one_ball: set[int] = set()  # what is beyond one ball joint resists no turn about the line to its centre
     for i in range(n - 1, -1, -1):
         if bearing[i] or (plan.body_i[i, f.MASSIVE] and not weak[i]):
-            bearing[parent[i]] = True
+            above = parent[i]
+            if turns[i] and above >= 0 and turns[above] and above not in one_ball:
+                one_ball.add(above)
+            else:
+                bearing[above] = True
     held: dict[int, list[int]] = {}
     for c, (ends, meet) in enumerate(zip(structure.ends, structure.meet, strict=True)):
         for body in ends:
