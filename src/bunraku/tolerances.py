@@ -42,6 +42,9 @@ RESIDUAL = 1e-13
 """Part of the accelerations (velocities) involved that constraints may leave without a refinement."""
 REFINED = 1e-9
 """The same after a refinement: more is a failure."""
+MISSED = 3e-13
+"""Part of the accelerations involved by which a direction that elimination has dropped may be missed, beside the gap of
+the loops. More comes from forces that cancel, and `algorithms/proximal.py` solves again."""
 PROXIMAL = 1e-9
 """mu of the proximal method, relative to the largest mobility: well above the rounding-error floor, well below
 directions that matter."""

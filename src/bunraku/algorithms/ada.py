@@ -79,6 +79,7 @@ def ada(mode, soft, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, driv
     store(work, judged + f.JUDGED_WEAKEST, constant(q, 1e300))
     store(work, judged + f.JUDGED_SOFT, constant(q, soft))
     store(work, judged + f.JUDGED_DROPPED, constant(q, -1.0))
+    store(work, judged + f.JUDGED_MISSED, constant(q, -1.0))
     margin = constant(q, 1.0)
     for k in range(prog[0]):
         o = f.PROGRAM_START + f.PROGRAM_STEP * k

@@ -35,7 +35,7 @@ from bunraku.spatial.algebra import (
     sub,
 )
 from bunraku.spatial.scalar import clear, constant, load, maximum, minimum, sqrt, store, where_positive
-from bunraku.tolerances import INCONSISTENT, NEGLIGIBLE, NOISE, PIVOT, SURELY_ZERO
+from bunraku.tolerances import INCONSISTENT, MISSED, NEGLIGIBLE, NOISE, PIVOT, SURELY_ZERO
 
 # -- NEW, START, ATTACH ----------------------------------------------------------------------------------------------
 
@@ -375,6 +375,7 @@ def open_again(front, rows, count, slot, ids, forces, conn_i, prog, work):
     """Forces that were eliminated, from the near body's acceleration and the forces of the other handles."""
     judged = conn_i[conn_i.shape[0] - 1, f.HEAD_JUDGED]
     clash, drive = load(work, judged + f.JUDGED_CLASH), load(work, judged + f.JUDGED_DRIVE)
+    missed, exact = load(work, judged + f.JUDGED_MISSED), MISSED + sqrt(load(work, judged + f.JUDGED_GAP))
     alpha, a = zero3(work), zero3(work)
     if slot >= 0:
         alpha, a = load3(work, slot), load3(work, slot + 3)
@@ -388,6 +389,8 @@ def open_again(front, rows, count, slot, ids, forces, conn_i, prog, work):
         size = size + sqrt(maximum(load(work, row + f.ROW_SCALE), 0.0) * drive)
         store(work, forces + prog[ids + k], 0.0 - r * demand)  # [YN02, eqs. 51, 57]
         # inconsistent constraints [YN02, sec. 4.3]
-        excess = maximum(demand, 0.0 - demand) - INCONSISTENT * (size + 1.0)
-        clash = maximum(clash, where_positive(maximum(r, 0.0 - r), 0.0 * r - 1.0, excess))
+        kept, demand = maximum(r, 0.0 - r), maximum(demand, 0.0 - demand)
+        clash = maximum(clash, where_positive(kept, 0.0 * r - 1.0, demand - INCONSISTENT * (size + 1.0)))
+        missed = maximum(missed, where_positive(kept, 0.0 * r - 1.0, demand - exact * (size + 1.0)))
     store(work, judged + f.JUDGED_CLASH, clash)
+    store(work, judged + f.JUDGED_MISSED, missed)

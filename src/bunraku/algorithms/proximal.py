@@ -1,7 +1,8 @@
 """The proximal method: a second solution of loops whose constraints are nearly dependent.
 
 Idea: `ada` eliminates constraint forces in a fixed order and has to decide which pivots are zero. Where rows are nearly
-dependent a small pivot carries rounding errors on to the others, and no threshold is right. Here every constraint
+dependent a small pivot carries rounding errors on to the others, and no threshold is right. Rows that are kept may be a
+poor basis of those that are dropped although no pivot is small: large forces cancel then. Here every constraint
 yields a little, by mu per force, so that no pivot is smaller than mu and no rank is decided at all; the forces F_before
 of the solution before make up for it:
 

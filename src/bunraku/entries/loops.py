@@ -64,7 +64,7 @@ def closed_plain(body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, a, work
     judged = conn_i[-1, f.HEAD_JUDGED]
     if work[judged + f.JUDGED_GAP] > TOO_OPEN * TOO_OPEN:
         return OPEN
-    if doubtful(work[judged + f.JUDGED_PIVOT], work[judged + f.JUDGED_DROPPED]):
+    if doubtful(work[judged + f.JUDGED_PIVOT], work[judged + f.JUDGED_DROPPED]) or work[judged + f.JUDGED_MISSED] > 0.0:
         return DOUBTFUL
     return FINE if work[judged + f.JUDGED_CLASH] <= 0.0 else CLASHED
 
@@ -94,7 +94,7 @@ def closed_one(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, 
     fitting = work[judged + f.JUDGED_GAP] < PROXIMAL_GAP * PROXIMAL_GAP
     if mode != kind + ONCE and margin > 0.0 and residue == 0.0 and fitting and (
             mode == kind + TWICE or doubtful(work[judged + f.JUDGED_PIVOT], work[judged + f.JUDGED_DROPPED])
-            or (kind == DYNAMICS and work[clash] > 0.0)):
+            or (kind == DYNAMICS and (work[clash] > 0.0 or work[judged + f.JUDGED_MISSED] > 0.0))):
         fits = work[clash] <= 0.0
         margin, residue = look_again(kind, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives, wrench, a,
                                      work)
@@ -118,7 +118,7 @@ def closed_batch(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f
     judged = lane_array(2)
     head = conn_i[-1, f.HEAD_JUDGED]
     clash, pivot = head + f.JUDGED_CLASH, head + f.JUDGED_PIVOT
-    dropped, gap = head + f.JUDGED_DROPPED, head + f.JUDGED_GAP
+    dropped, missed, gap = head + f.JUDGED_DROPPED, head + f.JUDGED_MISSED, head + f.JUDGED_GAP
     for first in range(start, stop, WIDTH):
         gather(q, first, q_lanes)
         gather(v, first, v_lanes)
@@ -146,7 +146,8 @@ def closed_batch(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f
                 answer = FAILED
             elif work[gap, w] > TOO_OPEN * TOO_OPEN:
                 answer = OPEN
-            elif work[clash, w] > 0.0 or doubtful(work[pivot, w], work[dropped, w]):
+            elif (work[clash, w] > 0.0 or doubtful(work[pivot, w], work[dropped, w])
+                  or (mode == DYNAMICS and work[missed, w] > 0.0)):
                 answer = DOUBTFUL
             bad[first + w] = answer
 

@@ -152,7 +152,8 @@ JUDGED_WEAKEST = 4  # smallest pivot
 JUDGED_SOFT = 5     # how much constraints may yield per force: 0, or that of a second look (`algorithms/proximal.py`)
 JUDGED_GAP = 6      # square of the largest gap [m^2, rad^2]; only for accelerations
 JUDGED_DROPPED = 7  # positive if a dropped pivot is close to the threshold; -1 if none was dropped
-JUDGED = 8
+JUDGED_MISSED = 8   # positive if a redundant direction is met less exactly than rounding and gaps explain; -1 if none
+JUDGED = 9
 
 # conn_f (connections, CONN_F) float64
 FRAME_A = 0      # rotation 9 and origin 3 of the joint frame in the frame of body a
