@@ -40,6 +40,25 @@ def functions_each(x, y, out):
 
 
 @compiled
+def of_integers(x, out, i):
+    """Whole numbers where floats belong, and an index that may be short."""
+    scalar.store(out, i, 3)
+    scalar.store(out, i + 1, scalar.maximum(scalar.load(x, i), 1))
+    scalar.store(out, i + 2, scalar.where_positive(scalar.load(x, i), 2, 5))
+    scalar.store(out, i + 3, scalar.constant(x, 7))
+
+
+@compiled
+def reduced(x, out):
+    """What becomes of the numbers in a scalar."""
+    for i in range(x.shape[0]):
+        out[4 * i] = scalar.largest(scalar.load(x, i))
+        out[4 * i + 1] = scalar.total(scalar.load(x, i))
+        out[4 * i + 2] = scalar.total(scalar.nearest(scalar.load(x, i)))
+        out[4 * i + 3] = scalar.pick(x, i, 1)
+
+
+@compiled
 def through_lanes(states, first, lanes, back):
     scalar.gather(states, first, lanes)
     scalar.scatter(lanes, back, first)
@@ -101,6 +120,24 @@ def test_lanes_compute_what_floats_compute():
         expected = [a + b * a - b / a, -2 * a + 1 / b, abs(a), np.minimum(a, b), np.maximum(a, 0.5),
                     np.where(a > 0, b, 7 * b), np.arctan2(a, b), np.full(5, 3.25)]
         assert np.allclose(one.reshape(5, 8).T, expected, rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, WIDTH)], ids=["float", "lane"])
+def test_whole_numbers_become_floats(shape):
+    x, out = np.full(shape, -0.5), np.empty(shape)
+    of_integers(x, out, np.int32(0))
+    assert np.array_equal(out.reshape(4, -1)[:, 0], [3, 1, 5, 7])
+    assert np.array_equal(out, np.broadcast_to(out.reshape(4, -1)[:, :1], (4, out.size // 4)).reshape(shape))
+
+
+@pytest.mark.parametrize("shape", [(5,), (5, WIDTH)], ids=["float", "lane"])
+def test_a_scalar_is_reduced_to_one_number(shape):
+    x, out = 10 * np.random.default_rng(5).normal(size=shape), np.empty(20)
+    reduced(x, out)
+    each = x.reshape(5, -1)
+    expected = [each.max(axis=1), each.sum(axis=1), np.rint(each).sum(axis=1), each[:, 1 if x.ndim == 2 else 0]]
+    assert np.allclose(out.reshape(5, 4).T, expected, rtol=1e-14)
+    assert [scalar.largest(row) for row in x] == list(expected[0])  # the Python bodies say the same
 
 
 @pytest.mark.parametrize("n", [1, 3, WIDTH - 1, WIDTH, WIDTH + 1, 2 * WIDTH + 3])

@@ -1,8 +1,9 @@
 """How many floating-point operations an algorithm does: its own code, run on numbers that count.
 
 Run as a program with NUMBA_DISABLE_JIT=1: the kernels are then plain Python and take any kind of number. Additions,
-subtractions, multiplications, divisions and square roots count one each, a sine with its cosine `SINCOS` (the number
-of operations in `spatial/lanes.py`); negations, comparisons and constants folded before a state is known count nothing.
+subtractions, multiplications, divisions and square roots count one each, a sine with its cosine `SINCOS` (the number of
+operations in `spatial/instructions.py`); negations, comparisons and constants folded before a state is known count
+nothing.
 """
 
 from __future__ import annotations

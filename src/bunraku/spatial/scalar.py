@@ -1,72 +1,117 @@
 """Functions every scalar has: floats from 1-D arrays, lanes from (n, W) arrays, chosen by the array's dimensions.
 
-Each function below has a Python body, used when the JIT is off (rows of 2-D arrays are then the lanes), and an
-overload for compiled code.
-
-Long because every function stands twice, for floats and for lanes, beside each other.
+Each function below has a Python body, used when the JIT is off (rows of 2-D arrays are then the lanes), and beside it
+its compiled form, an `instruction`. Only the sine of a float needs a branch and remains a function.
 """
 
 import math
 
 import numpy as np
+from llvmlite import ir
 from numba import types
+from numba.core.typing.templates import signature
 from numba.extending import overload
 
-from bunraku.jit import inline, inner
-from bunraku.spatial.lanes import (
-    WIDTH,
-    Lane,
-    float_claim,
-    float_load,
-    float_sincos,
-    float_store,
-    lane_get,
-    lane_largest,
-    lane_load,
-    lane_maximum,
-    lane_minimum,
-    lane_mirror,
-    lane_places,
-    lane_put,
-    lane_set,
-    lane_sincos,
-    lane_splat,
-    lane_sqrt,
-    lane_store,
-    lane_stream,
-    lane_take,
-    lane_tile,
-    lane_tile_on_diagonal,
-    lane_total,
-    lane_transpose,
-    lane_where_positive,
+from bunraku.jit import inline
+from bunraku.spatial.instructions import (
+    alike,
+    call,
+    call_library,
+    call_pointwise,
+    counted,
+    diagonal_of,
+    instruction,
+    kind_of,
+    lane_pointer,
+    load_lane,
+    load_rows,
+    mirrored,
+    moved,
+    near_sincos,
+    number,
+    pointwise,
+    products,
+    store_lane,
+    store_rows,
+    transposed,
+    with_diagonal,
 )
+from bunraku.spatial.lanes import DOUBLE, FLAGS, INT32, VECTOR, WIDTH, Lane, lane, splat
 
-ALWAYS = {"inline": "always"}
+# -- memory --------------------------------------------------------------------------------------------------------
 
 
 def load(array, i):
-    """Scalar i of an array of scalars."""
+    """Scalar i of an array of scalars, 0 <= i: plain indexing would first ask whether i is negative."""
     return array[i] if array.ndim == 1 else array[i].copy()
 
 
-@overload(load, **ALWAYS)
+@instruction(load)
 def _load(array, i):
     if array.ndim == 1:
-        return lambda array, i: float_load(array, i)
-    return lambda array, i: lane_load(array, i)
+        return signature(types.float64, array, types.intp), _load_float
+    return signature(lane, array, types.intp), lambda builder, data, i: load_lane(builder, data, _flat(builder, i))
+
+
+def _load_float(builder, data, i):
+    return builder.load(builder.gep(data, [i]))
+
+
+def _flat(builder, row):
+    """Where a row of an (n, W) array starts."""
+    return builder.mul(row, ir.Constant(row.type, WIDTH))
 
 
 def store(array, i, value):
-    """Write scalar i of an array of scalars."""
+    """Write scalar i of an array of scalars, 0 <= i; a float goes to every place of a lane."""
     array[i] = value
 
 
-@overload(store, **ALWAYS)
+@instruction(store)
 def _store(array, i, value):
     if array.ndim == 1:
-        return lambda array, i, value: float_store(array, i, value)
-    return lambda array, i, value: lane_store(array, i, value)
+        def write(builder, data, i, value):
+            builder.store(value, builder.gep(data, [i]))
+        return signature(types.void, array, types.intp, types.float64), write
+
+    def write_lane(builder, data, i, value):
+        store_lane(builder, data, _flat(builder, i), value)
+    return signature(types.void, array, types.intp, kind_of(value)), write_lane
+
+
+def pick(array, i, w):
+    """Scalar i of an array of floats, or the float in place w of scalar i of an array of lanes."""
+    return array[i] if array.ndim == 1 else array[i, w]
+
+
+@instruction(pick)
+def _pick(array, i, w):
+    def read(builder, data, i, w):
+        return _load_float(builder, data, i if array.ndim == 1 else builder.add(_flat(builder, i), w))
+    return signature(types.float64, array, types.intp, types.intp), read
+
+
+def take_lane(array, i):
+    """W floats of an array, from element i on, as a lane."""
+    return array[i:i + WIDTH].copy()
+
+
+@instruction(take_lane)
+def _take_lane(array, i):
+    return signature(lane, array, types.intp), load_lane
+
+
+def put_lane(array, i, value):
+    """Write a lane (or a float in every place) from element i of an array on."""
+    array.reshape(-1)[i:i + WIDTH] = value
+
+
+@instruction(put_lane)
+def _put_lane(array, i, value):
+    return signature(types.void, array, types.intp, kind_of(value)), store_lane
+
+
+# -- functions -----------------------------------------------------------------------------------------------------
 
 
 def constant(array, value):
@@ -74,11 +119,21 @@ def constant(array, value):
     return value if array.ndim == 1 else np.full(array.shape[1], value)
 
 
-@overload(constant, **ALWAYS)
+@instruction(constant)
 def _constant(array, value):
     if array.ndim == 1:
-        return lambda array, value: value
-    return lambda array, value: lane_splat(value)
+        return signature(types.float64, array, types.float64), lambda builder, data, value: value
+    return signature(lane, array, types.float64), lambda builder, data, value: splat(builder, value)
+
+
+def places():
+    """The lane 0, 1, ..., W - 1."""
+    return np.arange(float(WIDTH))
+
+
+@instruction(places)
+def _places():
+    return signature(lane), lambda builder: counted()
 
 
 def sincos(x):
@@ -86,18 +141,33 @@ def sincos(x):
     return np.sin(x), np.cos(x)
 
 
+@overload(sincos, inline="always")
+def _sincos(x):
+    if isinstance(x, Lane):
+        return lambda x: _direct_sincos(x)
+    return lambda x: _float_sincos(x)
+
+
 @inline
 def _float_sincos(x):
     if abs(x) < 1e5:
-        return float_sincos(x)
+        return _direct_sincos(x)
     return math.sin(x), math.cos(x)
 
 
-@overload(sincos, **ALWAYS)
-def _sincos(x):
-    if isinstance(x, Lane):
-        return lambda x: lane_sincos(x)
-    return lambda x: _float_sincos(x)
+def _direct_sincos(x):
+    """Sine and cosine without a call; of floats, only of those below 1e5."""
+    return np.sin(x), np.cos(x)
+
+
+@instruction(_direct_sincos)
+def _direct_sincos_compiled(x):
+    def of_lane(builder, x):
+        near = builder.fcmp_ordered("<", builder.fmul(x, x), number(VECTOR, 1e24))  # beyond: not a number
+        pair = near_sincos(builder, builder.select(near, x, number(VECTOR, 0.0)))
+        return tuple(builder.select(near, y, number(VECTOR, math.nan)) for y in pair)
+    kind = kind_of(x)
+    return signature(types.UniTuple(kind, 2), kind), of_lane if kind == lane else near_sincos
 
 
 @inline
@@ -123,72 +193,34 @@ def sqrt(x):
     return np.sqrt(x)
 
 
-@overload(sqrt, **ALWAYS)
+@instruction(sqrt)
 def _sqrt(x):
-    if isinstance(x, Lane):
-        return lambda x: lane_sqrt(x)
-    return lambda x: math.sqrt(x)
-
-
-@inline
-def _smaller(a, b):
-    return a if a < b else b
-
-
-@inline
-def _larger(a, b):
-    return a if a > b else b
-
-
-@inline
-def _if_positive(x, a, b):
-    return a if x > 0.0 else b
+    def root(builder, x):
+        return call_library(builder, "sqrt", x) if x.type == DOUBLE else call_pointwise(builder, "sqrt", x)
+    return pointwise(x), root
 
 
 def minimum(a, b):
     return np.fmin(a, b)
 
 
-@overload(minimum, **ALWAYS)
+@instruction(minimum)
 def _minimum(a, b):
-    if isinstance(a, Lane) or isinstance(b, Lane):
-        return lambda a, b: lane_minimum(a, b)
-    return lambda a, b: _smaller(a, b)
+    return pointwise(a, b), lambda builder, a, b: _chosen(builder, "<", *alike(builder, a, b))
 
 
 def maximum(a, b):
     return np.fmax(a, b)
 
 
-@overload(maximum, **ALWAYS)
+@instruction(maximum)
 def _maximum(a, b):
-    if isinstance(a, Lane) or isinstance(b, Lane):
-        return lambda a, b: lane_maximum(a, b)
-    return lambda a, b: _larger(a, b)
+    return pointwise(a, b), lambda builder, a, b: _chosen(builder, ">", *alike(builder, a, b))
 
 
-def largest(x):
-    """The largest number in a scalar, as a float; what is not a number does not count."""
-    return np.fmax.reduce(np.atleast_1d(x))
-
-
-@overload(largest, **ALWAYS)
-def _largest(x):
-    if isinstance(x, Lane):
-        return lambda x: lane_largest(x)
-    return lambda x: x
-
-
-def total(x):
-    """The sum of the numbers in a scalar, as a float."""
-    return np.sum(x)
-
-
-@overload(total, **ALWAYS)
-def _total(x):
-    if isinstance(x, Lane):
-        return lambda x: lane_total(x)
-    return lambda x: x
+def _chosen(builder, comparison, a, b):
+    """a if a < b (or >) else b, in every place: one instruction, where LLVM's minnum needs three for NaN."""
+    return builder.select(builder.fcmp_ordered(comparison, a, b), a, b)
 
 
 def where_positive(x, a, b):
@@ -196,30 +228,57 @@ def where_positive(x, a, b):
     return np.where(x > 0, a, b) if isinstance(x, np.ndarray) else (a if x > 0 else b)
 
 
-@overload(where_positive, **ALWAYS)
+@instruction(where_positive)
 def _where_positive(x, a, b):
-    if isinstance(x, Lane):
-        return lambda x, a, b: lane_where_positive(x, a, b)
-    return lambda x, a, b: _if_positive(x, a, b)
+    def choose(builder, *values):
+        x, a, b = alike(builder, *values)
+        return builder.select(builder.fcmp_ordered(">", x, number(x.type, 0.0)), a, b)
+    return pointwise(x, a, b), choose
+
+
+def largest(x):
+    """The largest number in a scalar, as a float; what is not a number does not count."""
+    return np.fmax.reduce(np.atleast_1d(x))
+
+
+@instruction(largest)
+def _largest(x):
+    def reduced(builder, x):
+        return x if x.type == DOUBLE else call(builder, f"llvm.vector.reduce.fmax.v{WIDTH}f64", DOUBLE, x)
+    return signature(types.float64, kind_of(x)), reduced
+
+
+def total(x):
+    """The sum of the numbers in a scalar, as a float."""
+    return np.sum(x)
+
+
+@instruction(total)
+def _total(x):
+    def reduced(builder, x):
+        if x.type == DOUBLE:
+            return x
+        zero = number(DOUBLE, 0.0)
+        return call(builder, f"llvm.vector.reduce.fadd.v{WIDTH}f64", DOUBLE, zero, x, fastmath=FLAGS)
+    return signature(types.float64, kind_of(x)), reduced
 
 
 def atan2(y, x):
     return np.arctan2(y, x)
 
 
-@inner
-def _lane_atan2(y, x):
-    result = y
-    for place in range(WIDTH):
-        result = lane_set(result, place, math.atan2(lane_get(y, place), lane_get(x, place)))
-    return result
-
-
-@overload(atan2, **ALWAYS)
+@instruction(atan2)
 def _atan2(y, x):
-    if isinstance(y, Lane):
-        return lambda y, x: _lane_atan2(y, x)
-    return lambda y, x: math.atan2(y, x)
+    def angle(builder, *values):
+        y, x = alike(builder, *values)
+        if y.type == DOUBLE:
+            return call_library(builder, "atan2", y, x)
+        result = y
+        for place in (ir.Constant(INT32, k) for k in range(WIDTH)):
+            each = (builder.extract_element(value, place) for value in (y, x))
+            result = builder.insert_element(result, call_library(builder, "atan2", *each), place)
+        return result
+    return pointwise(y, x), angle
 
 
 def nearest(x):
@@ -227,62 +286,50 @@ def nearest(x):
     return np.rint(x)
 
 
-@inline
-def _float_nearest(x):
-    return math.floor(x + 0.5)
-
-
-@inner
-def _lane_nearest(x):
-    result = x
-    for place in range(WIDTH):
-        result = lane_set(result, place, _float_nearest(lane_get(x, place)))
-    return result
-
-
-@overload(nearest, **ALWAYS)
+@instruction(nearest)
 def _nearest(x):
-    if isinstance(x, Lane):
-        return lambda x: _lane_nearest(x)
-    return lambda x: _float_nearest(x)
+    return pointwise(x), lambda builder, x: call_pointwise(builder, "floor", builder.fadd(x, number(x.type, 0.5)))
 
 
-def _transpose_block(source, row, column, target, target_row, target_column):
-    block = source[row:row + WIDTH, column:column + WIDTH].T
-    target[target_row:target_row + WIDTH, target_column:target_column + WIDTH] = block
+# -- blocks of W x W -----------------------------------------------------------------------------------------------
 
 
-@overload(_transpose_block, **ALWAYS)
-def _transpose_block_compiled(source, row, column, target, target_row, target_column):
-    if not isinstance(source, types.Array):
-        return None
-    return lambda source, row, column, target, target_row, target_column: lane_transpose(
-        source, row * source.shape[1] + column, source.shape[1],
-        target, target_row * target.shape[1] + target_column, target.shape[1])
+def _transpose(source, start, stride, target, target_start, target_stride):
+    """Copy a block, transposed: target[c, r] = source[r, c], both given by flat start and row stride.
 
-
-def transpose_lanes(lanes, start, stride, states, first, column):
-    """states[first + w, column + r] = flattened lanes[start + r stride + w] for r, w = 0 .. W - 1."""
-    for r in range(WIDTH):
-        states[first:first + WIDTH, column + r] = lanes.reshape(-1)[start + r * stride:start + r * stride + WIDTH]
-
-
-@overload(transpose_lanes, **ALWAYS)
-def _transpose_lanes(lanes, start, stride, states, first, column):
-    return lambda lanes, start, stride, states, first, column: lane_transpose(
-        lanes, start, stride, states, first * states.shape[1] + column, states.shape[1])
-
-
-def transpose_floats(array, start, stride, target_start):
-    """Copy the W x W block from `start` on, transposed, to `target_start`; rows are `stride` apart."""
+    The way between (B, n) arrays of states and (n, W) lanes.
+    """
+    source, target = source.reshape(-1), target.reshape(-1)
     for r in range(WIDTH):
         for c in range(WIDTH):
-            array[target_start + c * stride + r] = array[start + r * stride + c]
+            target[target_start + c * target_stride + r] = source[start + r * stride + c]
 
 
-@overload(transpose_floats, **ALWAYS)
-def _transpose_floats(array, start, stride, target_start):
-    return lambda array, start, stride, target_start: lane_transpose(array, start, stride, array, target_start, stride)
+@instruction(_transpose)
+def _transpose_compiled(source, start, stride, target, target_start, target_stride):
+    def copy(builder, source, start, stride, target, target_start, target_stride):
+        rows = transposed(builder, load_rows(builder, source, start, stride))
+        store_rows(builder, target, target_start, target_stride, rows)
+    i = types.intp
+    return signature(types.void, source, i, i, target, i, i), copy
+
+
+@inline
+def _transpose_block(source, row, column, target, target_row, target_column):
+    _transpose(source, row * source.shape[1] + column, source.shape[1],
+               target, target_row * target.shape[1] + target_column, target.shape[1])
+
+
+@inline
+def transpose_lanes(lanes, start, stride, states, first, column):
+    """states[first + w, column + r] = flattened lanes[start + r stride + w] for r, w = 0 .. W - 1."""
+    _transpose(lanes, start, stride, states, first * states.shape[1] + column, states.shape[1])
+
+
+@inline
+def transpose_floats(array, start, stride, target_start):
+    """Copy the W x W block from `start` on, transposed, to `target_start`; rows are `stride` apart."""
+    _transpose(array, start, stride, array, target_start, stride)
 
 
 def mirror_floats(array, start, stride):
@@ -292,9 +339,11 @@ def mirror_floats(array, start, stride):
             array[start + r * stride + c] = array[start + c * stride + r]
 
 
-@overload(mirror_floats, **ALWAYS)
+@instruction(mirror_floats)
 def _mirror_floats(array, start, stride):
-    return lambda array, start, stride: lane_mirror(array, start, stride)
+    def copy(builder, data, start, stride):
+        store_rows(builder, data, start, stride, mirrored(builder, load_rows(builder, data, start, stride)))
+    return signature(types.void, array, types.intp, types.intp), copy
 
 
 def tile(left, w, first, right, apart, ends, row, column, matrix, size):
@@ -309,6 +358,17 @@ def tile(left, w, first, right, apart, ends, row, column, matrix, size):
     square[column:column + WIDTH, row:row + WIDTH] = block.T
 
 
+@instruction(tile)
+def _tile(left, w, first, right, apart, ends, row, column, matrix, size):
+    def write(builder, data, w, first, right, apart, ends, row, column, matrix, size):
+        factors = _factors(builder, left.ndim, data, w, first, row)
+        rows = products(builder, factors, right, apart, ends, row, column)
+        for block, (at, across) in ((rows, (row, column)), (transposed(builder, rows), (column, row))):
+            store_rows(builder, matrix, builder.add(builder.mul(at, size), across), size, block)
+    i = types.intp
+    return signature(types.void, left, i, i, right, i, ends, i, i, matrix, i), write
+
+
 def tile_on_diagonal(left, w, first, right, apart, ends, row, more, matrix, size):
     """The block from (row, row) on, symmetric by its entries right of the diagonal, to which `more` is added.
 
@@ -319,6 +379,27 @@ def tile_on_diagonal(left, w, first, right, apart, ends, row, more, matrix, size
     return np.diag(block)
 
 
+@instruction(tile_on_diagonal)
+def _tile_on_diagonal(left, w, first, right, apart, ends, row, more, matrix, size):
+    def write(builder, data, w, first, right, apart, ends, row, more, matrix, size):
+        rows = products(builder, _factors(builder, left.ndim, data, w, first, row), right, apart, ends, row, row)
+        more = load_lane(builder, more, row)
+        rows = with_diagonal(builder, mirrored(builder, rows), [builder.fadd(entry, more) for entry in rows])
+        store_rows(builder, matrix, builder.add(builder.mul(row, size), row), size, rows)
+        return diagonal_of(builder, rows)
+    i = types.intp
+    return signature(lane, left, i, i, right, i, ends, i, more, matrix, i), write
+
+
+def _factors(builder, dimensions, data, w, first, row):
+    """Addresses of the 6 scalars of each row of a tile, as a function of row and part."""
+    start = moved(builder, first, (row, 6))
+    if dimensions == 2:
+        start = builder.add(_flat(builder, start), w)
+    apart = ir.Constant(start.type, 1 if dimensions == 1 else WIDTH)
+    return lambda r, p: builder.gep(data, [moved(builder, start, (apart, 6 * r + p))])
+
+
 def _block(left, w, first, right, apart, ends, row, column):
     across = column + np.arange(WIDTH)
     factors = np.array([[pick(left, first + 6 * r + p, w) for p in range(6)] for r in range(row, row + WIDTH)])
@@ -326,73 +407,21 @@ def _block(left, w, first, right, apart, ends, row, column):
     return np.where(ends[row:row + WIDTH, None] > across, factors @ lanes, 0.0)
 
 
-@overload(tile, **ALWAYS)
-def _tile(left, w, first, right, apart, ends, row, column, matrix, size):
-    if left.ndim == 1:
-        return lambda left, w, first, right, apart, ends, row, column, matrix, size: lane_tile(
-            left, first + 6 * row, 6, 1, right, apart, ends, row, column, matrix, size)
-    return lambda left, w, first, right, apart, ends, row, column, matrix, size: lane_tile(
-        left, (first + 6 * row) * WIDTH + w, 6 * WIDTH, WIDTH, right, apart, ends, row, column, matrix, size)
-
-
-@overload(tile_on_diagonal, **ALWAYS)
-def _tile_on_diagonal(left, w, first, right, apart, ends, row, more, matrix, size):
-    if left.ndim == 1:
-        return lambda left, w, first, right, apart, ends, row, more, matrix, size: lane_tile_on_diagonal(
-            left, first + 6 * row, 6, 1, right, apart, ends, row, more, matrix, size)
-    return lambda left, w, first, right, apart, ends, row, more, matrix, size: lane_tile_on_diagonal(
-        left, (first + 6 * row) * WIDTH + w, 6 * WIDTH, WIDTH, right, apart, ends, row, more, matrix, size)
-
-
-def places():
-    """The lane 0, 1, ..., W - 1."""
-    return np.arange(float(WIDTH))
-
-
-@overload(places, **ALWAYS)
-def _places():
-    return lambda: lane_places()
-
-
-def pick(array, i, w):
-    """Scalar i of an array of floats, or the float in place w of scalar i of an array of lanes."""
-    return array[i] if array.ndim == 1 else array[i, w]
-
-
-@overload(pick, **ALWAYS)
-def _pick(array, i, w):
-    if array.ndim == 1:
-        return lambda array, i, w: float_load(array, i)
-    return lambda array, i, w: float_load(array, i * WIDTH + w)
-
-
-def take_lane(array, i):
-    """W floats of an array, from element i on, as a lane."""
-    return array[i:i + WIDTH].copy()
-
-
-@overload(take_lane, **ALWAYS)
-def _take_lane(array, i):
-    return lambda array, i: lane_take(array, i)
-
-
-def put_lane(array, i, value):
-    """Write a lane (or a float in every place) from element i of an array on."""
-    array.reshape(-1)[i:i + WIDTH] = value
-
-
-@overload(put_lane, **ALWAYS)
-def _put_lane(array, i, value):
-    return lambda array, i, value: lane_put(array, i, value)
+# -- between arrays ------------------------------------------------------------------------------------------------
 
 
 def _stream(target, target_start, source, source_start):
+    """Copy W doubles past the caches, between flattened arrays; the target's address must be a multiple of 8 W."""
     target.reshape(-1)[target_start:target_start + WIDTH] = source.reshape(-1)[source_start:source_start + WIDTH]
 
 
-@overload(_stream, **ALWAYS)
+@instruction(_stream)
 def _stream_compiled(target, target_start, source, source_start):
-    return lambda target, target_start, source, source_start: lane_stream(target, target_start, source, source_start)
+    def copy(builder, target, target_start, source, source_start):
+        value = load_lane(builder, source, source_start)
+        written = builder.store(value, lane_pointer(builder, target, target_start), align=8 * WIDTH)
+        written.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(INT32, 1)]))
+    return signature(types.void, target, types.intp, source, types.intp), copy
 
 
 @inline
@@ -416,12 +445,16 @@ def stream_rows(source, count, target, first, misaligned):
 
 
 def _prefetch(states, i):
-    pass
+    """Ask for the cache line of element i of the flattened array, to write it soon; harmless beyond its end."""
 
 
-@overload(_prefetch, **ALWAYS)
-def _claim_compiled(states, i):
-    return lambda states, i: float_claim(states, i)
+@instruction(_prefetch)
+def _prefetch_compiled(states, i):
+    def ask(builder, data, i):
+        where = builder.bitcast(builder.gep(data, [i]), ir.IntType(8).as_pointer())
+        how = (ir.Constant(INT32, k) for k in (1, 3, 1))  # write, keep close, data
+        call(builder, "llvm.prefetch.p0i8", ir.VoidType(), where, *how)
+    return signature(types.void, states, types.intp), ask
 
 
 @inline
