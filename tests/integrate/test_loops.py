@@ -138,9 +138,9 @@ def test_a_step_that_leaves_loops_open_ends_the_run_with_all_that_was_closed(mak
     v *= speed / np.abs(v).max()
     sim = bk.Simulation(m, q, v, solver=solver, step=step)
     with pytest.raises(bk.SimulationError, match=r"closed .* connection '.*' open by .*small") as caught:
-        sim.run(30.0)
+        sim.run(300.0)
     trajectory = caught.value.trajectory
-    assert trajectory.t[-1] == sim.t < 30.0
+    assert trajectory.t[-1] == sim.t < 300.0
     assert len(trajectory.t) == sim.stats.steps + 1
     for at, moving in zip(trajectory.q, trajectory.v, strict=True):
         assert np.abs(bk.constraints(m, at).gap).max() < 1e-9
