@@ -17,7 +17,7 @@ from bunraku.bench.machine import describe
 from bunraku.entries.forward import forward_one, forward_plain
 from bunraku.entries.loops import closed_one, closed_plain
 from bunraku.plan.closed import with_connections
-from bunraku.simulate.context import NO_LOOPS, tree_one
+from bunraku.simulate.context import tree_one
 
 ROUNDS, CALLS = 200, 200
 
@@ -34,39 +34,31 @@ def per_call(*calls) -> list[float]:
     return [statistics.median(taken) for taken in times]
 
 
-def tree_arguments(plan):
-    return plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f
-
-
 def main() -> None:
     on = describe()
     print(f"{on['processor']}, {on['cores']} cores; {on['date'][:10]}")
     print(f"{'kept': <14}{'instead of': <14}{'saves [us]': >12}{'of': >8}   on")
     human = bk.models.human(dof=48)
     plan, q, v, tau, a = human.plan(), human.neutral(), np.ones(human.nv), np.zeros(human.nv), np.empty(human.nv)
-    arrays = tree_arguments(plan)
     report("forward_plain", "forward_one", "human, 48 DOF",
-           lambda: forward_plain.call(*arrays[:3], q, v, tau, a),
-           lambda: forward_one.call(*arrays, q, v, tau, plan.nothing, a))
+           lambda: forward_plain.call(plan.arrays, q, v, tau, a),
+           lambda: forward_one.call(plan.arrays, q, v, tau, plan.nothing, a))
     open_loops = with_connections(plan, ())
     loops = open_loops.loops
     work, external = np.empty(max(loops.work_size, 10 * plan.work_size)), plan.nothing
-    closed = (*tree_arguments(open_loops)[:2], loops.dof_f, *arrays[3:], loops.conn_i, loops.conn_f, loops.prog)
+    closed = open_loops.with_rotors
     report("tree_one", "closed_one", "human, 48 DOF, no loop",
-           lambda: tree_one.call(0, *arrays, *NO_LOOPS, q, v, tau, external, external, a, work),
-           lambda: closed_one.call(0, *closed, q, v, tau, external, external, a, work))
+           lambda: tree_one.call(0, plan.arrays, plan.dof_f, q, v, tau, external, external, a, work),
+           lambda: closed_one.call(0, closed, closed.dof_f, q, v, tau, external, external, a, work))
     sim = bk.Simulation(bk.models.human(dof=34))
     for hand in ("left_hand", "right_hand"):
         sim.connect("ground", hand, bk.Spherical())
     held, s = sim.mechanism.plan(), np.array(sim.q)
     loops, speed, torque, out = held.loops, np.array(sim.v), np.zeros(held.nv), np.empty(held.nv)
     memory = np.empty(loops.work_size)
-    rest = tree_arguments(held)
     report("closed_plain", "closed_one", "human, 34 DOF, two hands held",
-           lambda: closed_plain.call(*rest[:2], loops.dof_f, loops.conn_i, loops.conn_f, loops.prog, s, speed, torque,
-                                     out, memory),
-           lambda: closed_one.call(0, *rest[:2], loops.dof_f, *rest[3:], loops.conn_i, loops.conn_f, loops.prog, s,
-                                   speed, torque, external, external, out, memory))
+           lambda: closed_plain.call(held.with_rotors, s, speed, torque, out, memory),
+           lambda: closed_one.call(0, held.with_rotors, loops.dof_f, s, speed, torque, external, external, out, memory))
 
 
 def report(kept: str, instead: str, on: str, *calls) -> None:

@@ -20,9 +20,8 @@ SEEDS = st.integers(0, 10**6)
 def solve(plan, mode, q, v, work, tau=None):
     """(change, multipliers) by the work array's factors or by new ones; unlike those of people, left where they are."""
     loops, a = plan.loops, np.empty(plan.nv)
-    answer = closed_one.call(mode, plan.body_i, plan.body_f, loops.dof_f, plan.link_i, plan.link_f, plan.spring_i,
-                             plan.spring_f, loops.conn_i, loops.conn_f, loops.prog, q, v,
-                             plan.zero_tau if tau is None else tau, plan.nothing, plan.nothing, a, work)
+    answer = closed_one.call(mode, plan.with_rotors, loops.dof_f, q, v, plan.zero_tau if tau is None else tau,
+                             plan.nothing, plan.nothing, a, work)
     assert answer != FAILED
     first = loops.conn_i[-1, f.HEAD_FORCES]
     return a, work[first:first + loops.rows].copy()

@@ -9,7 +9,7 @@ from bunraku.jit import entry
 floats = types.float64[::1]
 
 
-@entry("half a turn", [types.void(floats, floats)])
+@entry("half a turn", types.void(floats, floats))
 def quaternion_of(turn, out):
     """A turn by an axis times an angle, as a quaternion."""
     angle = math.sqrt(turn[0] ** 2 + turn[1] ** 2 + turn[2] ** 2)

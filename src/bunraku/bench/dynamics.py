@@ -25,13 +25,12 @@ from pathlib import Path
 import numpy as np
 
 import bunraku as bk
-from bunraku.algorithms.aba import aba
 from bunraku.bench import machine
 from bunraku.bench.flops import forward_dynamics_flops
 from bunraku.bench.peers import MuJoCo, Pinocchio, required
 from bunraku.bench.timing import Contestant, Progress, each, race, speedup
+from bunraku.entries.in_turn import forward_in_turn
 from bunraku.errors import BunrakuError, ModelError
-from bunraku.jit import kept_on_disk
 
 MODELS: dict[str, Callable[[], bk.Mechanism]] = {"humanoid": lambda: bk.models.humanoid(),
                                                 "human": lambda: bk.models.human(48)}
@@ -184,7 +183,7 @@ def _forward(m, pinocchio, mujoco, states):
     theirs = (pinocchio.q(few[0]), pinocchio.v(few[1]), pinocchio.v(few[2]))
     columns = [np.asfortranarray(x.T) for x in (pinocchio.q(q), pinocchio.v(v), pinocchio.v(tau))]
     pool, out = pin.ModelPool(model, 1), np.empty((m.nv, BATCH), order="F")
-    plan, loop = m.plan(), compiled_loop()
+    plan, loop = m.plan(), forward_in_turn.load().call
     a, work, nothing = np.empty((IN_TURN, m.nv)), np.empty(plan.work_size), np.empty(0)
     against = "pin.aba"
     contestants = [
@@ -197,7 +196,7 @@ def _forward(m, pinocchio, mujoco, states):
         Contestant("bunraku, one call from Python", each(functools.partial(bk.forward_dynamics, m), *few), IN_TURN,
                    target=TARGETS["python"], against=against),
         Contestant("bunraku, inside compiled code",
-                   lambda: loop(plan.body_i, plan.body_f, plan.dof_f, *few, nothing, a, work), IN_TURN,
+                   lambda: loop(plan.arrays, *few, nothing, a, work), IN_TURN,
                    target=TARGETS["compiled"], against=against),
         Contestant(f"bunraku, batch of {BATCH}, one core", lambda: bk.forward_dynamics(m, q, v, tau, workers=1), BATCH,
                    target=TARGETS["batch"], against=against),
@@ -244,33 +243,18 @@ def _matrix(m, pinocchio, states):
     ]
 
 
-@functools.cache
-def compiled_loop():
-    """Forward dynamics of one state after the other, as a compiled program would call it."""
-    return kept_on_disk(_loop)
-
-
-def _loop(body_i, body_f, dof_f, q, v, tau, nothing, a, work):
-    worst = 0.0
-    for k in range(q.shape[0]):
-        margin, residue = aba(body_i, body_f, dof_f, q[k], v[k], tau[k], nothing, a[k], work)
-        worst = min(worst, margin) + residue
-    return worst
-
-
 # -- long chains ---------------------------------------------------------------------------------------------------
 
 
 def _scaling(options: Options, progress) -> dict:
     """Cost per link over the length of a chain, its exponent, work memory, and digits left at 10^4 links."""
-    loop, chains = compiled_loop(), {}
+    loop, chains = forward_in_turn.load().call, {}
     for n in options.links:
         progress(f"chain of {n} links")
         m = bk.models.chain(n, axes=SPACE)
         q, v, tau = random_states(m, 1, spread=0.3)
         plan = m.plan()
-        arguments = (plan.body_i, plan.body_f, plan.dof_f, q, v, tau, np.empty(0), np.empty((1, m.nv)),
-                     np.empty(plan.work_size))
+        arguments = plan.arrays, q, v, tau, np.empty(0), np.empty((1, m.nv)), np.empty(plan.work_size)
         loop(*arguments)
         chains[n] = (m, arguments)
         progress.done()

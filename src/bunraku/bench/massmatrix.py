@@ -25,11 +25,8 @@ from bunraku.bench import files, machine
 from bunraku.bench.dynamics import random_states
 from bunraku.bench.peers import Pinocchio, required
 from bunraku.bench.timing import Contestant, Progress, race, speedup
-from bunraku.entries.mass_matrix import floats_at_a_line, one_state, work_size
+from bunraku.entries.in_turn import matrices_in_turn, zeros_past_the_caches
 from bunraku.errors import BunrakuError
-from bunraku.jit import kept_on_disk
-from bunraku.spatial.lanes import WIDTH
-from bunraku.spatial.scalar import stream_rows
 
 ROBOT = "talos_reduced.urdf"
 BATCH, FEW = 4096, 64
@@ -73,10 +70,9 @@ def run(options: Options | None = None, quiet: bool = False) -> dict:
 def _robot(m, options) -> dict:
     pinocchio, q = Pinocchio(m), random_states(m, BATCH)[0]
     few, nv = q[:FEW].copy(), m.nv
-    large, small, plan, loop = np.zeros((BATCH, nv, nv)), np.zeros((FEW, nv, nv)), m.plan(), kept_on_disk(_loop)
-    nothing, zeros = np.zeros((1, nv * nv)), kept_on_disk(_zeros)
-    arguments = (plan.body_i, plan.body_f, plan.dof_f, few, np.empty(nv * nv),
-                 floats_at_a_line(work_size.py_func(plan.body_i, nv)))
+    large, small, loop = np.zeros((BATCH, nv, nv)), np.zeros((FEW, nv, nv)), matrices_in_turn.load().call
+    nothing, zeros = np.zeros((1, nv * nv)), zeros_past_the_caches.load().call
+    arguments = m.plan().arrays, few, np.empty(nv * nv)
     agreement = check(m, pinocchio, few)
     against = "pin.crba"
     theirs = _each(functools.partial(pinocchio.pin.crba, pinocchio.model, pinocchio.data), pinocchio.q(few))
@@ -152,19 +148,6 @@ def _each(function, states):
             function(q)
 
     return call
-
-
-def _loop(body_i, body_f, dof_f, q, matrix, work):
-    """One state after the other, as a compiled program would."""
-    worst = 0.0
-    for k in range(q.shape[0]):
-        worst += one_state(body_i, body_f, dof_f, q[k], matrix, work)
-    return worst
-
-
-def _zeros(matrices, nothing):
-    for k in range(matrices.shape[0]):
-        stream_rows(nothing, 1, matrices, k, (matrices.ctypes.data // 8) % WIDTH)
 
 
 # -- for people ------------------------------------------------------------------------------------------------------

@@ -310,10 +310,9 @@ def _impulses(m, q, v) -> float:
     """Time of an impulse that closes velocities by the factors at hand, as a part of that with new ones."""
     plan, best = m.plan(), [np.inf, np.inf]
     loops, (change, push) = plan.loops, np.empty((2, m.nv))
-    constants = (plan.body_i, plan.body_f, loops.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f,
-                 loops.conn_i, loops.conn_f, loops.prog, q, v, plan.zero_tau, plan.nothing, plan.nothing)
+    constants = plan.with_rotors, loops.dof_f, q, v, plan.zero_tau, plan.nothing, plan.nothing
     work = np.empty(loops.work_size)
-    solve = closed_one.load().trusted
+    solve = closed_one.load().call
     for _ in range(15):
         for k, (mode, out) in enumerate(((IMPULSE, change), (IMPULSE + AGAIN, push))):
             best[k] = min(best[k], _time(functools.partial(solve, mode, *constants, out, work), 1))

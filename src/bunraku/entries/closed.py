@@ -151,7 +151,7 @@ def refined(solution, rank: float) -> bool:
     left = J @ a + bias
     if np.abs(left).max(initial=0.0) > allowed:
         M = np.empty((plan.nv, plan.nv))
-        matrix_one.call(plan.body_i, plan.body_f, plan.dof_f, solution.q, M)
+        matrix_one.call(plan.arrays, solution.q, M)
         try:
             root = np.linalg.cholesky(M + SINGULAR_VALUE**2 * np.trace(M) / len(M) * np.eye(len(M)))
             U, s, Wt = np.linalg.svd(np.linalg.solve(root, J.T).T, full_matrices=False)
@@ -172,9 +172,8 @@ def _evaluate(mode, plan, q, v, tau, drives, external) -> tuple[int, Solution]:
     """What `closed_one` answers to one state."""
     loops = plan.loops
     a, work = np.empty(plan.nv), np.empty(loops.work_size)
-    answer = closed_one.call(mode, plan.body_i, plan.body_f, loops.dof_f, plan.link_i, plan.link_f, plan.spring_i,
-                             plan.spring_f, loops.conn_i, loops.conn_f, loops.prog, q, v,
-                             plan.zero_tau if tau is None else tau, plan.nothing if drives is None else drives,
+    answer = closed_one.call(mode, plan.with_rotors, loops.dof_f, q, v, plan.zero_tau if tau is None else tau,
+                             plan.nothing if drives is None else drives,
                              plan.nothing if external is None else external, a, work)
     return answer, Solution(plan, q, a, work)
 
@@ -223,11 +222,10 @@ def aligned_states(plan, q, v, tau, drives, external):
 
 
 def _batch(plan, mode, q, v, tau, drives, external, workers):
-    loops, batch = plan.loops, q.shape[0]
+    batch = q.shape[0]
     a, bad = np.empty((batch, plan.nv)), np.zeros(batch, np.uint8)
     nothing = np.zeros((0, 0))
-    constants = (mode, plan.body_i, plan.body_f, loops.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f,
-                 loops.conn_i, loops.conn_f, loops.prog, q, v, tau, nothing if drives is None else drives,
+    constants = (mode, plan.with_rotors, q, v, tau, nothing if drives is None else drives,
                  nothing if external is None else external)
     closed_batch.load()
     spread(lambda start, stop: closed_batch.call(*constants, a, bad, start, stop), batch, WIDTH, workers,

@@ -11,20 +11,21 @@ from bunraku.algorithms.generalised import dependence, factor
 from bunraku.algorithms.kinematics import STATE
 from bunraku.checks import aligned
 from bunraku.entries.explain import refuse
-from bunraku.entries.signatures import LOOPS, PLAN, float64, floats, int64, table
+from bunraku.entries.signatures import PLAN, float64, floats, int64, table
 from bunraku.jit import entry
 from bunraku.plan import fields as f
 
 
-@entry("constraints of loops", [float64(*PLAN, *LOOPS, floats, floats, floats, table, table, floats, floats, floats,
-                                        floats, floats)])
-def constraints_one(body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, drives, columns, ways, own, bias, gap,
-                    coordinates, speeds):
-    return constraints(body_i, body_f, conn_i, conn_f, q, v, drives, columns, ways, own, bias, gap, coordinates, speeds,
-                       np.empty(STATE * (body_i.shape[0] - 1)), np.empty(conn_i[-1, f.HEAD_TOTAL]))
+@entry("constraints of loops", float64(PLAN, floats, floats, floats, table, table, floats, floats, floats, floats,
+                                       floats), seconds=3)
+def constraints_one(plan, q, v, drives, columns, ways, own, bias, gap, coordinates, speeds):
+    body_i, conn_i = plan.body_i, plan.conn_i
+    return constraints(body_i, plan.body_f, conn_i, plan.conn_f, q, v, drives, columns, ways, own, bias, gap,
+                       coordinates, speeds, np.empty(STATE * (body_i.shape[0] - 1)),
+                       np.empty(conn_i[-1, f.HEAD_TOTAL]))
 
 
-@entry("generalised coordinates", [int64(table, floats, table)])
+@entry("generalised coordinates", int64(table, floats, table), seconds=2)
 def choose_one(columns, order, H):
     """Which joint velocities depend (the first m of `order`) and how; H (nv, m at most) by rows in that order."""
     rows = columns.shape[1]
@@ -56,9 +57,8 @@ def demands(plan, q, v) -> Demands:
     rows, freedoms = loops.rows, loops.freedoms
     out = Demands(np.zeros((plan.nv, rows)), np.zeros((plan.nv, freedoms)), np.zeros(plan.nv), np.zeros(rows),
                   np.zeros(rows), np.zeros(freedoms), np.zeros(freedoms), 0.0)
-    size = constraints_one.call(plan.body_i, plan.body_f, plan.dof_f, loops.conn_i, loops.conn_f, loops.prog, q, v,
-                                plan.nothing, out.columns, out.ways, out.own, out.bias, out.gap, out.coordinates,
-                                out.speeds)
+    size = constraints_one.call(plan.arrays, q, v, plan.nothing, out.columns, out.ways, out.own, out.bias, out.gap,
+                                out.coordinates, out.speeds)
     if not all(np.isfinite(x).all() for x in (out.columns, out.own, out.bias, out.gap)):
         refuse(plan, q, {"v": v})
     return Demands(out.columns, out.ways, out.own, out.bias, out.gap, out.coordinates, out.speeds, size)

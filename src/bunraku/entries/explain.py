@@ -32,7 +32,7 @@ def explain(plan, q, inputs: dict[str, np.ndarray]) -> str:
         from bunraku.entries.mass_matrix import matrix_one
 
         matrix = np.empty((plan.nv, plan.nv))
-        matrix_one.call(plan.body_i, plan.body_f, plan.dof_f, q, matrix)
+        matrix_one.call(plan.arrays, q, matrix)
         if not np.isfinite(matrix).all():
             return "the numbers overflow; check for huge values"
         felt = np.abs(np.diag(matrix))  # where nothing is felt, rounding leaves a trace of the links' own inertia

@@ -14,9 +14,7 @@ from bunraku.entries.pool import spread
 from bunraku.entries.signatures import (
     FAILED,
     FINE,
-    LINKS,
     PLAN,
-    SPRINGS,
     WRONG_SHAPE,
     flags,
     floats,
@@ -32,9 +30,10 @@ from bunraku.spatial.scalar import clear, gather, prefetch, scatter, store
 SMALLEST_SHARE = 256  # states worth a thread
 
 
-@entry("forward dynamics", [int64(*PLAN, floats, floats, floats, floats)])
-def forward_plain(body_i, body_f, dof_f, q, v, tau, a):
-    """One state, no external forces, no point springs: as few arguments as possible, since each costs time."""
+@entry("forward dynamics", int64(PLAN, floats, floats, floats, floats), brief=True)
+def forward_plain(plan, q, v, tau, a):
+    """One state, no external forces, no point springs."""
+    body_i, body_f, dof_f = plan.body_i, plan.body_f, plan.dof_f
     nv = dof_f.shape[1]
     if q.shape[0] != body_i[-1, f.HEAD_NQ] or v.shape[0] != nv or tau.shape[0] != nv:
         return WRONG_SHAPE
@@ -46,18 +45,19 @@ def forward_plain(body_i, body_f, dof_f, q, v, tau, a):
     return FINE if margin > 0.0 and residue == 0.0 else FAILED
 
 
-@entry("forward dynamics with all forces", [int64(*PLAN, *LINKS, *SPRINGS, floats, floats, floats, floats, floats)])
-def forward_one(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, external, a):
-    size_work, size_total, size_wrench, size_states = scratch_sizes(body_i, dof_f, external.shape[0] > 0)
-    margin, residue = accelerate(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, external, a,
-                                 np.empty(size_work), np.empty(size_total), np.empty(size_wrench),
-                                 np.empty(size_states))
+@entry("forward dynamics with all forces", int64(PLAN, floats, floats, floats, floats, floats))
+def forward_one(plan, q, v, tau, external, a):
+    size_work, size_total, size_wrench, size_states = scratch_sizes(plan.body_i, plan.dof_f, external.shape[0] > 0)
+    margin, residue = accelerate(plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i,
+                                 plan.spring_f, q, v, tau, external, a, np.empty(size_work), np.empty(size_total),
+                                 np.empty(size_wrench), np.empty(size_states))
     return FINE if margin > 0.0 and residue == 0.0 else FAILED
 
 
-@entry("forward dynamics of batches", [types.void(*PLAN, *LINKS, *SPRINGS, table, table, table, table, table, flags,
-                                                  int64, int64)])
-def forward_batch(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, external, a, bad, start, stop):
+@entry("forward dynamics of batches", types.void(PLAN, table, table, table, table, table, flags, int64, int64),
+       seconds=3)
+def forward_batch(plan, q, v, tau, external, a, bad, start, stop):
+    body_i, body_f, dof_f = plan.body_i, plan.body_f, plan.dof_f
     nq, nv = q.shape[1], v.shape[1]
     pushed = external.shape[0] > 0
     size_work, size_total, size_wrench, size_states = scratch_sizes(body_i, dof_f, pushed)
@@ -79,8 +79,9 @@ def forward_batch(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, 
         else:
             if pushed:
                 gather(external, first, external_lanes)
-            margin, residue = accelerate(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q_lanes, v_lanes,
-                                         tau_lanes, external_lanes, a_lanes, work, total, wrench, states)
+            margin, residue = accelerate(body_i, body_f, dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f,
+                                         q_lanes, v_lanes, tau_lanes, external_lanes, a_lanes, work, total, wrench,
+                                         states)
         store(judged, 0, margin)
         store(judged, 1, residue)
         scatter(a_lanes, a, first)
@@ -98,8 +99,7 @@ def forward_dynamics(plan, q, v, tau, external, workers):
     q, v, tau = arrays[:3]
     if batch is None:
         a = np.empty(plan.nv)
-        answer = forward_one.call(plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i,
-                                  plan.spring_f, q, v, tau, plan.nothing if external is None else arrays[3], a)
+        answer = forward_one.call(plan.arrays, q, v, tau, plan.nothing if external is None else arrays[3], a)
         if answer != FINE:
             refuse(plan, q, _named(plan, v, tau, arrays))
         return a
@@ -108,8 +108,7 @@ def forward_dynamics(plan, q, v, tau, external, workers):
     acting = tau[:0] if nothing else tau
 
     def work(start, stop):
-        forward_batch.call(plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i,
-                           plan.spring_f, q, v, acting, pushed, a, bad, start, stop)
+        forward_batch.call(plan.arrays, q, v, acting, pushed, a, bad, start, stop)
 
     forward_batch.load()
     spread(work, batch, WIDTH, workers, SMALLEST_SHARE)

@@ -11,7 +11,7 @@ from bunraku.algorithms.rnea import RECORD, rnea
 from bunraku.checks import aligned
 from bunraku.entries.explain import refuse
 from bunraku.entries.pool import spread
-from bunraku.entries.signatures import FAILED, FINE, LINKS, PLAN, SPRINGS, flags, floats, int64, lane_array, table
+from bunraku.entries.signatures import FAILED, FINE, PLAN, flags, floats, int64, lane_array, table
 from bunraku.jit import entry, inline
 from bunraku.plan import fields as f
 from bunraku.spatial.lanes import WIDTH
@@ -45,18 +45,20 @@ def scratch_sizes(body_i, dof_f, pushed):
             6 * n if pushed else 0, STATE * n if pushed else 0)
 
 
-@entry("inverse dynamics", [int64(*PLAN, *LINKS, *SPRINGS, floats, floats, floats, floats, floats, floats)])
-def inverse_one(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, a, external, tau, joint_wrench):
-    work, passive, wrench, states = scratch_sizes(body_i, dof_f, external.shape[0] > 0)
-    residue = torques(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, a, external, tau, joint_wrench,
-                      np.empty(work), np.empty(passive), np.empty(wrench), np.empty(states))
+@entry("inverse dynamics", int64(PLAN, floats, floats, floats, floats, floats, floats), brief=True)
+def inverse_one(plan, q, v, a, external, tau, joint_wrench):
+    work, passive, wrench, states = scratch_sizes(plan.body_i, plan.dof_f, external.shape[0] > 0)
+    residue = torques(plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, q,
+                      v, a, external, tau, joint_wrench, np.empty(work), np.empty(passive), np.empty(wrench),
+                      np.empty(states))
     return FINE if residue == 0.0 else FAILED
 
 
-@entry("inverse dynamics of batches", [types.void(*PLAN, *LINKS, *SPRINGS, table, table, table, table, table, table,
-                                                  flags, int64, int64)])
-def inverse_batch(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, a, external, tau, joint_wrench, bad,
-                  start, stop):
+@entry("inverse dynamics of batches", types.void(PLAN, table, table, table, table, table, table, flags, int64, int64),
+       seconds=2)
+def inverse_batch(plan, q, v, a, external, tau, joint_wrench, bad, start, stop):
+    body_i, body_f, dof_f, link_i, link_f = plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f
+    spring_i, spring_f = plan.spring_i, plan.spring_f
     nq, nv, pushed, wanted = q.shape[1], v.shape[1], external.shape[0] > 0, joint_wrench.shape[0] > 0
     q_lanes, v_lanes, a_lanes, tau_lanes = lane_array(nq), lane_array(nv), lane_array(nv), lane_array(nv)
     external_lanes = lane_array(external.shape[1] if pushed else 0)
@@ -86,8 +88,7 @@ def inverse_dynamics(plan, q, v, a, external, workers, wrenches=False):
         try:  # plain arrays go straight to compiled code
             if q.shape == (plan.nq,) and v.shape == (plan.nv,) and a.shape == (plan.nv,):
                 tau = np.empty(plan.nv)
-                if inverse_one.call(plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i,
-                                    plan.spring_f, q, v, a, plan.nothing, tau, plan.nothing) == FINE:
+                if inverse_one.call(plan.arrays, q, v, a, plan.nothing, tau, plan.nothing) == FINE:
                     return tau
         except (AttributeError, TypeError):
             pass
@@ -97,18 +98,17 @@ def inverse_dynamics(plan, q, v, a, external, workers, wrenches=False):
     batch, arrays = aligned(*pieces)
     q, v, a = arrays[:3]
     inputs = {"v": v, "a": a, **({"external": arrays[3]} if external is not None else {})}
-    constants = (plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f)
     if batch is None:
         tau, passed = np.empty(plan.nv), np.empty(6 * plan.bodies if wrenches else 0)
         pushed = plan.nothing if external is None else arrays[3]
-        if inverse_one.call(*constants, q, v, a, pushed, tau, passed) != FINE:
+        if inverse_one.call(plan.arrays, q, v, a, pushed, tau, passed) != FINE:
             refuse(plan, q, inputs)
         return (tau, passed) if wrenches else tau
     tau, bad = np.empty((batch, plan.nv)), np.zeros(batch, np.uint8)
     passed = np.empty((batch if wrenches else 0, 6 * plan.bodies))
     pushed = np.zeros((0, 6 * plan.links)) if external is None else arrays[3]
     inverse_batch.load()
-    spread(lambda start, stop: inverse_batch.call(*constants, q, v, a, pushed, tau, passed, bad, start, stop),
+    spread(lambda start, stop: inverse_batch.call(plan.arrays, q, v, a, pushed, tau, passed, bad, start, stop),
            batch, WIDTH, workers, SMALLEST_SHARE)
     if bad.any():
         refuse(plan, q, inputs, bad, tau)

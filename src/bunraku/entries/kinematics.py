@@ -11,7 +11,7 @@ from bunraku.checks import aligned
 from bunraku.entries.closed import stored_energy
 from bunraku.entries.explain import refuse
 from bunraku.entries.pool import spread
-from bunraku.entries.signatures import LINKS, PLAN, SPRINGS, floats, int64, lane_array, table
+from bunraku.entries.signatures import PLAN, floats, int64, lane_array, table
 from bunraku.jit import entry, inline
 from bunraku.plan import fields as f
 from bunraku.spatial.algebra import load3
@@ -38,15 +38,17 @@ def observe(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, a, 
     store(sums, 10, load(sums, 10) + stored)
 
 
-@entry("kinematics", [types.void(*PLAN, *LINKS, *SPRINGS, floats, floats, floats, floats, floats, floats)])
-def observe_one(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, a, links, sums, states):
-    n = body_i.shape[0] - 1
-    observe(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, a, links, sums, states,
-            np.empty(6 * n if spring_i.shape[0] > 0 else 0))
+@entry("kinematics", types.void(PLAN, floats, floats, floats, floats, floats, floats), brief=True)
+def observe_one(plan, q, v, a, links, sums, states):
+    n = plan.body_i.shape[0] - 1
+    observe(plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, q, v, a,
+            links, sums, states, np.empty(6 * n if plan.spring_i.shape[0] > 0 else 0))
 
 
-@entry("kinematics of batches", [types.void(*PLAN, *LINKS, *SPRINGS, table, table, table, table, table, int64, int64)])
-def observe_batch(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, a, links, sums, start, stop):
+@entry("kinematics of batches", types.void(PLAN, table, table, table, table, table, int64, int64), seconds=2)
+def observe_batch(plan, q, v, a, links, sums, start, stop):
+    body_i, body_f, dof_f, link_i, link_f = plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f
+    spring_i, spring_f = plan.spring_i, plan.spring_f
     n, nq, nv = body_i.shape[0] - 1, q.shape[1], v.shape[1]
     q_lanes, v_lanes, a_lanes = lane_array(nq), lane_array(nv), lane_array(nv)
     link_lanes, sum_lanes = lane_array(links.shape[1]), lane_array(sums.shape[1])
@@ -66,16 +68,15 @@ def observation(plan, q, v=None, a=None, workers=None):
     zero = plan.zero_tau
     batch, arrays = aligned(("q", q, plan.nq), ("v", zero if v is None else v, plan.nv),
                             ("a", zero if a is None else a, plan.nv))
-    constants = (plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f)
     if batch is None:
         links, sums = np.empty(STATE * plan.links), np.empty(TOTALS)
-        observe_one.call(*constants, *arrays, links, sums, np.empty(STATE * plan.bodies))
+        observe_one.call(plan.arrays, *arrays, links, sums, np.empty(STATE * plan.bodies))
         if not np.isfinite(sums).all() or not np.isfinite(links).all():
             refuse(plan, arrays[0], {"v": arrays[1], "a": arrays[2]})
         return links.reshape(plan.links, STATE), sums
     links, sums = np.empty((batch, STATE * plan.links)), np.empty((batch, TOTALS))
     observe_batch.load()
-    spread(lambda start, stop: observe_batch.call(*constants, *arrays, links, sums, start, stop), batch, WIDTH,
+    spread(lambda start, stop: observe_batch.call(plan.arrays, *arrays, links, sums, start, stop), batch, WIDTH,
            workers, SMALLEST_SHARE)
     finite = np.isfinite(sums).all(axis=1) & np.isfinite(links).all(axis=1)
     links = links.reshape(batch, plan.links, STATE)
@@ -92,8 +93,9 @@ def energy(plan, q, v):
             else (sums[:, 9].copy(), sums[:, 10] + stored))
 
 
-@entry("Jacobians", [types.void(*PLAN, floats, floats, int64, floats)])
-def jacobian_one(body_i, body_f, dof_f, q, point, body, out):
+@entry("Jacobians", types.void(PLAN, floats, floats, int64, floats), brief=True)
+def jacobian_one(plan, q, point, body, out):
+    body_i, body_f, dof_f = plan.body_i, plan.body_f, plan.dof_f
     states, zero = np.empty(STATE * (body_i.shape[0] - 1)), np.zeros(dof_f.shape[1])
     body_states(body_i, body_f, q, zero, zero, states)
     jacobian(body_i, body_f, body, load3(point, 0), states, out)
@@ -102,5 +104,5 @@ def jacobian_one(body_i, body_f, dof_f, q, point, body, out):
 def point_jacobian(plan, q, point, body) -> np.ndarray:
     """6 x nv (linear, angular) for a point of the world moving with a body; zero for the ground."""
     out = np.zeros(6 * plan.nv)
-    jacobian_one.call(plan.body_i, plan.body_f, plan.dof_f, q, point, body, out)
+    jacobian_one.call(plan.arrays, q, point, body, out)
     return out.reshape(6, plan.nv)

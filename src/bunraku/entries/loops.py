@@ -20,12 +20,9 @@ from bunraku.entries.signatures import (
     DOUBTFUL,
     FAILED,
     FINE,
-    LINKS,
-    LOOPS,
     MOTION,
     OPEN,
     PLAN,
-    SPRINGS,
     WRONG_SHAPE,
     flags,
     floats,
@@ -45,10 +42,12 @@ DENSE = 200
 REFINEMENTS = 2
 
 
-@entry("forward dynamics of loops", [int64(*PLAN, *LOOPS, floats, floats, floats, floats, floats)])
-def closed_plain(body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, a, work):
+@entry("forward dynamics of loops", int64(PLAN, floats, floats, floats, floats, floats), seconds=4, brief=True)
+def closed_plain(plan, q, v, tau, a, work):
     """One state, no external forces, no point springs. tau holds torques of the tree joints, then of connections if it
     is longer."""
+    body_i, body_f, dof_f, conn_i, conn_f, prog = (plan.body_i, plan.body_f, plan.dof_f, plan.conn_i, plan.conn_f,
+                                                   plan.prog)
     nv = dof_f.shape[1]
     full = tau.shape[0] == nv + conn_i[-1, f.HEAD_FREEDOMS]
     if q.shape[0] != body_i[-1, f.HEAD_NQ] or v.shape[0] != nv or not (tau.shape[0] == nv or full):
@@ -69,11 +68,11 @@ def closed_plain(body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, a, work
     return FINE if work[judged + f.JUDGED_CLASH] <= 0.0 else CLASHED
 
 
-@entry("loops with all forces", [MOTION])
-def closed_one(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v, tau, drives,
-               external, a, work):
+@entry("loops with all forces", MOTION, seconds=12, by_address=True)
+def closed_one(mode, plan, dof_f, q, v, tau, drives, external, a, work):
     """One state in any mode of `ada`: all that there is of a structure with connections. Where the pivots are doubtful,
-    or accelerations clash, with a second look."""
+    or accelerations clash, with a second look. `dof_f` in the place of the plan's own."""
+    body_i, body_f, conn_i, conn_f, prog = plan.body_i, plan.body_f, plan.conn_i, plan.conn_f, plan.prog
     judged = conn_i[-1, f.HEAD_JUDGED]
     clash, kind = judged + f.JUDGED_CLASH, mode % AGAIN
     if mode == kind + AGAIN:
@@ -88,8 +87,8 @@ def closed_one(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, 
             wrench = work[end + nv:end + nv + 6 * n]
         if body_i[n, f.HEAD_PASSIVE] != 0:
             acting = work[end:end + nv]
-        gather_forces(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, external, acting, wrench,
-                      work[end + nv + 6 * n:end + nv + (6 + STATE) * n])
+        gather_forces(body_i, body_f, dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, q, v, tau,
+                      external, acting, wrench, work[end + nv + 6 * n:end + nv + (6 + STATE) * n])
     margin, residue = ada(kind, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives, wrench, a, work)
     fitting = work[judged + f.JUDGED_GAP] < PROXIMAL_GAP * PROXIMAL_GAP
     if mode != kind + ONCE and margin > 0.0 and residue == 0.0 and fitting and (
@@ -106,10 +105,11 @@ def closed_one(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, 
     return FINE if work[clash] <= 0.0 else CLASHED
 
 
-@entry("loops of batches", [types.void(int64, *PLAN, *LINKS, *SPRINGS, *LOOPS, table, table, table, table, table, table,
-                                       flags, int64, int64)])
-def closed_batch(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v, tau,
-                 drives, external, a, bad, start, stop):
+@entry("loops of batches", types.void(int64, PLAN, table, table, table, table, table, table, flags, int64, int64),
+       seconds=12)
+def closed_batch(mode, plan, q, v, tau, drives, external, a, bad, start, stop):
+    body_i, body_f, dof_f, conn_i, conn_f, prog = (plan.body_i, plan.body_f, plan.dof_f, plan.conn_i, plan.conn_f,
+                                                   plan.prog)
     nq, nv, pushed, driven = q.shape[1], v.shape[1], external.shape[0] > 0, drives.shape[0] > 0
     q_lanes, v_lanes, tau_lanes, a_lanes = lane_array(nq), lane_array(nv), lane_array(nv), lane_array(nv)
     work = lane_array(np.int64(conn_i[-1, f.HEAD_TOTAL]) + scratch_total(body_i, dof_f))
@@ -131,9 +131,9 @@ def closed_batch(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f
         if pushed:
             gather(external, first, external_lanes)
         if mode == DYNAMICS:
-            margin, residue = accelerate_closed(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i,
-                                                conn_f, prog, q_lanes, v_lanes, tau_lanes, drive_lanes, external_lanes,
-                                                a_lanes, work)
+            margin, residue = accelerate_closed(body_i, body_f, dof_f, plan.link_i, plan.link_f, plan.spring_i,
+                                                plan.spring_f, conn_i, conn_f, prog, q_lanes, v_lanes, tau_lanes,
+                                                drive_lanes, external_lanes, a_lanes, work)
         else:
             margin, residue = ada(mode, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q_lanes, v_lanes, tau_lanes,
                                   drive_lanes, work[:0], a_lanes, work)

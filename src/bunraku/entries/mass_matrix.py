@@ -55,8 +55,9 @@ def floats_at_a_line(size):
     return lane_array((size + WIDTH - 1) // WIDTH).reshape(-1)
 
 
-@entry("mass matrix", [int64(*PLAN, floats, table)])
-def matrix_one(body_i, body_f, dof_f, q, matrix):
+@entry("mass matrix", int64(PLAN, floats, table), seconds=2, brief=True)
+def matrix_one(plan, q, matrix):
+    body_i, body_f, dof_f = plan.body_i, plan.body_f, plan.dof_f
     nv = dof_f.shape[1]
     if q.shape[0] != body_i[-1, f.HEAD_NQ] or matrix.shape[0] != nv or matrix.shape[1] != nv:
         return WRONG_SHAPE
@@ -64,13 +65,14 @@ def matrix_one(body_i, body_f, dof_f, q, matrix):
     return FINE if one_state(body_i, body_f, dof_f, q, matrix.reshape(-1), work) == 0.0 else FAILED
 
 
-@entry("mass matrices of batches", [int64(*PLAN, table, table, flags, int64, int64)])
-def matrix_batch(body_i, body_f, dof_f, q, matrix, bad, start, stop):
+@entry("mass matrices of batches", int64(PLAN, table, table, flags, int64, int64), seconds=3)
+def matrix_batch(plan, q, matrix, bad, start, stop):
     """M of states start .. stop - 1; marks those that are not finite in `bad` and returns how many they are.
 
     Places and composite inertias of W states at once, then their matrices one by one: while a matrix is filled in,
     it and the forces that it comes from stay in the nearest cache.
     """
+    body_i, body_f, dof_f = plan.body_i, plan.body_f, plan.dof_f
     n, nv = body_i.shape[0] - 1, dof_f.shape[1]
     apart, here = rounded(nv), forces_of(body_i, nv)
     streamed = 8 * matrix.size > STREAMED
@@ -110,7 +112,7 @@ def mass_matrix(plan, q, workers=None, out=None) -> np.ndarray:
     try:  # plain arrays go straight to compiled code, which looks at their shapes
         if q.ndim == 1 and (out is None or not JIT_OFF):
             matrix = np.empty((nv, nv)) if out is None else out
-            if matrix_one.call(plan.body_i, plan.body_f, plan.dof_f, q, matrix) == FINE:
+            if matrix_one.call(plan.arrays, q, matrix) == FINE:
                 return matrix
     except (AttributeError, TypeError):
         pass
@@ -118,14 +120,14 @@ def mass_matrix(plan, q, workers=None, out=None) -> np.ndarray:
     shape = (nv, nv) if batch is None else (batch, nv, nv)
     matrix = np.empty(shape) if out is None else _checked(out, shape)
     if batch is None:
-        if matrix_one.call(plan.body_i, plan.body_f, plan.dof_f, q, matrix) != FINE:
+        if matrix_one.call(plan.arrays, q, matrix) != FINE:
             refuse(plan, q, {})
         return matrix
     flat, bad, failed = matrix.reshape(batch, nv * nv), np.empty(batch, np.uint8), []
     matrix_batch.load()
 
     def piece(start, stop):
-        failed.append(matrix_batch.call(plan.body_i, plan.body_f, plan.dof_f, q, flat, bad, start, stop))
+        failed.append(matrix_batch.call(plan.arrays, q, flat, bad, start, stop))
 
     spread(piece, batch, WIDTH, workers, SMALLEST_SHARE)
     if any(failed):

@@ -16,13 +16,13 @@ from bunraku.jit import entry
 from bunraku.plan import fields as f
 
 
-@entry("moves along joints", [types.void(integers, table, table, table)])
+@entry("moves along joints", types.void(integers, table, table, table), brief=True)
 def _integrate(body_i, q, dq, out):
     for k in range(q.shape[0]):
         advance_coordinates(body_i, q[k], dq[k], out[k])
 
 
-@entry("unit quaternions", [types.void(integers, table)])
+@entry("unit quaternions", types.void(integers, table), brief=True)
 def _normalise(body_i, q):
     for k in range(q.shape[0]):
         unit_length(body_i, q[k])
@@ -35,7 +35,7 @@ def unit_quaternions(plan, q) -> np.ndarray:
     return out
 
 
-@entry("rates of coordinates", [types.void(integers, table, table, table)])
+@entry("rates of coordinates", types.void(integers, table, table, table), brief=True)
 def _rates(body_i, q, v, out):
     for k in range(q.shape[0]):
         coordinate_rates(body_i, q[k], v[k], out[k])
@@ -48,7 +48,7 @@ def rates(plan, q, v) -> np.ndarray:
     return out
 
 
-@entry("differences of joints", [types.void(integers, table, table, table)])
+@entry("differences of joints", types.void(integers, table, table, table), brief=True)
 def _difference(body_i, q0, q1, out):
     for k in range(q0.shape[0]):
         coordinate_difference(body_i, q0[k], q1[k], out[k])

@@ -13,36 +13,35 @@ from bunraku.checks import aligned
 from bunraku.entries import closed
 from bunraku.entries.explain import refuse
 from bunraku.entries.pool import spread
-from bunraku.entries.signatures import CLASHED, FAILED, FINE, LINKS, LOOPS, PLAN, SPRINGS, flags, int64, table
+from bunraku.entries.signatures import CLASHED, FAILED, FINE, PLAN, flags, int64, table
 from bunraku.jit import entry
 from bunraku.plan import fields as f
 
 
-@entry("the unit-vector method", [types.void(*PLAN, *LINKS, *SPRINGS, table, table, table, table, table, flags,
-                                             int64, int64)])
-def unit_vector_batch(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, external, a, bad,
-                      start, stop):
+@entry("the unit-vector method", types.void(PLAN, table, table, table, table, table, flags, int64, int64), seconds=2)
+def unit_vector_batch(plan, q, v, tau, external, a, bad, start, stop):
+    body_i, body_f, dof_f = plan.body_i, plan.body_f, plan.dof_f
     n, nv, pushed = body_i.shape[0] - 1, dof_f.shape[1], external.shape[0] > 0
     wrench = np.empty(6 * n if pushed or body_i[n, f.HEAD_SPRINGS] > 0 else 0)
     states, total, nothing = np.empty(STATE * n), np.empty(nv), np.empty(0)
     for k in range(start, stop):
-        gather_forces(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q[k], v[k], tau[k],
-                      external[k] if pushed else nothing, total, wrench, states)
+        gather_forces(body_i, body_f, dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, q[k], v[k],
+                      tau[k], external[k] if pushed else nothing, total, wrench, states)
         acting = total if body_i[n, f.HEAD_PASSIVE] != 0 else tau[k]
         bad[k] = 0 if unit_vector(body_i, body_f, dof_f, q[k], v[k], acting, wrench, a[k]) else 1
 
 
-@entry("the unit-vector method for loops", [types.void(*PLAN, *LINKS, *SPRINGS, *LOOPS, table, table, table, table,
-                                                       table, table, table, flags, int64, int64)])
-def unit_vector_loops(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v, tau,
-                      drives, external, a, multipliers, bad, start, stop):
+@entry("the unit-vector method for loops", types.void(PLAN, table, table, table, table, table, table, table, flags,
+                                                      int64, int64), seconds=4)
+def unit_vector_loops(plan, q, v, tau, drives, external, a, multipliers, bad, start, stop):
     """`drives` (B, 0 or all freedoms) are torques of the connections."""
+    body_i, body_f, dof_f, conn_i, conn_f = plan.body_i, plan.body_f, plan.dof_f, plan.conn_i, plan.conn_f
     n, nv, pushed = body_i.shape[0] - 1, dof_f.shape[1], external.shape[0] > 0
     wrench = np.empty(6 * n if pushed or body_i[n, f.HEAD_SPRINGS] > 0 else 0)
     states, total, nothing = np.empty(STATE * n), np.empty(nv), np.empty(0)
     for k in range(start, stop):
-        gather_forces(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q[k], v[k], tau[k],
-                      external[k] if pushed else nothing, total, wrench, states)
+        gather_forces(body_i, body_f, dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, q[k], v[k],
+                      tau[k], external[k] if pushed else nothing, total, wrench, states)
         acting = total if body_i[n, f.HEAD_PASSIVE] != 0 else tau[k]
         answer = unit_vector_closed(body_i, body_f, dof_f, conn_i, conn_f, q[k], v[k], acting, drives[k], wrench, a[k],
                                     multipliers[k])
@@ -65,8 +64,7 @@ def forward_dynamics(plan, q, v, tau, external, workers):
     pushed = np.zeros((0, 6 * plan.links)) if external is None else arrays[3]
     unit_vector_batch.load()
     spread(lambda start, stop: unit_vector_batch.call(
-        plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, q, v, tau,
-        pushed, a, bad, start, stop), len(v), 1, workers, 16)
+        plan.arrays, q, v, tau, pushed, a, bad, start, stop), len(v), 1, workers, 16)
     if bad.any():
         inputs = {"v": v, "tau": tau, **({} if external is None else {"external": pushed})}
         if single:
@@ -89,8 +87,7 @@ def closed_forward_dynamics(plan, q, v, tau, external, workers):
     pushed = np.zeros((0, 6 * plan.links)) if external is None else external
     unit_vector_loops.load()
     spread(lambda start, stop: unit_vector_loops.call(
-        plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, loops.conn_i,
-        loops.conn_f, loops.prog, q, v, tau, driven, pushed, a, multipliers, bad, start, stop), count, 1, workers, 16)
+        plan.arrays, q, v, tau, driven, pushed, a, multipliers, bad, start, stop), count, 1, workers, 16)
     if bad.any():
         if single:  # the same state by assembly says what is wrong with it
             closed.solve(plan, DYNAMICS, q[0], v[0], tau[0], None if drives is None else drives[0],

@@ -3,7 +3,8 @@
 import numpy as np
 from numba import types
 
-from bunraku.jit import allocating
+from bunraku.jit import Held, allocating, called_by_address
+from bunraku.plan.arrays import Arrays
 from bunraku.spatial.lanes import WIDTH
 
 int64 = types.int64
@@ -13,13 +14,19 @@ table = types.float64[:, ::1]
 integers = types.int32[:, ::1]
 flags = types.uint8[::1]
 
-PLAN = (integers, table, table)                             # body_i, body_f, dof_f
-LINKS = (integers, table)                                   # link_i, link_f
-SPRINGS = (integers, table)                                 # spring_i, spring_f
-LOOPS = (integers, table, types.int32[::1])                 # conn_i, conn_f, prog
+PLAN = Held(types.NamedTuple([integers, table, table, integers, table, integers, table, integers, table,
+                              types.int32[::1]], Arrays))
 
-# A mechanism in motion, for whoever integrates it: mode, its arrays, q, v, tau, drives, external, a, work
-MOTION = int64(int64, *PLAN, *LINKS, *SPRINGS, *LOOPS, floats, floats, floats, floats, floats, floats, floats)
+# A mechanism in motion, for whoever integrates it: mode, plan, dof_f, q, v, tau, drives, external, a, work
+MOTION = int64(int64, PLAN, table, floats, floats, floats, floats, floats, floats, floats)
+
+
+def move(address, *args):
+    """A mechanism in motion, by the address of `tree_one` or `closed_one`."""
+    return address(*args)
+
+
+called_by_address(move, MOTION)
 
 # What entries answer
 FINE, WRONG_SHAPE, FAILED, CLASHED, DOUBTFUL, OPEN = range(6)

@@ -51,11 +51,10 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
             if q.ndim == 1 and not mechanism.springs:
                 a, loops = empty(plan.nv), plan.loops
                 if loops is None:
-                    if forward_plain.call(plan.body_i, plan.body_f, plan.dof_f, q, v,
-                                          plan.zero_tau if tau is None else tau, a) == 0:
+                    if forward_plain.call(plan.arrays, q, v, plan.zero_tau if tau is None else tau, a) == 0:
                         return a
-                elif closed_plain.call(plan.body_i, plan.body_f, loops.dof_f, loops.conn_i, loops.conn_f, loops.prog, q,
-                                       v, plan.zero_tau if tau is None else tau, a, empty(loops.work_size)) == 0:
+                elif closed_plain.call(plan.with_rotors, q, v, plan.zero_tau if tau is None else tau, a,
+                                       empty(loops.work_size)) == 0:
                     return a
         except (AttributeError, TypeError):
             pass

@@ -14,7 +14,7 @@ import numpy as np
 from numba import types
 
 from bunraku.integrate.memory import table
-from bunraku.jit import inline, inner
+from bunraku.jit import Held, inline, inner
 
 HIGHEST = 12                                # order
 # Rows of memory after z_0 ... z_12
@@ -46,7 +46,7 @@ class Family(NamedTuple):
         return int(np.flatnonzero(self.L[:, 1])[-1])
 
 
-FAMILY = types.NamedTuple([table, table, types.boolean], Family)
+FAMILY = Held(types.NamedTuple([table, table, types.boolean], Family))
 
 
 @inner

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from bunraku.jit import inline
+from bunraku.jit import Held, inline
 
 # Places in `clock` (float64). Steps have the sign of the direction; the limits have none.
 TIME, UNTIL = 0, 1
@@ -61,7 +61,7 @@ class Memory(NamedTuple):
 
 
 floats, table, counts = types.float64[::1], types.float64[:, ::1], types.int64[::1]
-MEMORY = types.NamedTuple([floats, counts, table, table, table, counts], Memory)
+MEMORY = Held(types.NamedTuple([floats, counts, table, table, table, counts], Memory))
 
 
 def make_memory(y, rtol, atol, rows, *, newton=False) -> Memory:

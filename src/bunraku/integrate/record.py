@@ -15,7 +15,7 @@ from bunraku.integrate.callbacks import call_function
 from bunraku.integrate.events import PARTS, boundary, crosses, evaluate, extreme, leaves, locate, may_touch
 from bunraku.integrate.history import HIGHEST
 from bunraku.integrate.memory import ACTUATION_FAILED, EVENT, RECORDED, TAKEN, TIME, copy, counts, floats, table
-from bunraku.jit import inline, inner
+from bunraku.jit import Held, inline, inner
 
 COEFFICIENTS = HIGHEST + 1    # rows of a polynomial
 # Places in `cursor` (int64)
@@ -51,8 +51,8 @@ class Record(NamedTuple):
     cursor: np.ndarray        # (CURSOR + events,)
 
 
-RECORD = types.NamedTuple([floats, table, cube, table, floats, table, table, floats, counts, floats, table, floats,
-                          counts, counts, floats, table, counts, counts], Record)
+RECORD = Held(types.NamedTuple([floats, table, cube, table, floats, table, table, floats, counts, floats, table, floats,
+                               counts, counts, floats, table, counts, counts], Record))
 
 
 def empty_record(rows: int, n: int) -> Record:

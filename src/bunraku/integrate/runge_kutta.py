@@ -20,7 +20,7 @@ from numba import types
 from bunraku.integrate import memory as m
 from bunraku.integrate.control import first_step, fitted_step, next_step, smallest_step, weight
 from bunraku.integrate.memory import floats, table
-from bunraku.jit import inline, inner
+from bunraku.jit import Held, inline, inner
 
 
 class Tableau(NamedTuple):
@@ -43,8 +43,8 @@ class Tableau(NamedTuple):
         return len(self.B) + 3
 
 
-TABLEAU = types.NamedTuple([table, floats, floats, floats, table, types.int64, types.int64, types.boolean,
-                            types.boolean, types.boolean], Tableau)
+TABLEAU = Held(types.NamedTuple([table, floats, floats, floats, table, types.int64, types.int64, types.boolean,
+                                 types.boolean, types.boolean], Tableau))
 
 
 def hermite(s: int) -> np.ndarray:

@@ -34,8 +34,8 @@ numbers = types.int64[::1]
 flags = types.boolean[::1]
 
 
-@entry("plans", [types.void(numbers, numbers, table, table, table, integers, table, integers, table, numbers, numbers,
-                            numbers)])
+@entry("plans", types.void(numbers, numbers, table, table, table, integers, table, integers, table, numbers, numbers,
+                           numbers), seconds=2)
 def assemble(parents, counts, elements, rows, dof_f, body_i, body_f, link_i, link_f, body_link, dof_link,
              coordinate_link):
     """Fill the arrays of a plan from links: parents, number of elements of each, elements (E_...), rows (L_...)."""
@@ -61,12 +61,12 @@ def assemble(parents, counts, elements, rows, dof_f, body_i, body_f, link_i, lin
     body_i[n, f.HEAD_ORDERED] = 1 if ordered else 0
 
 
-@entry("plans", [types.void(integers, flags)])
+@entry("plans", types.void(integers, flags))
 def mark_slots(body_i, keep):
     assign_slots(body_i, keep)
 
 
-@entry("plans", [types.void(integers)])
+@entry("plans", types.void(integers))
 def lay_out_records(body_i):
     place_records(body_i)
 

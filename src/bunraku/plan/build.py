@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bunraku.plan import fields as f
+from bunraku.plan.arrays import NO_LOOPS, Arrays
 from bunraku.plan.elements import ELEMENT, FIXED_ROWS, LINK
 
 
@@ -35,12 +36,19 @@ class Plan:
     names: tuple                   # (links,) name of each link and of its joint, for people
     loops: Any = None              # the connections that close loops (`closed.py`); None for a tree
     ties: dict = field(default_factory=dict, repr=False)  # connections as rows of numbers, kept while the tree is
+    arrays: Arrays = field(init=False, repr=False)       # all of them, for entries
+    with_rotors: Arrays = field(init=False, repr=False)  # the same, with rotors for joints that only loops hold up
     zero_tau: np.ndarray = field(init=False)
     nothing: np.ndarray = field(init=False)
 
     def __post_init__(self):
         self.zero_tau = np.zeros(self.nv)
         self.nothing = np.zeros(0)
+        loops = self.loops
+        closing = NO_LOOPS if loops is None else (loops.conn_i, loops.conn_f, loops.prog)
+        self.arrays = Arrays(self.body_i, self.body_f, self.dof_f, self.link_i, self.link_f, self.spring_i,
+                             self.spring_f, *closing)
+        self.with_rotors = self.arrays if loops is None else self.arrays._replace(dof_f=loops.dof_f)
 
     @property
     def bodies(self) -> int:

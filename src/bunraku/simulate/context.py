@@ -12,40 +12,25 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
 
 from bunraku.algorithms.connections import DYNAMICS
 from bunraku.algorithms.forward import accelerate, scratch_sizes, scratch_total
 from bunraku.algorithms.states import coordinate_rates
 from bunraku.entries.loops import closed_one
-from bunraku.entries.signatures import CLASHED, FAILED, FINE, LINKS, LOOPS, MOTION, PLAN, SPRINGS, floats, int64
+from bunraku.entries.signatures import CLASHED, FAILED, FINE, MOTION, PLAN, floats, int64, move
 from bunraku.integrate.callbacks import call_function
 from bunraku.integrate.memory import ACTUATION_FAILED, LOOPS_CLASH, MEMORY, STATE_FAILED, copy
 from bunraku.integrate.record import RECORD
 from bunraku.jit import allocating, entry, inline, inner
 from bunraku.plan import fields as f
-
-
-class Structure(NamedTuple):
-    """A mechanism in motion: a function of type MOTION and its constant arguments (`plan/fields.py`)."""
-
-    move: object
-    body_i: np.ndarray
-    body_f: np.ndarray
-    dof_f: np.ndarray
-    link_i: np.ndarray
-    link_f: np.ndarray
-    spring_i: np.ndarray
-    spring_f: np.ndarray
-    conn_i: np.ndarray
-    conn_f: np.ndarray
-    prog: np.ndarray
+from bunraku.plan.arrays import Arrays
 
 
 class Context(NamedTuple):
     """A right-hand side: the structure, its actuation, scratch memory, and the state of closing loops."""
 
-    structure: Structure
+    motion: int              # address of a function of type MOTION
+    structure: Arrays        # its plan
     address: int             # of the actuation as a C function; 0: none
     params: np.ndarray       # given to it
     torques: np.ndarray      # (nv + nc,) of the joints, then of the connections
@@ -73,45 +58,41 @@ CLOSED_STAGES = 6  # how many more steps have closed stages
 BEGAN = 7          # [s] when the step began
 PASSING = 8
 
-STRUCTURE = types.NamedTuple([types.FunctionType(MOTION), *PLAN, *LINKS, *SPRINGS, *LOOPS], Structure)
-RUN = (STRUCTURE, int64, floats, MEMORY, RECORD)  # structure, address of the actuation, params, memory, record
-NO_LOOPS = (np.zeros((1, f.CONN_I), np.int32), np.zeros((0, f.CONN_F)), np.zeros(1, np.int32))
+# Arguments of runs: motion, structure, address of the actuation, params, memory, record
+RUN = (int64, PLAN, int64, floats, MEMORY, RECORD)
 
 
-@entry("motion of trees", [MOTION])
-def tree_one(mode, body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, conn_i, conn_f, prog, q, v, tau, drives,
-             external, a, work):
+@entry("motion of trees", MOTION, seconds=2, by_address=True)
+def tree_one(mode, plan, dof_f, q, v, tau, drives, external, a, work):
     """As `closed_one`, for a mechanism without connections."""
-    size_work, size_total, size_wrench, size_states = scratch_sizes(body_i, dof_f, external.shape[0] > 0)
+    size_work, size_total, size_wrench, size_states = scratch_sizes(plan.body_i, dof_f, external.shape[0] > 0)
     first = size_work + size_total
-    margin, residue = accelerate(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, external, a,
-                                 work[:size_work], work[size_work:first], work[first:first + size_wrench],
+    margin, residue = accelerate(plan.body_i, plan.body_f, dof_f, plan.link_i, plan.link_f, plan.spring_i,
+                                 plan.spring_f, q, v, tau, external, a, work[:size_work], work[size_work:first],
+                                 work[first:first + size_wrench],
                                  work[first + size_wrench:first + size_wrench + size_states])
     return FINE if margin > 0.0 and residue == 0.0 else FAILED
 
 
-def structure_of(plan, hold: float = 0.0) -> Structure:
-    """A plan for solvers. Loops are closed after every step, or with a rate `hold` [1/s] by themselves."""
-    loops = plan.loops
-    if loops is None:
-        move, dof_f, arrays = tree_one.as_argument, plan.dof_f, NO_LOOPS
-    else:
-        conn_f = loops.conn_f
-        if hold > 0.0:
-            conn_f = conn_f.copy()
-            conn_f[:, f.HOLD] = hold
-        move, dof_f, arrays = closed_one.as_argument, loops.dof_f, (loops.conn_i, conn_f, loops.prog)
-    return Structure(move, plan.body_i, plan.body_f, dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f,
-                     *arrays)
+def structure_of(plan, hold: float = 0.0) -> tuple[int, Arrays]:
+    """A plan for solvers: the address of its motion, and its arrays. Loops are closed after every step, or with a rate
+    `hold` [1/s] by themselves."""
+    if plan.loops is None:
+        return tree_one.address, plan.arrays
+    arrays = plan.with_rotors
+    if hold > 0.0:
+        arrays = arrays._replace(conn_f=arrays.conn_f.copy())
+        arrays.conn_f[:, f.HOLD] = hold
+    return closed_one.address, arrays
 
 
 @allocating
-def make_context(structure, address, params):
+def make_context(motion, structure, address, params):
     body_i, dof_f, conn_i = structure.body_i, structure.dof_f, structure.conn_i
     nq, nv, nc = np.int64(body_i[-1, f.HEAD_NQ]), dof_f.shape[1], np.int64(conn_i[-1, f.HEAD_FREEDOMS])
     size = max(np.int64(body_i[-1, f.HEAD_WORK]), np.int64(conn_i[-1, f.HEAD_TOTAL])) + scratch_total(body_i, dof_f)
     torques = np.zeros(nv + nc)
-    return Context(structure, address, params, torques, torques[nv:], torques[:0], np.zeros(nv), np.empty(nv),
+    return Context(motion, structure, address, params, torques, torques[nv:], torques[:0], np.zeros(nv), np.empty(nv),
                    np.empty(size), np.empty((2, nq)), np.full(nq, np.nan), np.zeros(PASSING), np.empty(nq + nv),
                    np.empty(nq + nv), np.empty(nq + nv))
 
@@ -132,9 +113,7 @@ def has_loops(context):
 @inline
 def evaluate(mode, dof_f, tau, drives, context, q, v, a):
     """The mechanism in any mode of `ada`, with dof_f in the place of its own. Returns what `closed_one` does."""
-    s = context.structure
-    return s.move(mode, s.body_i, s.body_f, dof_f, s.link_i, s.link_f, s.spring_i, s.spring_f, s.conn_i, s.conn_f,
-                  s.prog, q, v, tau, drives, context.nothing, a, context.work)
+    return move(context.motion, mode, context.structure, dof_f, q, v, tau, drives, context.nothing, a, context.work)
 
 
 @inline

@@ -32,7 +32,7 @@ from bunraku.integrate.advance import advance
 from bunraku.integrate.history import FAMILY
 from bunraku.integrate.memory import STEPS
 from bunraku.integrate.record import record_step, room_in
-from bunraku.jit import allocating, entry, inline, inner
+from bunraku.jit import allocating, entry, hold, inline, inner, outlived
 from bunraku.plan import fields as f
 from bunraku.simulate.context import (
     OPEN,
@@ -206,8 +206,10 @@ def stiff_settle(stiff, rows, count, h):
     return settle(stiff.context, rows, count, h)
 
 
-@entry("simulation of stiff mechanisms", [int64(FAMILY, *RUN)])
-def run_implicit(method, structure, address, params, memory, record):
-    return advance(prepare, attempt, complete, nordsieck.polynomial, nordsieck.go_on, stiff_right_hand_side,
-                   stiff_settle, record_step, make_stiff(make_context(structure, address, params)), method, memory,
-                   record, room_in(record))
+@entry("simulation of stiff mechanisms", int64(FAMILY, *RUN), seconds=12)
+def run_implicit(method, motion, structure, address, params, memory, record):
+    context = make_context(motion, structure, address, params)
+    stiff = make_stiff(hold(context))
+    return outlived((context, stiff), advance(prepare, attempt, complete, nordsieck.polynomial, nordsieck.go_on,
+                                              stiff_right_hand_side, stiff_settle, record_step, hold(stiff), method,
+                                              memory, record, room_in(record)))

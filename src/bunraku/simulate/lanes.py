@@ -13,7 +13,7 @@ from numba import types
 from bunraku.algorithms.forward import accelerate, scratch_sizes
 from bunraku.algorithms.states import coordinate_rates
 from bunraku.algorithms.stepping import symplectic_step, unit_length
-from bunraku.entries.signatures import LINKS, PLAN, SPRINGS, float64, floats, int64, lane_array, table
+from bunraku.entries.signatures import PLAN, float64, floats, int64, lane_array, table
 from bunraku.integrate.callbacks import call_function
 from bunraku.integrate.control import fixed_step
 from bunraku.integrate.memory import ACTUATION_FAILED, STATE_FAILED
@@ -94,11 +94,11 @@ def combine(weights, count, h, lanes, rates, out):
         store(out, i, load(lanes, i) + h * total)
 
 
-@entry("rollouts of batches", [types.void(
-    *PLAN, *LINKS, *SPRINGS, int64, table, table, floats, floats, float64, float64, table, floats, table, table, counts,
-    floats, counts, floats, int64, int64, int64)])
-def fixed_steps_lanes(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, address, params, A, B, C, step, slack,
-                      y, times, q_at, v_at, status, reached, steps, clock, room, start, stop):
+@entry("rollouts of batches", types.void(
+    PLAN, int64, table, table, floats, floats, float64, float64, table, floats, table, table, counts, floats, counts,
+    floats, int64, int64, int64), seconds=5)
+def fixed_steps_lanes(plan, address, params, A, B, C, step, slack, y, times, q_at, v_at, status, reached, steps, clock,
+                      room, start, stop):
     """States start .. stop of y, at most `room` steps, by the explicit Runge-Kutta method (A, B, C); if these are empty
     by symplectic Euler: v <- v + h a(q, v), then q moves by h v along its group.
 
@@ -106,6 +106,7 @@ def fixed_steps_lanes(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f,
     reach is left alone. `status`, `reached` (a time) and `steps` are of each state. All begin at clock[TIME] with
     time number clock[NEXT], and there too is where they end.
     """
+    body_i, body_f, dof_f, link_i, link_f = plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f
     nq, nv = np.int64(body_i[-1, f.HEAD_NQ]), dof_f.shape[1]
     size_work, size_total, size_wrench, size_states = scratch_sizes(body_i, dof_f, False)
     lanes, tau, a, work = lane_array(nq + nv), lane_array(nv), lane_array(nv), lane_array(size_work)
@@ -140,8 +141,8 @@ def fixed_steps_lanes(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f,
                                 done, status, reached, steps)
                 else:
                     clear(tau)
-                margin, residue = accelerate(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q_now, v_now,
-                                             tau, nothing, a, work, total, wrench, states)
+                margin, residue = accelerate(body_i, body_f, dof_f, link_i, link_f, plan.spring_i, plan.spring_f, q_now,
+                                             v_now, tau, nothing, a, work, total, wrench, states)
                 going = judge(margin, residue, judged, first, lanes, y, t, done, status, reached, steps)
                 if not euler:
                     own = rates[stage * (nq + nv):(stage + 1) * (nq + nv)]

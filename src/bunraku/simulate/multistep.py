@@ -9,7 +9,7 @@ from bunraku.integrate.advance import advance
 from bunraku.integrate.history import FAMILY
 from bunraku.integrate.memory import copy
 from bunraku.integrate.record import record_step, room_in
-from bunraku.jit import entry, inline, inner
+from bunraku.jit import entry, hold, inline, inner, outlived
 from bunraku.simulate.context import BEGAN, COASTED, OPEN, RUN, make_context
 from bunraku.simulate.loops import note_open, start_closed, step_back
 from bunraku.simulate.singular import correct, right_hand_side_near, settle_near
@@ -56,7 +56,9 @@ def begin_again(rhs, problem, context, memory):
     return m.TRY_AGAIN if status == 0 else status
 
 
-@entry("simulation with multistep methods", [int64(FAMILY, *RUN)])
-def run_multistep(method, structure, address, params, memory, record):
-    return advance(prepare, attempt, complete, nordsieck.polynomial, nordsieck.go_on, right_hand_side_near, settle_near,
-                   record_step, make_context(structure, address, params), method, memory, record, room_in(record))
+@entry("simulation with multistep methods", int64(FAMILY, *RUN), seconds=20)
+def run_multistep(method, motion, structure, address, params, memory, record):
+    owned = make_context(motion, structure, address, params)
+    return outlived(owned, advance(prepare, attempt, complete, nordsieck.polynomial, nordsieck.go_on,
+                                   right_hand_side_near, settle_near, record_step, hold(owned), method, memory, record,
+                                   room_in(record)))

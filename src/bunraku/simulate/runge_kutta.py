@@ -12,7 +12,7 @@ from bunraku.integrate.advance import advance
 from bunraku.integrate.memory import copy
 from bunraku.integrate.record import record_step, room_in
 from bunraku.integrate.runge_kutta import TABLEAU
-from bunraku.jit import entry, inline, inner
+from bunraku.jit import entry, hold, inline, inner, outlived
 from bunraku.simulate.context import (
     BEGAN,
     CLOSED_STAGES,
@@ -110,8 +110,9 @@ def close_step(context, start, status, memory):
     return m.TRY_AGAIN if not shortest else status if status != 0 else m.LOOPS_OPEN
 
 
-@entry("simulation with Runge-Kutta methods", [int64(TABLEAU, *RUN)])
-def run_runge_kutta(method, structure, address, params, memory, record):
-    return advance(prepare, attempt, complete, runge_kutta.polynomial, runge_kutta.go_on, right_hand_side_of_stage,
-                   unit_quaternions, record_step, make_context(structure, address, params), method, memory, record,
-                   room_in(record))
+@entry("simulation with Runge-Kutta methods", int64(TABLEAU, *RUN), seconds=8)
+def run_runge_kutta(method, motion, structure, address, params, memory, record):
+    owned = make_context(motion, structure, address, params)
+    return outlived(owned, advance(prepare, attempt, complete, runge_kutta.polynomial, runge_kutta.go_on,
+                                   right_hand_side_of_stage, unit_quaternions, record_step, hold(owned), method, memory,
+                                   record, room_in(record)))

@@ -10,7 +10,7 @@ from bunraku.integrate import memory as m
 from bunraku.integrate.control import fixed_step
 from bunraku.integrate.memory import copy
 from bunraku.integrate.record import record_step
-from bunraku.jit import entry, inner
+from bunraku.jit import entry, hold, inner, outlived
 from bunraku.simulate.context import RUN, accelerations, coordinates, drive, has_loops, make_context
 from bunraku.simulate.loops import close_loops, note_open, too_far
 from bunraku.tolerances import LAST_STEP
@@ -26,9 +26,8 @@ def straight_line(method, memory, out):
     return memory.clock[m.TIME] - memory.clock[m.TAKEN], memory.clock[m.TAKEN], 1
 
 
-@entry("simulation with symplectic Euler", [int64(*RUN)])
-def run_symplectic_euler(structure, address, params, memory, record):
-    context = make_context(structure, address, params)
+@inner
+def steps(context, memory, record):
     clock, tally, y, start, nq = memory.clock, memory.tally, memory.rows[0], memory.rows[1], coordinates(context)
     q, v, a, loops = y[:nq], y[nq:], context.change, has_loops(context)
     while clock[m.TIME] < clock[m.UNTIL]:
@@ -42,7 +41,7 @@ def run_symplectic_euler(structure, address, params, memory, record):
         if status != 0:
             return status
         copy(y, start)
-        symplectic_step(structure.body_i, q, v, a, h)
+        symplectic_step(context.structure.body_i, q, v, a, h)
         if loops:
             copy(y, context.unclosed)
             gap = close_loops(context, q, v)
@@ -58,3 +57,9 @@ def run_symplectic_euler(structure, address, params, memory, record):
         if status != 0:
             return status
     return m.REACHED
+
+
+@entry("simulation with symplectic Euler", int64(*RUN), seconds=4)
+def run_symplectic_euler(motion, structure, address, params, memory, record):
+    owned = make_context(motion, structure, address, params)
+    return outlived(owned, steps(hold(owned), memory, record))

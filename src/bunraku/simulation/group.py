@@ -126,7 +126,7 @@ def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
     """Each state by itself, as `first` would be run. Returns the seconds it took."""
     settings = first._settings
     (entry, method), driven = settings.entry(), first._actuation is not None
-    run, structure = entry.trusted, structure_of(settings.plan(first.mechanism, driven), settings.hold)
+    run, structure = entry.call, structure_of(settings.plan(first.mechanism, driven), settings.hold)
     group.actuation, group.min_step = first._actuation, float(first._memory.clock[m.MIN_STEP])
     address = address_of(first._actuation)
     rows, mean = max(1, min(512, BODY_STEPS_PER_CALL // group.plan.bodies)), _Mean(bar, len(group.y))
@@ -138,7 +138,7 @@ def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
         status = m.RECORD_FULL
         while status == m.RECORD_FULL and not turns.stopped:
             before, memory.tally[m.RECORDED], tick = memory.clock[m.TIME], 0, time.perf_counter()
-            status = run(*method, structure, address, group.params_of(k), memory, record)
+            status = run(*method, *structure, address, group.params_of(k), memory, record)
             error, status = look_at_loops(group.mechanism, group.plan, memory, settings.hold, status)
             group.loop_error[k] = max(group.loop_error[k], error)
             mean.add(memory.clock[m.TIME] - before)
@@ -191,8 +191,8 @@ def in_lanes(group: Group, first: Simulation, workers: int, bar) -> float:
     address = address_of(first._actuation)
     method = FIXED_STEP.get(first.solver) if isinstance(first.solver, str) else None
     scheme = (method.A, method.B, method.C) if method else (np.zeros((0, 0)), np.zeros(0), np.zeros(0))
-    constants = (plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, address,
-                 group.params, *scheme, float(first._memory.clock[m.STEP]), LAST_STAGE if method else LAST_STEP)
+    constants = (plan.arrays, address, group.params, *scheme, float(first._memory.clock[m.STEP]),
+                 LAST_STAGE if method else LAST_STEP)
     tiles = -(-count // WIDTH)
     each = max(1, tiles // (TURNS_EACH * workers))
     room, mean = max(1, 4 * BODY_STEPS_PER_CALL // (plan.bodies * each)), _Mean(bar, count)

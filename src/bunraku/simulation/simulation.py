@@ -405,7 +405,6 @@ class Simulation:
         """Let compiled code run until it has something to say other than that its record is full."""
         settings = self._settings
         plan, (entry, method) = settings.plan(self.mechanism, self._actuation is not None), settings.entry()
-        run = entry.trusted  # every argument is made here: a look at its type takes as long as a hundred steps
         rows = max(1, min(512, BODY_STEPS_PER_CALL // plan.bodies))
         address, structure = address_of(self._actuation), structure_of(plan, settings.hold)
         memory = self._memory
@@ -418,7 +417,7 @@ class Simulation:
             before, tick = memory.tally.copy(), time.perf_counter()
             self._in_step = True
             try:
-                status = run(*method, structure, address, self.params, memory, record)
+                status = entry.call(*method, *structure, address, self.params, memory, record)
             finally:
                 self._in_step = False
                 self._keep(memory.tally - before, record, time.perf_counter() - tick)

@@ -6,31 +6,17 @@ chunks of one mechanism, and never meet Python: arrays of shape (n, W) hold them
 """
 
 import operator
-import os
 
-import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import types
 from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import models, register_model
 
-from bunraku.jit import FASTMATH
+from bunraku.jit import FASTMATH, lane_width
 
 FLAGS = tuple(sorted(FASTMATH))
-
-
-def _width() -> int:
-    asked = os.environ.get("BUNRAKU_LANE_WIDTH")
-    if asked:
-        if asked not in ("2", "4", "8"):
-            raise ValueError(f"BUNRAKU_LANE_WIDTH is {asked!r}; it can be 2, 4 or 8")
-        return int(asked)
-    features = llvm.get_host_cpu_features()
-    return 8 if features.get("avx512f") else 4 if features.get("avx") else 2
-
-
-WIDTH = _width()
+WIDTH = lane_width()
 DOUBLE = ir.DoubleType()
 INT32 = ir.IntType(32)
 VECTOR = ir.VectorType(DOUBLE, WIDTH)

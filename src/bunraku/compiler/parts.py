@@ -1,18 +1,20 @@
-"""Compile less: internal functions are parts of entries, not machine code of their own.
+"""Python functions as LLVM's intermediate code: internal functions are parts of entries, not machine code of their own.
 
 Numba optimises every compiled function, turns it into machine code and links it into its callers, where all of this
-happens once more. Kernels consist of several hundred functions that only some thirty entries call. Here an internal
-function ends as LLVM's intermediate code (a *part*); an entry (a *whole*) links the parts it needs, each once, and is
-optimised and turned into machine code in one go. Parts are compiled for int64 wherever an integer is given, constants
-and int32 included: LLVM finds the constants again when it inlines.
+happens once more. Kernels consist of several hundred functions that only some thirty entries call. Here a function
+ends as intermediate code (a *part*); `linked` puts an entry and the parts that it needs, each once, into one module.
+Parts are compiled for int64 wherever an integer is given, constants and int32 included: LLVM finds the constants again
+when it inlines.
 
 What this needs of Numba's inside: `JITCodeLibrary` with the methods overridden below, the pass `NativeLowering`, and
-`Dispatcher.get_call_template` and `add_overload`. `tests/test_compiler.py` notices if a new version has changed them.
-BUNRAKU_PARTS=0 compiles in Numba's own way.
+`Dispatcher.get_call_template` and `add_overload`. `tests/compiler/test_parts.py` notices if a new version has changed
+them. BUNRAKU_PARTS=0 takes the intermediate code that Numba itself makes (`Dispatcher.inspect_llvm`), at about three
+times the cost.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 
@@ -22,6 +24,7 @@ from numba import njit, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
+from numba.core.registry import cpu_target
 from numba.core.typed_passes import NativeLowering
 
 ON = not numba.config.DISABLE_JIT and os.environ.get("BUNRAKU_PARTS", "1") != "0"
@@ -29,6 +32,9 @@ ON = not numba.config.DISABLE_JIT and os.environ.get("BUNRAKU_PARTS", "1") != "0
 
 class Part(JITCodeLibrary):
     """Intermediate code of an internal function; neither optimised nor turned into machine code."""
+
+    _linking_libraries: list
+    called: str | None = None  # name of a function that is not to be inlined
 
     def _optimize_functions(self, ll_module):
         ll_module.data_layout = self._codegen._data_layout
@@ -38,7 +44,10 @@ class Part(JITCodeLibrary):
 
     def own_module(self):
         """The function itself, to be linked into any number of others."""
-        return super()._get_module_for_linking()
+        module = super()._get_module_for_linking()
+        if self.called is not None:
+            module.get_function(self.called).add_function_attribute("noinline")
+        return module
 
     def _get_module_for_linking(self):
         """For libraries of Numba's own, which know nothing of parts: with all that it calls."""
@@ -49,34 +58,9 @@ class Part(JITCodeLibrary):
         return module
 
 
-class Whole(JITCodeLibrary):
-    """An entry: all its parts, each once, optimised together."""
-
-    _linking_libraries: list
-
-    def _optimize_functions(self, ll_module):
-        ll_module.data_layout = self._codegen._data_layout
-
-    def finalize(self):
-        for library in everything_behind(self._linking_libraries):
-            self._reload_init.update(library._reload_init)
-            self._final_module.link_in(module_of(library), preserve=True)
-        self._linking_libraries = []
-        super().finalize()
-
-    def _optimize_final_module(self):
-        """Scalars out of memory first, which makes everything after it cheaper; then Numba's full pipeline."""
-        builder = llvm.create_pass_builder(self._codegen._tm, llvm.create_pipeline_tuning_options(2))
-        first = llvm.create_new_module_pass_manager()
-        first.add_sroa_pass()
-        first.add_simplify_cfg_pass()
-        first.run(self._final_module, builder)
-        passes, builder = self._codegen._module_pass_manager()
-        passes.run(self._final_module, builder)
-
-
 def everything_behind(libraries) -> list:
-    """The libraries and, behind those that are parts, all that they call: each once."""
+    """The libraries and, behind those that are parts, all that they call: each once, callers first, Numba's own last,
+    since linking drops what nobody has called so far."""
     found: dict = {}
     waiting = list(libraries)
     while waiting:
@@ -85,7 +69,7 @@ def everything_behind(libraries) -> list:
             found[library] = None
             if isinstance(library, Part):
                 waiting += library._linking_libraries
-    return list(found)
+    return sorted(found, key=lambda library: not isinstance(library, Part))
 
 
 def module_of(library):
@@ -100,43 +84,33 @@ class LowerPart(NativeLowering):
 
     def run_pass(self, state):
         state.library = Part(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.library.enable_object_caching()
         state.flags.no_compile = True
         super().run_pass(state)
         lowered, key = state["cr"], object()
+        if state.func_id.func in CALLED:
+            state.library.called = lowered.fndesc.llvm_func_name
         state.targetctx.insert_user_function(key, lowered.fndesc, [state.library])
         state["cr"] = lowered._replace(cfunc=key)
         return True
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)
-class LowerWhole(NativeLowering):
-    _name = "bunraku_lower_whole"
-
-    def run_pass(self, state):
-        state.library = Whole(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.library.enable_object_caching()
-        return super().run_pass(state)
-
-
 class CompilePart(CompilerBase):
-    lowering: type = LowerPart
-
     def define_pipelines(self):
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.passes = [(self.lowering if kind is NativeLowering else kind, why) for kind, why in passes.passes]
+        passes.passes = [(LowerPart if kind is NativeLowering else kind, why) for kind, why in passes.passes]
         passes._finalized = False
         passes.finalize()
         return [passes]
 
 
-class CompileWhole(CompilePart):
-    lowering = LowerWhole
+CALLED: set = set()  # functions that are not to be inlined
 
 
-def part(options: dict):
-    """Decorator for internal functions, with Numba's options."""
+def part(options: dict, called: bool = False):
+    """Decorator for internal functions, with Numba's options. `called`: never inlined."""
     def decorate(function):
+        if called:
+            CALLED.add(function)
         if not ON:
             return njit(**options)(function)
         made = njit(pipeline_class=CompilePart, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
@@ -167,4 +141,42 @@ def widened(kind):
     return types.int64 if isinstance(kind, types.Integer) else kind
 
 
-WHOLE = {"pipeline_class": CompileWhole} if ON else {}
+def linked(function, signature, options: dict) -> tuple[llvm.ModuleRef, str]:
+    """A Python function and all that it calls as one module of intermediate code, and its name there."""
+    made = part(options)(function)
+    with quick_typing():
+        made.compile(signature)
+    if not ON:
+        name = made.get_compile_result(signature).fndesc.llvm_func_name
+        return llvm.parse_assembly(made.inspect_llvm(signature)), name
+    result = made.overloads[tuple(signature.args)]
+    name, module = result.fndesc.llvm_func_name, result.library.own_module().clone()
+    module.get_function(name).linkage = "external"
+    for library in everything_behind([result.library]):
+        if library is not result.library:
+            module.link_in(module_of(library), preserve=True)
+    return module, name
+
+
+@contextlib.contextmanager
+def quick_typing():
+    """Remember what operators make of scalars: Numba asks each of dozens of templates again at every + and *."""
+    context = cpu_target.typing_context
+    resolve, known = context.resolve_function_type, {}
+
+    def remembered(function, args, kws):
+        if kws or not isinstance(function, types.Function) or not all(type(kind) in SCALARS for kind in args):
+            return resolve(function, args, kws)
+        key = function, tuple(args)
+        if key not in known:
+            known[key] = resolve(function, args, kws)
+        return known[key]
+
+    context.resolve_function_type = remembered
+    try:
+        yield
+    finally:
+        del context.resolve_function_type
+
+
+SCALARS = {types.Float, types.Integer, types.Boolean}

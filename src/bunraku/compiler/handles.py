@@ -1,0 +1,84 @@
+"""Named tuples by address: one pointer in place of all their fields, from function to function.
+
+A run passes a method, a mechanism, memory and a record from function to function: by value, hundreds of words in every
+call. `Held(T)` is the type of a pointer to a named tuple of type T; its fields are read where they are used.
+`hold(value)` puts a named tuple into the stack frame of the entry that calls it (so only entries may), where it lasts
+as long as the entry runs. Arrays in it belong to `value`: `outlived` keeps it until its last argument is computed.
+With the JIT off a handle is the tuple itself.
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.imputils import impl_ret_borrowed, lower_getattr_generic
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import infer_getattr, intrinsic, models, overload, register_model
+
+POINTER = ir.IntType(8).as_pointer()
+
+
+class Held(types.Type):
+    """Numba type of a pointer to a named tuple."""
+
+    def __init__(self, fields: types.NamedTuple):
+        self.fields = fields
+        super().__init__(name=f"Held({fields})")
+
+
+@register_model(Held)
+class _HeldModel(models.PrimitiveModel):
+    def __init__(self, manager, held):
+        super().__init__(manager, held, POINTER)
+
+
+@infer_getattr
+class _HeldFields(AttributeTemplate):
+    key = Held
+
+    def generic_resolve(self, held, name):
+        return held.fields.types[held.fields.fields.index(name)] if name in held.fields.fields else None
+
+
+@lower_getattr_generic(Held)
+def _read_field(context, builder, held, pointer, name):
+    place = held.fields.fields.index(name)
+    struct = builder.bitcast(pointer, context.get_value_type(held.fields).as_pointer())
+    value = builder.load(cgutils.gep_inbounds(builder, struct, 0, place))
+    return impl_ret_borrowed(context, builder, held.fields.types[place], value)
+
+
+def put_in_frame(context, builder, fields, value):
+    """Store a named tuple in the present stack frame; its address."""
+    return builder.bitcast(cgutils.alloca_once_value(builder, value), POINTER)
+
+
+@intrinsic
+def _hold(typingctx, value):
+    def generate(context, builder, sig, args):
+        return put_in_frame(context, builder, sig.args[0], args[0])
+    return Held(value)(value), generate
+
+
+def hold(value):
+    """A handle to a named tuple. For entries only."""
+    return value
+
+
+@overload(hold, inline="always")
+def _hold_compiled(value):
+    return lambda value: _hold(value)
+
+
+def outlived(value, result):
+    """The result; `value`, which it was computed with, lasts until here."""
+    return result
+
+
+@overload(outlived, inline="always")
+def _outlived_compiled(value, result):
+    return lambda value, result: _outlived(value, result)
+
+
+@intrinsic
+def _outlived(typingctx, value, result):
+    return result(value, result), lambda context, builder, sig, args: args[1]

@@ -1,0 +1,57 @@
+"""Object code in this process: its functions as builtin functions of Python, or by address."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+
+import llvmlite.binding as llvm
+from numba.core.registry import cpu_target
+from numba.core.runtime import rtsys
+
+from bunraku.compiler import calling
+from bunraku.compiler.files import Code, Unusable
+from bunraku.compiler.targets import level, target_machine
+
+METH_FASTCALL = 0x80
+
+
+class MethodDef(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = (("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int),
+                ("doc", ctypes.c_char_p))
+
+
+class Loaded:
+    """Functions of an object file. What is loaded once stays: anybody may hold one of them."""
+
+    def __init__(self, code: Code):
+        _prepare_process()
+        _loaded.append(self)
+        missing = [name for name in code.needs if llvm.address_of_symbol(name) is None]
+        if missing:  # LLVM would end the process
+            raise Unusable(f"needs functions that are not here ({', '.join(missing)})")
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine(level()))
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code.object))
+        self._engine.finalize_object()
+
+    def address(self, symbol: str) -> int:
+        return self._engine.get_function_address(symbol)
+
+    def builtin(self, symbol: str, name: str, doc: str):
+        """The function as Python calls it."""
+        self._method = MethodDef(name.encode(), self.address(symbol), METH_FASTCALL, doc.encode())
+        make = ctypes.pythonapi.PyCFunction_NewEx
+        make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+        return make(ctypes.addressof(self._method), calling.objects(), None)
+
+
+_loaded: list[Loaded] = []
+
+
+@functools.cache
+def _prepare_process() -> None:
+    """Symbols that machine code refers to: Numba's helpers and memory."""
+    cpu_target.target_context.codegen()
+    rtsys.initialize(cpu_target.target_context)

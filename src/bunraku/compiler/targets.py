@@ -1,0 +1,112 @@
+"""Kinds of processors, and object code for one of them.
+
+On x86-64 code is made for one of three *levels* of the architecture (with SSE4, AVX2, AVX-512) rather than for the
+exact model: that is as fast here, and machine code in a wheel is then, bit by bit, what this machine would make itself.
+The level also sets the width of lanes. BUNRAKU_LEVEL chooses another level, BUNRAKU_LANE_WIDTH another width.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import sys
+from dataclasses import dataclass
+
+import llvmlite.binding as llvm
+
+
+@dataclass(frozen=True)
+class Level:
+    """A kind of processor."""
+
+    name: str
+    triple: str
+    processor: str               # LLVM's name
+    features: str                # LLVM's features, where the name does not say enough
+    width: int                   # doubles in a register: lanes
+    needs: tuple[str, ...] = ()  # features that tell it from the level below
+
+
+LINUX = "x86_64-unknown-linux-gnu"
+LEVELS = (
+    Level("x86-64-v4", LINUX, "x86-64-v4", "-prefer-256-bit", 8, ("avx512f", "avx512bw", "avx512cd", "avx512dq",
+                                                                  "avx512vl", "avx2", "fma", "bmi", "bmi2", "f16c")),
+    Level("x86-64-v3", LINUX, "x86-64-v3", "", 4, ("avx2", "fma", "bmi", "bmi2", "f16c", "movbe")),
+    Level("x86-64-v2", LINUX, "x86-64-v2", "", 2, ("sse4.2", "popcnt")),
+    Level("aarch64", "aarch64-unknown-linux-gnu", "generic", "+neon", 2),
+)
+SHIPPED = tuple(level.name for level in LEVELS)
+
+
+@functools.cache
+def level() -> Level:
+    """The kind of processor that code is made for: this machine's, or BUNRAKU_LEVEL."""
+    asked = os.environ.get("BUNRAKU_LEVEL", "")
+    known = {level.name: level for level in LEVELS}
+    if asked:
+        if asked not in known:
+            raise ValueError(f"BUNRAKU_LEVEL is {asked!r}; it can be {', '.join(known)}")
+        return known[asked]
+    if sys.platform == "linux" and platform.machine() == "aarch64":
+        return known["aarch64"]
+    has = llvm.get_host_cpu_features()
+    if sys.platform == "linux":
+        for found in LEVELS:
+            if found.needs and all(has.get(name) for name in found.needs):
+                return found
+    width = 8 if has.get("avx512f") else 4 if has.get("avx") else 2
+    return Level("native", llvm.get_process_triple(), llvm.get_host_cpu_name(), has.flatten(), width)
+
+
+@functools.cache
+def lane_width() -> int:
+    asked = os.environ.get("BUNRAKU_LANE_WIDTH")
+    if asked:
+        if asked not in ("2", "4", "8"):
+            raise ValueError(f"BUNRAKU_LANE_WIDTH is {asked!r}; it can be 2, 4 or 8")
+        return int(asked)
+    return level().width
+
+
+def target_machine(target: Level):
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    reloc = "static" if target.triple.startswith("x86") else "default"
+    return llvm.Target.from_triple(target.triple).create_target_machine(
+        opt=3, cpu=target.processor, features=target.features, reloc=reloc, codemodel="jitdefault", jit=True)
+
+
+def object_code(module: llvm.ModuleRef, exported: tuple[str, ...], target: Level) -> tuple[bytes, list[str]]:
+    """Optimise a module in which only the `exported` functions are called from outside; its object code, and the
+    symbols that it needs."""
+    machine = target_machine(target)
+    module.triple, module.data_layout = target.triple, str(machine.target_data)
+    for function in module.functions:
+        if not function.is_declaration:
+            function.linkage = "external" if function.name in exported else "internal"
+    _clean(module, machine)
+    _optimise(module, machine)
+    needed = [function.name for function in module.functions
+              if function.is_declaration and not function.name.startswith("llvm.")]
+    needed += [variable.name for variable in module.global_variables if variable.is_declaration]
+    return machine.emit_object(module), sorted(needed)
+
+
+def _clean(module, machine) -> None:
+    """Scalars out of memory first, which makes everything after it cheaper."""
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(2))
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_simplify_cfg_pass()
+    passes.run(module, builder)
+
+
+def _optimise(module, machine) -> None:
+    """LLVM's full pipeline, then pairs of reference counts that cancel."""
+    options = llvm.create_pipeline_tuning_options(3)
+    options.loop_vectorization, options.slp_vectorization, options.loop_interleaving = True, False, True
+    builder = llvm.create_pass_builder(machine, options)
+    passes = builder.getModulePassManager()
+    passes.add_refprune_pass()
+    passes.run(module, builder)

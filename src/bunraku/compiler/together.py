@@ -1,0 +1,127 @@
+"""Several entries compiled side by side, in child processes, with one line of progress."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from bunraku.compiler import files
+
+WORTH_A_CHILD = 4.0  # [s] of compilation: starting a process takes one
+
+
+def processors() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on Linux
+        return os.cpu_count() or 1
+
+
+class Progress:
+    """One line on standard error: what is compiled, and about how long it will still take."""
+
+    def __init__(self, seconds: float, workers: int = 1, kept: bool = True):
+        self.left, self.workers, self.kept = seconds, workers, kept
+        self.start, self.done = time.perf_counter(), 0.0
+        self.live = sys.stderr.isatty() and not files.quiet()
+
+    def __enter__(self):
+        if self.live:
+            self._stop = threading.Event()
+            self._thread = threading.Thread(target=self._tick, daemon=True)
+            self._thread.start()
+        else:
+            files.say(f"{self._what()}, about {max(1.0, self.left / self.workers):.0f} s ...")
+        return self
+
+    def _what(self) -> str:
+        return "compiling for this machine" + (" (once; kept on disk)" if self.kept else "")
+
+    def advance(self, seconds: float) -> None:
+        """So much of the estimate is done."""
+        self.done += seconds
+        self.left -= seconds
+
+    def _remaining(self) -> float:
+        """By the estimate, and by how fast it has gone so far."""
+        gone = time.perf_counter() - self.start
+        pace = max(1.0, gone * self.workers / self.done) if self.done > 0.0 else 1.0
+        return max(0.0, pace * (self.done + self.left) / self.workers - gone)
+
+    def _tick(self):
+        while not self._stop.wait(0.2):
+            left = self._remaining()
+            left = f"about {left:.0f} s left" if left >= 1.0 else "nearly done"
+            print(f"\r\x1b[Kbunraku: {self._what()}: {left}", end="", file=sys.stderr, flush=True)
+
+    def __exit__(self, kind, *_):
+        took = time.perf_counter() - self.start
+        if self.live:
+            self._stop.set()
+            self._thread.join()
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        if kind is None:
+            files.say(f"compiled in {took:.1f} s")
+
+
+def compile_together(entries, folder: Path | None = None, workers: int | None = None) -> None:
+    """Have the machine code of these entries made, into `folder`, by as many processes as pay.
+
+    What a child does not make, because it cannot be started or fails, is left to whoever needs it: a real error then
+    has its place and its traceback.
+    """
+    entries = sorted(entries, key=lambda entry: -entry.seconds)
+    total = sum(entry.seconds for entry in entries)
+    count = min(workers or processors(), len(entries), max(1, round(total / WORTH_A_CHILD)))
+    with Progress(total, count) as progress:
+        known = {entry.name: entry.seconds for entry in entries}
+        children = [_Child(list(known), folder) for _ in range(count)]
+        try:
+            for child in children:
+                child.start(lambda name: progress.advance(known.get(name, 0.0)))
+            for child in children:
+                child.wait()
+        finally:
+            for child in children:
+                child.stop()
+
+
+class _Child:
+    """A process that compiles whatever no other is at, and names what it has done."""
+
+    def __init__(self, names: list[str], folder: Path | None):
+        command = [sys.executable, "-m", "bunraku.compiler", *(("--out", str(folder)) if folder else ()), *names]
+        path = os.pathsep.join([str(files.PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+        self._thread: threading.Thread | None = None
+        self._process: subprocess.Popen | None = None
+        with contextlib.suppress(OSError):
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                             stderr=subprocess.DEVNULL, text=True,
+                                             env={**os.environ, "PYTHONPATH": path, "BUNRAKU_QUIET": "1"})
+
+    def start(self, done) -> None:
+        if self._process is None:
+            return
+        lines = self._process.stdout
+
+        def listen():
+            for line in lines:
+                done(line.strip())
+
+        self._thread = threading.Thread(target=listen, daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        if self._process is not None:
+            self._process.wait()
+            self._thread.join()
+
+    def stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
