@@ -6,10 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from bunraku.entries.forward import forward_one
+from bunraku.entries.kinematics import observe_one
+from bunraku.entries.moves import integrate_states
 from bunraku.errors import ModelError
+from bunraku.jit import prepare
 from bunraku.mechanism.joints import Free
 from bunraku.plan import fields as f
+from bunraku.plan.assemble import assemble
 from bunraku.plan.build import Plan, build
+
+FIRST = (forward_one, observe_one, integrate_states)  # that most people ask for first: compiled beside the first plan
 
 
 class Plans:
@@ -35,6 +42,7 @@ class Plans:
             return self._plan
         if variant == "tree":
             if self._tree_plan is None:
+                prepare([assemble], FIRST)
                 self._tree_plan = build(self.links, self.springs, self._gravity)
             return self._tree_plan
         if variant not in self._variants:
