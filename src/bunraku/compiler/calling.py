@@ -128,7 +128,8 @@ class _Writer:
         lengths = [builder.load(builder.gep(shape, [WORD(k)])) for k in range(kind.ndim)]
         if self.first_length is None:
             self.first_length = lengths[0]
-        strides, size = [], WORD(dtype.itemsize)
+        strides: list = []
+        size = WORD(dtype.itemsize)
         for length in reversed(lengths):
             strides.insert(0, size)
             size = builder.mul(size, length)

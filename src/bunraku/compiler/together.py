@@ -56,8 +56,8 @@ class Progress:
     def _tick(self):
         while not self._stop.wait(0.2):
             left = self._remaining()
-            left = f"about {left:.0f} s left" if left >= 1.0 else "nearly done"
-            print(f"\r\x1b[Kbunraku: {self._what()}: {left}", end="", file=sys.stderr, flush=True)
+            text = f"about {left:.0f} s left" if left >= 1.0 else "nearly done"
+            print(f"\r\x1b[Kbunraku: {self._what()}: {text}", end="", file=sys.stderr, flush=True)
 
     def __exit__(self, kind, *_):
         took = time.perf_counter() - self.start
@@ -87,7 +87,7 @@ def compile_together(now, later, folder: Path | None = None, workers: int | None
         names = [entry.name for entry in (*now, *later)]
     waiting = {entry.name for entry in now}
     with Progress(sum(entry.seconds for entry in now), count) as progress:
-        done = queue.SimpleQueue()
+        done: queue.SimpleQueue = queue.SimpleQueue()
         children = [_Child(names, folder, done) for _ in range(count)]
         try:
             running = count
@@ -110,20 +110,21 @@ class _Child:
     def __init__(self, names: list[str], folder: Path | None, done: queue.SimpleQueue):
         command = [sys.executable, "-m", "bunraku.compiler", *(("--out", str(folder)) if folder else ()), *names]
         path = os.pathsep.join([str(files.PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+        self._process: subprocess.Popen | None = None
         try:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                              stderr=subprocess.DEVNULL, text=True,
                                              env={**os.environ, "PYTHONPATH": path, "BUNRAKU_QUIET": "1"})
         except OSError:
-            self._process = None
             done.put(None)
             return
-        threading.Thread(target=self._listen, args=(done,), daemon=True).start()
+        threading.Thread(target=self._listen, args=(self._process, done), daemon=True).start()
 
-    def _listen(self, done) -> None:
-        for line in self._process.stdout:
-            done.put(line.strip())
-        self._process.wait()
+    @staticmethod
+    def _listen(process, done) -> None:
+        with process:  # closes the pipe and waits at the end
+            for line in process.stdout:
+                done.put(line.strip())
         done.put(None)
 
     def stop(self) -> None:

@@ -10,7 +10,7 @@ from bunraku.entries.explain import refuse
 from bunraku.entries.pool import spread
 from bunraku.entries.signatures import FAILED, FINE, PLAN, WRONG_SHAPE, flags, floats, int64, lane_array, table
 from bunraku.errors import ShapeError
-from bunraku.jit import JIT_OFF, allocating, entry, inline, inner
+from bunraku.jit import allocating, entry, inline, inner
 from bunraku.plan import fields as f
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import gather, scatter, store, stream_rows, transpose_lanes
@@ -109,13 +109,6 @@ def matrix_batch(plan, q, matrix, bad, start, stop):
 def mass_matrix(plan, q, workers=None, out=None) -> np.ndarray:
     """M of one state (nv, nv) or of a batch (B, nv, nv), armature on the diagonal; in `out` if given."""
     nv = plan.nv
-    try:  # plain arrays go straight to compiled code, which looks at their shapes
-        if q.ndim == 1 and (out is None or not JIT_OFF):
-            matrix = np.empty((nv, nv)) if out is None else out
-            if matrix_one.call(plan.arrays, q, matrix) == FINE:
-                return matrix
-    except (AttributeError, TypeError):
-        pass
     batch, (q,) = aligned(("q", q, plan.nq))
     shape = (nv, nv) if batch is None else (batch, nv, nv)
     matrix = np.empty(shape) if out is None else _checked(out, shape)
