@@ -109,9 +109,7 @@ class _Writer:
 
     def tuple(self, kind, given, where):
         builder, count = self.builder, len(kind.types)
-        size = builder.call(self.external("PyTuple_Size", WORD, [OBJECT]), [given])
-        with builder.if_then(builder.icmp_signed("<", size, WORD(0)), likely=False):  # no tuple: the error is set
-            builder.ret(OBJECT(None))
+        size = builder.call(self.external("PyTuple_Size", WORD, [OBJECT]), [given])  # -1: no tuple
         self.refuse_unless(builder.icmp_signed("==", size, WORD(count)), f"{where} must be a tuple of {count}")
         item = self.external("PyTuple_GetItem", OBJECT, [OBJECT, WORD])
         names = getattr(kind, "fields", range(count))
