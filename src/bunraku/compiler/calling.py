@@ -26,7 +26,7 @@ from bunraku.compiler.handles import Held, put_in_frame
 
 BYTE, INT, WORD, DOUBLE = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.DoubleType()
 OBJECT = BYTE.as_pointer()  # PyObject *
-OBJECTS = (np.ndarray, TypeError, RuntimeError)  # that the code refers to: places in `self`
+OBJECTS = (np.ndarray, TypeError, OverflowError, RuntimeError)  # that the code refers to: places in `self`
 
 # Bytes from the start of an object. PyObject ends with its type; PyArrayObject and PyArray_Descr follow it.
 HEAD = object.__basicsize__
@@ -89,14 +89,14 @@ class _Writer:
         if isinstance(kind, types.BaseTuple):
             return self.tuple(kind, given, where)
         if isinstance(kind, types.Float):
-            return self.number("PyFloat_AsDouble", DOUBLE, given)
-        number = self.number("PyLong_AsLongLong", WORD, given)
+            return self.number("PyFloat_AsDouble", DOUBLE, given, where, "a number")
+        number = self.number("PyLong_AsLongLong", WORD, given, where, "an integer")
         if isinstance(kind, types.Boolean):
             return self.builder.icmp_signed("!=", number, WORD(0))
         assert kind == types.int64, kind
         return number
 
-    def number(self, name, kind, given):
+    def number(self, name, kind, given, where, what):
         builder = self.builder
         result = builder.call(self.external(name, kind, [OBJECT]), [given])
         minus_one = builder.fcmp_ordered("==", result, kind(-1.0)) if kind is DOUBLE else (
@@ -104,7 +104,11 @@ class _Writer:
         with builder.if_then(minus_one, likely=False):
             error = builder.call(self.external("PyErr_Occurred", OBJECT, []), [])
             with builder.if_then(cgutils.is_not_null(builder, error)):
-                builder.ret(OBJECT(None))
+                for exception, text in ((TypeError, f"{where} must be {what}"), (OverflowError, f"{where} is too large")):
+                    matches = builder.call(self.external("PyErr_ExceptionMatches", INT, [OBJECT]),
+                                           [self.object(exception)])
+                    self.refuse_unless(builder.icmp_signed("==", matches, INT(0)), text, exception)
+                builder.ret(OBJECT(None))  # of its own __index__ or __float__
         return result
 
     def tuple(self, kind, given, where):
