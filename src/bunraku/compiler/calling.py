@@ -15,6 +15,8 @@ relies on. Types and exceptions are found through `self`, an array of their addr
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -35,6 +37,7 @@ DATA, DIMENSIONS_COUNT, DIMENSIONS, DESCRIPTION, FLAGS = HEAD, HEAD + 8, HEAD + 
 BYTE_ORDER, TYPE_NUMBER = HEAD + 10, HEAD + 12
 C_CONTIGUOUS_AND_ALIGNED = 0x0101
 MANY = 1000  # bodies: from then on a brief entry is not
+OPPOSITE_ORDER = ">" if sys.byteorder == "little" else "<"  # this machine's own has three names: "=", "|", "<"
 
 
 def python_function(name: str, label: str, signature, kernel: str, brief: bool) -> str:
@@ -164,8 +167,7 @@ class _Writer:
             builder.icmp_signed("==", here.read(description, TYPE_NUMBER, INT), number),
             builder.icmp_signed("==", builder.and_(flags, INT(C_CONTIGUOUS_AND_ALIGNED)),
                                 INT(C_CONTIGUOUS_AND_ALIGNED)),
-            builder.or_(builder.icmp_signed("==", order, BYTE(ord("="))),
-                        builder.icmp_signed("==", order, BYTE(ord("|")))),
+            builder.icmp_signed("!=", order, BYTE(ord(OPPOSITE_ORDER))),
         )
         both = tests[0]
         for test in tests[1:]:
