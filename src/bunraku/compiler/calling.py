@@ -28,7 +28,7 @@ from bunraku.compiler.handles import Held, put_in_frame
 
 BYTE, INT, WORD, DOUBLE = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.DoubleType()
 OBJECT = BYTE.as_pointer()  # PyObject *
-OBJECTS = (np.ndarray, TypeError, OverflowError, RuntimeError)  # that the code refers to: places in `self`
+OBJECTS = (np.ndarray, None, TypeError, OverflowError, RuntimeError)  # that the code refers to: places in `self`
 
 # Bytes from the start of an object. PyObject ends with its type; PyArrayObject and PyArray_Descr follow it.
 HEAD = object.__basicsize__
@@ -77,9 +77,13 @@ class _Writer:
         self.refuse_unless(builder.not_(status.is_error), f"{self.label}: failed inside compiled code", RuntimeError)
         if signature.return_type == types.float64:
             builder.ret(builder.call(self.external("PyFloat_FromDouble", OBJECT, [DOUBLE]), [result]))
+        elif signature.return_type == types.int64:
+            builder.ret(builder.call(self.external("PyLong_FromLongLong", OBJECT, [WORD]), [result]))
         else:
-            number = WORD(0) if signature.return_type == types.void else result
-            builder.ret(builder.call(self.external("PyLong_FromLongLong", OBJECT, [WORD]), [number]))
+            assert signature.return_type == types.void, signature
+            nothing = self.object(None)
+            builder.call(self.external("Py_IncRef", ir.VoidType(), [OBJECT]), [nothing])
+            builder.ret(nothing)
         return str(builder.module)
 
     # -- from Python objects to values -----------------------------------------------------------------------------
