@@ -63,10 +63,11 @@ class _Writer:
         arguments, count = function.args[1:]
         self.refuse_unless(builder.icmp_signed("==", count, WORD(len(signature.args))),
                            f"{self.label}: takes {len(signature.args)} arguments")
-        values = []
+        later = []
         for k, kind in enumerate(signature.args):
             given = builder.load(builder.gep(arguments, [WORD(k)]))
-            values.append(self.value(kind, given, f"{self.label}: argument {k + 1}"))
+            later.append(self.value(kind, given, f"{self.label}: argument {k + 1}"))
+        values = [value() for value in later]
         long = builder.icmp_signed(">", self.first_length, WORD(MANY)) if brief else ir.IntType(1)(1)
         thread = cgutils.alloca_once_value(builder, OBJECT(None))
         with builder.if_then(long):
@@ -89,12 +90,19 @@ class _Writer:
     # -- from Python objects to values -----------------------------------------------------------------------------
 
     def value(self, kind, given, where):
+        """A function that writes the rest and returns the value. Numbers are taken at once, arrays in the end: an
+        `__index__` or `__float__` written in Python may do anything, also resize an array."""
         if isinstance(kind, types.Array):
-            return self.array(kind, given, where)
+            return lambda: self.array(kind, given, where)
         if isinstance(kind, Held):
-            return put_in_frame(self.context, self.builder, kind.fields, self.value(kind.fields, given, where))
+            inside = self.value(kind.fields, given, where)
+            return lambda: put_in_frame(self.context, self.builder, kind.fields, inside())
         if isinstance(kind, types.BaseTuple):
             return self.tuple(kind, given, where)
+        number = self.scalar(kind, given, where)
+        return lambda: number
+
+    def scalar(self, kind, given, where):
         if isinstance(kind, types.Float):
             return self.number("PyFloat_AsDouble", DOUBLE, given, where, "a number")
         number = self.number("PyLong_AsLongLong", WORD, given, where, "an integer")
@@ -124,9 +132,9 @@ class _Writer:
         self.refuse_unless(builder.icmp_signed("==", size, WORD(count)), f"{where} must be a tuple of {count}")
         item = self.external("PyTuple_GetItem", OBJECT, [OBJECT, WORD])
         names = getattr(kind, "fields", range(count))
-        values = [self.value(inner, builder.call(item, [given, WORD(k)]), f"{where}.{name}")
-                  for k, (inner, name) in enumerate(zip(kind.types, names, strict=True))]
-        return self.context.make_tuple(builder, kind, values)
+        later = [self.value(inner, builder.call(item, [given, WORD(k)]), f"{where}.{name}")
+                 for k, (inner, name) in enumerate(zip(kind.types, names, strict=True))]
+        return lambda: self.context.make_tuple(builder, kind, [value() for value in later])
 
     def array(self, kind, given, where):
         builder, dtype = self.builder, as_dtype(kind.dtype)
@@ -204,4 +212,6 @@ class _Writer:
 
 def objects() -> np.ndarray:
     """The `self` of the functions."""
-    return np.array([id(thing) for thing in OBJECTS], np.int64)
+    addresses = np.array([id(thing) for thing in OBJECTS], np.int64)
+    addresses.flags.writeable = False
+    return addresses
