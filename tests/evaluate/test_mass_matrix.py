@@ -125,9 +125,10 @@ def test_many_turns_leave_the_matrix_as_it_is(n):
 
 
 def test_memory_that_does_not_fit_is_refused():
-    m = bk.models.chain(3)
+    m, read_only = bk.models.chain(3), np.empty((3, 3))
+    read_only.flags.writeable = False
     for out in (np.empty((3, 2)), np.empty((3, 3), np.float32), np.empty((3, 6))[:, ::2], [[0.0] * 3] * 3,
-                np.broadcast_to(0.0, (3, 3))):
+                np.broadcast_to(0.0, (3, 3)), read_only):
         with pytest.raises(bk.ShapeError, match="out must be"):
             bk.mass_matrix(m, m.neutral(), out=out)
     with pytest.raises(bk.ModelError, match="method='auto'"):
