@@ -119,10 +119,10 @@ class _Writer:
         with builder.if_then(minus_one, likely=False):
             error = builder.call(self.external("PyErr_Occurred", OBJECT, []), [])
             with builder.if_then(cgutils.is_not_null(builder, error)):
-                for exception, text in ((TypeError, f"{where} must be {what}"), (OverflowError, f"{where} is too large")):
+                for exception, text in ((TypeError, f"must be {what}"), (OverflowError, "is too large")):
                     matches = builder.call(self.external("PyErr_ExceptionMatches", INT, [OBJECT]),
                                            [self.object(exception)])
-                    self.refuse_unless(builder.icmp_signed("==", matches, INT(0)), text, exception)
+                    self.refuse_unless(builder.icmp_signed("==", matches, INT(0)), f"{where} {text}", exception)
                 builder.ret(OBJECT(None))  # of its own __index__ or __float__
         return result
 
