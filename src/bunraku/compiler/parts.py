@@ -149,7 +149,7 @@ def linked(function, signature, options: dict) -> tuple[llvm.ModuleRef, str]:
         made.compile(signature)
     if not ON:
         name = made.get_compile_result(signature).fndesc.llvm_func_name
-        return llvm.parse_assembly(made.inspect_llvm(signature)), name
+        return llvm.parse_assembly(made.inspect_llvm(tuple(signature.args))), name
     result = made.overloads[tuple(signature.args)]
     name, module = result.fndesc.llvm_func_name, result.library.own_module().clone()
     module.get_function(name).linkage = "external"
