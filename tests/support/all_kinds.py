@@ -1,13 +1,14 @@
 """Kernels with an argument of every kind. Their machine code is made anew in every process: no cache watches this file.
 """
 
+import tempfile
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numba import types
 
 from bunraku import jit
-from bunraku.compiler.loading import Loaded
 
 floats, table, integers = types.float64[::1], types.float64[:, ::1], types.int32[:, ::1]
 
@@ -79,5 +80,6 @@ def give_up(numbers, table, count, factor, negate, tree):
 def compiled(function, result=types.float64, **options):
     """The function as Python calls an entry."""
     entry = jit.Entry(function, function.__name__, result(*KINDS), **options)
-    entry._use(Loaded(entry.compiled()))
-    return entry.call
+    with tempfile.TemporaryDirectory() as folder:
+        entry.path = lambda _=None: Path(folder) / "code"
+        return entry.load().call

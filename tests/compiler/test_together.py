@@ -1,0 +1,126 @@
+"""Entries compiled by child processes: each by one of them, and without children all the same."""
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from bunraku import jit
+from bunraku.compiler import files, together
+from bunraku.entries import moves
+from processes import PACKAGE
+
+pytestmark = pytest.mark.skipif(jit.JIT_OFF, reason="nothing is compiled")
+ENTRIES = (moves.integrate_states, moves.normalise_states)
+
+
+def child(folder, *entries):
+    """Names that a child says it has done."""
+    command = [sys.executable, "-m", "bunraku.compiler", "--out", str(folder), *(entry.name for entry in entries)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120,
+                          env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)})
+    return done.stdout.split()
+
+
+def test_a_child_compiles_what_is_not_there_and_nothing_twice(tmp_path):
+    assert child(tmp_path, *ENTRIES) == [entry.name for entry in ENTRIES]
+    paths = [entry.path(tmp_path) for entry in ENTRIES]
+    assert all(map(files.usable, paths))
+    before = [path.stat().st_mtime_ns for path in paths]
+    assert child(tmp_path, *ENTRIES) == [entry.name for entry in ENTRIES]
+    assert [path.stat().st_mtime_ns for path in paths] == before
+
+
+def test_a_child_leaves_alone_what_another_process_is_at(tmp_path):
+    first, second = ENTRIES
+    with files.alone(first.path(tmp_path)):
+        assert child(tmp_path, *ENTRIES) == [second.name]
+    assert not first.path(tmp_path).exists()
+
+
+def fresh(folder, entry, seconds):
+    """As the entry is in a new process with an empty cache."""
+    made = jit.Entry(entry.function, entry.label, entry.signature, seconds=seconds, brief=entry.brief)
+    made.path = lambda _=None: folder / f"{made.name}.code"
+    made._places = lambda: [made.path()]
+    return made
+
+
+def answer(entry):
+    out = np.empty((1, 2))
+    entry.call(np.zeros((0, 20), np.int32), out, out, out)
+
+
+@pytest.fixture
+def prepared(tmp_path, monkeypatch):
+    """Two new entries and what was said when they were prepared, with as many processors as there are."""
+    monkeypatch.delenv("BUNRAKU_QUIET", raising=False)
+    monkeypatch.setattr(files, "writable_directory", lambda: tmp_path)
+
+    def prepare(seconds):
+        entries = [fresh(tmp_path, entry, seconds) for entry in ENTRIES]
+        here = []
+        compiled = jit.Entry.compiled
+        monkeypatch.setattr(jit.Entry, "compiled", lambda self: here.append(self.name) or compiled(self))
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            jit.prepare(entries)
+        answer(entries[0])
+        assert all(files.usable(entry.path()) for entry in entries)
+        return here, said.getvalue().splitlines()
+
+    return prepare
+
+
+def test_long_compilations_are_left_to_children_and_announced_once(prepared):
+    here, said = prepared(seconds=together.WORTH_A_CHILD)
+    assert here == []
+    assert len(said) == 2
+    assert said[0].startswith("bunraku: compiling for this machine (once; kept on disk), about")
+    assert said[1].startswith("bunraku: compiled in")
+
+
+def test_short_ones_are_compiled_here(prepared):
+    here, _ = prepared(seconds=0.2)
+    assert here == [entry.name for entry in ENTRIES]
+
+
+def test_children_that_cannot_be_started_are_not_missed(prepared, monkeypatch):
+    def no_more(*args, **kws):
+        raise OSError("Resource temporarily unavailable")
+
+    monkeypatch.setattr(subprocess, "Popen", no_more)
+    here, _ = prepared(seconds=together.WORTH_A_CHILD)
+    assert here == [entry.name for entry in ENTRIES]
+
+
+def test_children_that_fail_are_not_missed(prepared, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    here, _ = prepared(seconds=together.WORTH_A_CHILD)
+    assert here == [entry.name for entry in ENTRIES]
+
+
+def test_ctrl_c_ends_the_children(prepared, monkeypatch):
+    children = []
+    start = subprocess.Popen
+
+    def sleeping(command, **options):
+        children.append(start([command[0], "-c", "import time; time.sleep(100)"], **options))
+        return children[-1]
+
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess, "Popen", sleeping)
+    monkeypatch.setattr(together.queue, "SimpleQueue", type("Queue", (), {"get": interrupted, "put": lambda *_: None}))
+    with pytest.raises(KeyboardInterrupt):
+        prepared(seconds=together.WORTH_A_CHILD)
+    assert children
+    end = time.monotonic() + 20.0
+    while any(process.poll() is None for process in children):
+        assert time.monotonic() < end
+        time.sleep(0.01)
