@@ -18,7 +18,7 @@ class Bench(NamedTuple):
     help: str
     description: str
     needs: str = ""           # packages, for pip
-    lasts: str = "a minute"   # after the first run
+    lasts: str = "a minute after the first run"
     quick: str | None = None  # what --quick does, if there is that option
     words: str | None = None  # the module in which its `text` is, if another one
     colours: bool = True      # whether its `text` knows them
@@ -45,12 +45,12 @@ BENCHES = {
         "integrators beside CVODE and LSODA on the DETEST problems",
         "Evaluations of the right-hand side and errors of Gear, BDF and the Runge-Kutta methods beside CVODE and "
         "LSODA, on 18 problems that are not stiff and 12 that are.",
-        EXTRA, lasts="ten seconds"),
+        EXTRA, lasts="ten seconds after the first run"),
     "conservation": Bench(
         "what a minute of motion keeps: energy, momentum, closed loops",
         "A human figure of 48 degrees of freedom tumbling freely, three four-bars and Bricard's linkage, 60 s each "
         "with gear.",
-        lasts="half a minute"),
+        lasts="half a minute after the first run"),
     "rollout": Bench(
         "whole rollouts of one figure and of a thousand beside MuJoCo's",
         "Steps of one and of 1024 copies of a figure with 34 degrees of freedom beside mujoco.rollout in one run, "
@@ -66,7 +66,14 @@ BENCHES = {
         "mass matrices beside Pinocchio's crba",
         "Mass matrices of Talos and of chains with up to 256 degrees of freedom beside pin.crba in one run: single "
         "calls, inside compiled code, batches.",
-        ROBOTS, lasts="half a minute", quick="shorter and less exact", colours=False),
+        ROBOTS, lasts="half a minute after the first run", quick="shorter and less exact", colours=False),
+    "start": Bench(
+        "seconds to the first result: compilation, cold and warm",
+        "Import, first evaluations, first simulation, first connection, the demo and all entries, each in new "
+        "processes with an empty cache and again with the cache it left: processor time (child processes included) and "
+        "wall time. Beside another revision or a wheel, whose answers are compared.",
+        lasts="ten minutes",
+        example="bunraku bench start --only forward --before v0.1 --wheel bunraku.whl"),
 }
 
 
@@ -80,7 +87,7 @@ def add_parser(subparsers):
         needs = f" Needs: pip install {bench.needs}." if bench.needs else ""
         examples = [f"bunraku bench {name} --json > {name}.json", *filter(None, [bench.example])]
         parser = names.add_parser(name, help=bench.help,
-                                  description=f"{bench.description}{needs} About {bench.lasts} after the first run.",
+                                  description=f"{bench.description}{needs} About {bench.lasts}.",
                                   epilog=f"example{'s' * (len(examples) > 1)}: {'; '.join(examples)}")
         if bench.quick:
             parser.add_argument("--quick", action="store_true", help=bench.quick)
@@ -92,6 +99,12 @@ def add_parser(subparsers):
                                      "chains, on a free base, without springs, dampers and armature; may be repeated. "
                                      "A file that is not there is looked for among the robots of the package "
                                      "example-robot-data")
+        if name == "start":
+            parser.add_argument("--before", metavar="REVISION|FOLDER",
+                                help="measure this git revision of the sources, or this folder with sources, too")
+            parser.add_argument("--wheel", metavar="FILE", help="measure this wheel too")
+            parser.add_argument("--only", action="append", default=[], metavar="WORD",
+                                help="only rows with this in their name; may be repeated")
     return verb
 
 
@@ -99,6 +112,8 @@ def run(args) -> int:
     """Measure and print; 0 whether or not the targets are met."""
     bench, module = BENCHES[args.name], import_module(f"bunraku.bench.{args.name}")
     settings: dict = {"files": _read(args.model)} if args.model else {}
+    if args.name == "start":
+        settings = {"before": args.before, "wheel": args.wheel, "only": args.only, "quiet": args.json}
     if bench.quick:
         settings |= {"options": module.Options.quick() if args.quick else module.Options(), "quiet": args.json}
     result = module.run(**settings)
