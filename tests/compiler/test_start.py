@@ -1,7 +1,5 @@
 """Ready quickly: what a process pays before its first answer when machine code is on disk."""
 
-import answers
-import bunraku as bk
 from processes import run
 
 CLOCK = "import time{}\nstart = time.process_time()\n{}\nprint(time.process_time() - start)"
@@ -16,8 +14,14 @@ def test_importing_takes_little_more_than_importing_numba():
     assert best_of_three("\nimport numba", "import bunraku") < 0.2
 
 
-def test_the_first_answer_takes_less_than_half_of_importing_numba():
+FIRST = """
+import numpy, bunraku
+m = bunraku.models.human(dof=16)
+bunraku.forward_dynamics(m, m.neutral(), numpy.ones(m.nv))
+"""
+
+
+def test_the_first_answer_takes_less_than_importing_numba_twice():
     """From disk nothing is compiled. The machine may be slow: both are measured here."""
-    bk.forward_dynamics(*answers.example())  # so that it is on disk
-    first = best_of_three(", answers, bunraku as bk\nargs = answers.example()", "bk.forward_dynamics(*args)")
-    assert first < 0.5 * best_of_three("", "import numba, numba.np.arraymath, scipy.linalg")
+    run(FIRST)  # so that it is on disk
+    assert best_of_three("", FIRST) < 2.0 * best_of_three("", "import numba, numba.np.arraymath, scipy.linalg")
