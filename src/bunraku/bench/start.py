@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,7 +114,7 @@ class Version:
             not row.compiler or (self.folder / "bunraku" / "compiler" / "__main__.py").exists())
 
 
-def run(before: str | None = None, wheel: str | None = None, only: list[str] | None = None,
+def run(before: str | None = None, wheel: str | None = None, only: Sequence[str] = (),
         quiet: bool = False) -> dict:
     """Measure rows of this version, of another revision or folder, and of a wheel; targets with what was measured."""
     rows = [row for row in ROWS if not only or any(word in row.name for word in only)]
@@ -247,6 +248,7 @@ def _agreement(measured, rows) -> dict:
 def _judged(version: dict) -> list[dict]:
     """Targets of a version as people get it: from source, or as a wheel. Other revisions have none."""
     rows = {row["row"]: row for row in version["rows"]}
+    wanted: list[tuple[str, Callable[[], float], float, tuple[str, ...]]]  # what, measured, target, rows needed
 
     def spent(name, kind):
         return rows[name]["cold"][kind]
