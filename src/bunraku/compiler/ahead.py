@@ -39,7 +39,7 @@ def compile_ahead(entries, target: str | None = None, out: Path | None = None) -
         environment["BUNRAKU_LEVEL"] = target
     made: dict[str, Made] = {}
     count = max(1, min(processors(), len(seconds)))
-    with Progress(sum(seconds.values()), count, for_whom=target or "this machine") as progress:
+    with Progress(sum(seconds.values()), count, kept=out is None, for_whom=target or "this machine") as progress:
         def done(one: Made) -> None:
             if one.name not in made:
                 progress.advance(seconds[one.name])
