@@ -31,15 +31,26 @@ def main():
     start = time.perf_counter()
     args.out.mkdir(parents=True, exist_ok=True)
     before = {path: path.stat().st_mtime_ns for path in args.out.glob("bunraku-*.whl")}
-    subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--no-deps", "--verbose", "--wheel-dir", str(args.out), str(TOP),
-         *(["--no-build-isolation"] if args.here else [])], check=True, stdout=subprocess.DEVNULL,
-        env={**os.environ, "BUNRAKU_WHEEL_LEVELS": ",".join(args.levels),
-             "BUNRAKU_WHEEL_ENTRIES": ",".join(args.entries)})
+    build([sys.executable, "-m", "pip", "wheel", "--no-deps", "--verbose", "--wheel-dir", str(args.out), str(TOP),
+           *(["--no-build-isolation"] if args.here else [])],
+          BUNRAKU_WHEEL_LEVELS=",".join(args.levels), BUNRAKU_WHEEL_ENTRIES=",".join(args.entries))
     wheel, = (path for path in args.out.glob("bunraku-*.whl") if before.get(path) != path.stat().st_mtime_ns)
     print(f"{wheel}: {wheel.stat().st_size / 1e6:.2f} MB, built in {time.perf_counter() - start:.0f} s")
     for what, (files, packed, size) in sorted(contents(wheel).items()):
         print(f"  {what:<22} {files:4} files {packed / 1e6:8.2f} MB, {size / 1e6:.2f} MB installed")
+
+
+def build(command, **environment):
+    """Run pip; only what is compiled is shown of its output, or all of it if it fails."""
+    pip = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                           env={**os.environ, **environment})
+    lines = []
+    for line in pip.stdout:
+        lines.append(line)
+        if line.strip().startswith("bunraku:"):
+            print(line.strip(), flush=True)
+    if pip.wait() != 0:
+        sys.exit("".join(lines))
 
 
 def contents(wheel):

@@ -82,12 +82,13 @@ class _Child:
 
     def listen(self, done: Callable[[Made], None]) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            try:
-                told = json.loads(line)
-                done(Made(told["name"], told["seconds"], Path(told["file"])))
-            except ValueError:
-                self.complaint = line.strip() or self.complaint  # the last line of a traceback says what is wrong
+        with self._process.stdout as lines:
+            for line in lines:
+                try:
+                    told = json.loads(line)
+                    done(Made(told["name"], told["seconds"], Path(told["file"])))
+                except ValueError:
+                    self.complaint = line.strip() or self.complaint  # the last line of a traceback says what is wrong
         self._process.wait()
 
     def stop(self) -> None:
