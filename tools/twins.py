@@ -14,7 +14,6 @@ import numpy as np
 
 import bunraku as bk
 from bunraku.bench.machine import describe
-from bunraku.entries.forward import forward_one, forward_plain
 from bunraku.entries.loops import closed_one, closed_plain
 from bunraku.plan.closed import with_connections
 from bunraku.simulate.context import tree_one
@@ -40,9 +39,6 @@ def main() -> None:
     print(f"{'kept': <14}{'instead of': <14}{'saves [us]': >12}{'of': >8}   on")
     human = bk.models.human(dof=48)
     plan, q, v, tau, a = human.plan(), human.neutral(), np.ones(human.nv), np.zeros(human.nv), np.empty(human.nv)
-    report("forward_plain", "forward_one", "human, 48 DOF",
-           lambda: forward_plain.call(plan.arrays, q, v, tau, a),
-           lambda: forward_one.call(plan.arrays, q, v, tau, plan.nothing, a))
     open_loops = with_connections(plan, ())
     loops = open_loops.loops
     work, external = np.empty(max(loops.work_size, 10 * plan.work_size)), plan.nothing

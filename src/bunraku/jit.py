@@ -34,7 +34,7 @@ from bunraku.compiler.handles import Held, hold, outlived
 from bunraku.compiler.loading import Loaded
 from bunraku.compiler.parts import linked, part
 from bunraku.compiler.targets import check_runs_here, lane_width, level, object_code
-from bunraku.compiler.together import Progress, compile_together
+from bunraku.compiler.together import Progress, compile_together, worth_children
 
 __all__ = ["Entry", "Held", "all_entries", "allocating", "called_by_address", "entry", "hold", "inline", "inner",
            "lane_width", "outlived", "prepare"]
@@ -137,12 +137,10 @@ class Entry:
     def _compile_and_keep(self) -> Loaded:
         """Only one process compiles; the others wait for it."""
         path = self.path()
-        with files.alone(path):
+        with Progress(self.seconds, kept=files.kept()), files.alone(path):
             with contextlib.suppress(FileNotFoundError, files.Unusable):  # meanwhile another process has made it
                 return self._read(path)
-            with Progress(self.seconds, kept=files.kept()) as progress:
-                code = self.compiled()
-                progress.advance(self.seconds)
+            code = self.compiled()
             try:
                 files.write(path, code)
             except OSError as error:  # a full disk, a quota
@@ -174,14 +172,18 @@ def entry(label, signature, **options):
     return lambda function: Entry(function, label, signature, **options)
 
 
-def prepare(entries) -> None:
-    """Load these entries; those that have to be compiled are compiled side by side first."""
-    waiting = [entry for entry in dict.fromkeys(entries) if entry.call == entry._first_call]
-    missing = [entry for entry in waiting if not entry.on_disk()]
-    if sum(entry.seconds for entry in missing) > 4.0 and len(missing) > 1:
-        compile_together(missing, files.writable_directory())
-    for one in waiting:
-        one.load()
+def prepare(now, later=()) -> None:
+    """Load the entries `now`; those that have to be compiled are compiled side by side first, and so are those for
+    `later`, for which nobody waits here."""
+    now = [entry for entry in dict.fromkeys(now) if entry.call == entry._first_call]
+    missing = [entry for entry in now if not entry.on_disk()]
+    later = [entry for entry in dict.fromkeys(later)
+             if entry.call == entry._first_call and entry not in missing and not entry.on_disk()]
+    if missing and worth_children((*missing, *later)):
+        check_runs_here()
+        compile_together(missing, later, files.writable_directory())
+    for entry in now:
+        entry.load()
 
 
 def all_entries() -> list[Entry]:

@@ -35,6 +35,11 @@ v = np.linspace(-1, 1, m.nv)
 q = m.integrate(m.neutral(), v)
 print(*q, *m.difference(m.neutral(), q), *bk.forward_dynamics(m, q, v))
 """
+USED = """
+import sys
+from bunraku.jit import all_entries
+print(*(entry.name for entry in all_entries() if entry.call != entry._first_call), file=sys.stderr)
+"""
 
 
 def run(code, package, cache, **environment):
@@ -72,11 +77,12 @@ def shared(factory, name, make):
 
 @pytest.fixture(scope="session")
 def here(tmp_path_factory):
-    """Compiled on the spot, from the sources: a folder with `cache` and `numbers`."""
+    """Compiled on the spot, from the sources: a folder with `cache`, `numbers` and the `names` of entries."""
     def make(folder):
-        numbers, said = run(USE, TOP / "src", folder / "cache")
-        assert said
+        numbers, said = run(USE + USED, TOP / "src", folder / "cache")
+        assert "compiling for this machine" in said[0]
         (folder / "numbers").write_text(" ".join(numbers))
+        (folder / "names").write_text(said[-1])
 
     return shared(tmp_path_factory, "compiled-here", make)
 
@@ -85,7 +91,7 @@ def here(tmp_path_factory):
 def installed(tmp_path_factory, here):
     """The wheel, built and installed: a folder with `dist` and `packages`."""
     def make(folder):
-        names = [path.stem for path in (here / "cache").rglob("*.code")]
+        names = (here / "names").read_text().split()
         wheel = built(folder / "dist", "tools/build_wheel.py", "--here", "--levels", *LEVELS, "--entries", *names,
                       "--out", folder / "dist")
         subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target",
@@ -129,7 +135,7 @@ def test_every_level_has_the_same_results(here, installed, tmp_path, level):
 def test_code_that_cannot_be_used_is_compiled_with_one_notice_in_all(here, copy, tmp_path, kind):
     """Of two files, the second is always damaged in the same way. `test_files.py` has all kinds of damage."""
     code = copy / "bunraku" / "machine_code" / LEVELS[0]
-    first, second = next(code.glob("*integrate.code")), next(code.glob("*difference.code"))
+    first, second = next(code.glob("*integrate*.code")), next(code.glob("*difference*.code"))
     first.write_bytes(DAMAGE[kind](first.read_bytes()))
     second.write_bytes(DAMAGE["empty"](second.read_bytes()))
     numbers, said = run(USE, copy, tmp_path / "cache")
@@ -140,14 +146,14 @@ def test_code_that_cannot_be_used_is_compiled_with_one_notice_in_all(here, copy,
 
 
 def test_once_compiled_instead_it_is_not_mentioned_again(here, copy, tmp_path):
-    path = next((copy / "bunraku" / "machine_code" / LEVELS[0]).glob("*integrate.code"))
+    path = next((copy / "bunraku" / "machine_code" / LEVELS[0]).glob("*integrate*.code"))
     path.write_bytes(b"")
     said = [run(USE, copy, tmp_path / "cache")[1] for _ in range(2)]
     assert [len(lines) for lines in said] == [3, 0]
 
 
 def test_an_entry_that_the_wheel_lacks_is_compiled(here, copy, tmp_path):
-    next((copy / "bunraku" / "machine_code" / LEVELS[0]).glob("*integrate.code")).unlink()
+    next((copy / "bunraku" / "machine_code" / LEVELS[0]).glob("*integrate*.code")).unlink()
     numbers, said = run(USE, copy, tmp_path / "cache")
     assert numbers == (here / "numbers").read_text().split()
     assert not any("installation" in line for line in said)
@@ -160,8 +166,8 @@ def test_the_wheel_is_for_every_machine_and_has_each_level(here, installed):
     wheel, = (installed / "dist").glob("*.whl")
     assert wheel.name.endswith("-py3-none-any.whl")
     inside = {name for name in zipfile.ZipFile(wheel).namelist() if "machine_code" in name}
-    names = [path.name for path in (here / "cache").rglob("*.code")]
-    assert inside == {f"bunraku/machine_code/{level}/{name}" for level in LEVELS for name in names}
+    names = (here / "names").read_text().split()
+    assert inside == {f"bunraku/machine_code/{level}/{name}.code" for level in LEVELS for name in names}
 
 
 def test_code_refers_only_to_functions_that_it_lists_or_that_the_c_library_has(installed):

@@ -40,6 +40,18 @@ def accelerate(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, 
 
 
 @inline
+def accelerate_tree(plan, dof_f, q, v, tau, external, a, work):
+    """The same for a plan without connections, in one array of as many scalars as `scratch_sizes` says in all; dof_f in
+    the place of the plan's own."""
+    first, total, wrench, states = scratch_sizes(plan.body_i, dof_f, external.shape[0] > 0)
+    second = first + total
+    third = second + wrench
+    return accelerate(plan.body_i, plan.body_f, dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, q, v,
+                      tau, external, a, work[:first], work[first:second], work[second:third],
+                      work[third:third + states])
+
+
+@inline
 def scratch_total(body_i, dof_f):
     """Scalars behind the work array that `accelerate_closed` needs at most."""
     return dof_f.shape[1] + (6 + STATE) * (body_i.shape[0] - 1)

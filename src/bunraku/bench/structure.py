@@ -286,8 +286,8 @@ def _scaling(build, sizes, options: Options, progress) -> dict:
         m, *state = build(n)
         plan = m.plan()
         loops = plan.loops
-        cases[n] = (m, functools.partial(closed_plain.call, plan.body_i, plan.body_f, loops.dof_f, loops.conn_i,
-                                         loops.conn_f, loops.prog, *state, np.empty(m.nv), np.empty(loops.work_size)))
+        cases[n] = (m, functools.partial(closed_plain.load().call, plan.with_rotors, *state, np.empty(m.nv),
+                                         np.empty(loops.work_size)))
         bk.forward_dynamics(m, *state)  # complains if there is no answer
         times[n] = [_time(cases[n][1], 1)]
         impulses[n] = _impulses(m, *state[:2])

@@ -245,7 +245,7 @@ def _small_kernel() -> jit.Entry:
     """As a process would have it that starts now."""
     from bunraku.entries import moves
 
-    model = moves._normalise
+    model = moves.normalise_states
     return jit.Entry(model.function, model.label, model.signature)
 
 

@@ -11,19 +11,15 @@ from bunraku.cli import told
 from bunraku.errors import BunrakuError, NamingError
 
 LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64")
-USUAL = (  # of evaluations of one state, of a simulation and of the demo
-    "plan.", "entries.moves.", "entries.kinematics.", "entries.forward.forward_one", "entries.forward.forward_plain",
-    "entries.inverse.inverse_one", "entries.mass_matrix.matrix_one", "entries.loops.closed_one",
-    "entries.loops.closed_plain", "simulate.context.", "simulate.multistep.", "simulate.runge_kutta.")
 
 
 def add_parser(subparsers) -> None:
     parser = subparsers.add_parser(
         "compile", help="compile before the first use",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Compile now what would otherwise be compiled on its first use, and keep it on disk:\n"
-                    "what simulations and the demo need, or everything. Functions compiled already are\n"
-                    "left as they are.",
+        description="Compile now what would otherwise be compiled on its first use, and keep it on\n"
+                    "disk: what simulations and the demo need, or everything. Functions that are\n"
+                    "compiled already are left as they are.",
         epilog="example: bunraku compile --all")
     parser.add_argument("names", nargs="*", metavar="ENTRY",
                         help="compiled functions by name, as in entries.forward.forward_one")
@@ -71,8 +67,20 @@ def chosen(names: list[str], everything: bool) -> list:
     for name in names:
         if name not in known:
             raise NamingError(f"there is no compiled function {name!r}{hint(name, list(known))}")
-    return [entry for name, entry in known.items()
-            if everything or (name in names if names else name.startswith(USUAL))]
+    if everything:
+        return list(known.values())
+    return [known[name] for name in dict.fromkeys(names)] or usual()
+
+
+def usual() -> list:
+    """Of evaluations of one state, of simulations and of the demo."""
+    from bunraku.entries.inverse import inverse_one
+    from bunraku.entries.loops import closed_plain
+    from bunraku.simulate.multistep import run_multistep
+    from bunraku.simulate.runge_kutta import run_runge_kutta
+    from bunraku.simulation.kernels import ALWAYS, LATER
+
+    return list(dict.fromkeys((*ALWAYS, *LATER, run_multistep, run_runge_kutta, inverse_one, closed_plain)))
 
 
 def _prose(report: dict) -> str:

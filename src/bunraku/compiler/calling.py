@@ -7,7 +7,7 @@ its types, so a few comparisons per argument are enough: a fiftieth of that. The
 
 An array must be a numpy.ndarray (or of a subclass) with the right element type and dimensions, C-contiguous; a named
 tuple is a tuple of the right length; what does not fit is a TypeError that names the argument. The interpreter's lock
-is released while the kernel runs, unless the entry is *brief*.
+is released while the kernel runs; if the entry is *brief* only if its first array (the bodies) is long.
 
 Rests on CPython's stable interface and on the layout of NumPy's arrays, which every extension compiled against NumPy
 relies on. Types and exceptions are found through `self`, an array of their addresses (`objects`).
@@ -34,6 +34,7 @@ TYPE = HEAD - 8
 DATA, DIMENSIONS_COUNT, DIMENSIONS, DESCRIPTION, FLAGS = HEAD, HEAD + 8, HEAD + 16, HEAD + 40, HEAD + 48
 BYTE_ORDER, TYPE_NUMBER = HEAD + 10, HEAD + 12
 C_CONTIGUOUS_AND_ALIGNED = 0x0101
+MANY = 1000  # bodies: from then on a brief entry is not
 
 
 def python_function(name: str, label: str, signature, kernel: str, brief: bool) -> str:
@@ -52,7 +53,7 @@ class _Writer:
 
     def __init__(self, context, builder, label):
         self.context, self.builder, self.label = context, builder, label
-        self.objects = builder.function.args[0]
+        self.objects, self.first_length = builder.function.args[0], None
 
     def write(self, function, callee, signature, brief) -> str:
         builder, context = self.builder, self.context
@@ -63,10 +64,13 @@ class _Writer:
         for k, kind in enumerate(signature.args):
             given = builder.load(builder.gep(arguments, [WORD(k)]))
             values.append(self.value(kind, given, f"{self.label}: argument {k + 1}"))
-        thread = None if brief else builder.call(self.external("PyEval_SaveThread", OBJECT, []), [])
+        long = builder.icmp_signed(">", self.first_length, WORD(MANY)) if brief else ir.IntType(1)(1)
+        thread = cgutils.alloca_once_value(builder, OBJECT(None))
+        with builder.if_then(long):
+            builder.store(builder.call(self.external("PyEval_SaveThread", OBJECT, []), []), thread)
         status, result = context.call_conv.call_function(builder, callee, signature.return_type, signature.args, values)
-        if thread is not None:
-            builder.call(self.external("PyEval_RestoreThread", ir.VoidType(), [OBJECT]), [thread])
+        with builder.if_then(long):
+            builder.call(self.external("PyEval_RestoreThread", ir.VoidType(), [OBJECT]), [builder.load(thread)])
         self.refuse_unless(builder.not_(status.is_error), f"{self.label}: failed inside compiled code", RuntimeError)
         if signature.return_type == types.float64:
             builder.ret(builder.call(self.external("PyFloat_FromDouble", OBJECT, [DOUBLE]), [result]))
@@ -122,7 +126,10 @@ class _Writer:
         array = self.context.make_array(kind)(self.context, builder)
         shape = self.read(given, DIMENSIONS, WORD.as_pointer())
         lengths = [builder.load(builder.gep(shape, [WORD(k)])) for k in range(kind.ndim)]
-        strides, size = [], WORD(dtype.itemsize)
+        if self.first_length is None:
+            self.first_length = lengths[0]
+        strides: list = []
+        size = WORD(dtype.itemsize)
         for length in reversed(lengths):
             strides.insert(0, size)
             size = builder.mul(size, length)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import os
 
 import llvmlite.binding as llvm
@@ -145,7 +146,7 @@ def widened(kind):
 def linked(function, signature, options: dict) -> tuple[llvm.ModuleRef, str]:
     """A Python function and all that it calls as one module of intermediate code, and its name there."""
     made = part(options)(function)
-    with quick_typing():
+    with quickly():
         made.compile(signature)
     if not ON:
         name = made.get_compile_result(signature).fndesc.llvm_func_name
@@ -170,9 +171,10 @@ def reference_counts() -> llvm.ModuleRef:
 
 
 @contextlib.contextmanager
-def quick_typing():
-    """Remember what operators make of scalars: Numba asks each of dozens of templates again at every + and *."""
-    context = cpu_target.typing_context
+def quickly():
+    """Remember what operators make of scalars (Numba asks each of dozens of templates again at every + and *), and let
+    Python's garbage lie."""
+    context, collecting = cpu_target.typing_context, gc.isenabled()
     resolve, known = context.resolve_function_type, {}
 
     def remembered(function, args, kws):
@@ -184,10 +186,13 @@ def quick_typing():
         return known[key]
 
     context.resolve_function_type = remembered
+    gc.disable()
     try:
         yield
     finally:
         del context.resolve_function_type
+        if collecting:
+            gc.enable()
 
 
 SCALARS = {types.Float, types.Integer, types.Boolean}

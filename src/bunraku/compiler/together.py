@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
+import queue
 import subprocess
 import sys
 import threading
@@ -56,8 +56,8 @@ class Progress:
     def _tick(self):
         while not self._stop.wait(0.2):
             left = self._remaining()
-            left = f"about {left:.0f} s left" if left >= 1.0 else "nearly done"
-            print(f"\r\x1b[Kbunraku: {self._what()}: {left}", end="", file=sys.stderr, flush=True)
+            text = f"about {left:.0f} s left" if left >= 1.0 else "nearly done"
+            print(f"\r\x1b[Kbunraku: {self._what()}: {text}", end="", file=sys.stderr, flush=True)
 
     def __exit__(self, kind, *_):
         took = time.perf_counter() - self.start
@@ -69,59 +69,64 @@ class Progress:
             files.say(f"compiled in {took:.1f} s")
 
 
-def compile_together(entries, folder: Path | None = None, workers: int | None = None) -> None:
-    """Have the machine code of these entries made, into `folder`, by as many processes as pay.
+def worth_children(entries) -> bool:
+    """Whether compiling these in child processes pays."""
+    return len(entries) > 1 and sum(entry.seconds for entry in entries) > WORTH_A_CHILD
 
-    What a child does not make, because it cannot be started or fails, is left to whoever needs it: a real error then
-    has its place and its traceback.
+
+def compile_together(now, later, folder: Path | None = None, workers: int | None = None) -> None:
+    """Have the machine code of these entries made, into `folder`, by as many processes as pay, and wait for the first.
+
+    The longest come first, wherever they are needed: the others fit in beside them. What a child does not make, because
+    it cannot be started or fails, is left to whoever needs it: a real error then has its place and its traceback.
     """
-    entries = sorted(entries, key=lambda entry: -entry.seconds)
-    total = sum(entry.seconds for entry in entries)
-    count = min(workers or processors(), len(entries), max(1, round(total / WORTH_A_CHILD)))
-    with Progress(total, count) as progress:
-        known = {entry.name: entry.seconds for entry in entries}
-        children = [_Child(list(known), folder) for _ in range(count)]
+    seconds = {entry.name: entry.seconds for entry in (*now, *later)}
+    count = min(workers or processors(), len(seconds), max(1, round(sum(seconds.values()) / WORTH_A_CHILD)))
+    names = sorted(seconds, key=seconds.__getitem__, reverse=True)
+    if count == 1:
+        names = [entry.name for entry in (*now, *later)]
+    waiting = {entry.name for entry in now}
+    with Progress(sum(entry.seconds for entry in now), count, files.kept()) as progress:
+        done: queue.SimpleQueue = queue.SimpleQueue()
+        children = [_Child(names, folder, done) for _ in range(count)]
         try:
-            for child in children:
-                child.start(lambda name: progress.advance(known.get(name, 0.0)))
-            for child in children:
-                child.wait()
-        finally:
+            running = count
+            while waiting and running:
+                name = done.get()
+                if name is None:
+                    running -= 1
+                elif name in waiting:
+                    waiting.remove(name)
+                    progress.advance(seconds[name])
+        except BaseException:
             for child in children:
                 child.stop()
+            raise
 
 
 class _Child:
-    """A process that compiles whatever no other is at, and names what it has done."""
+    """A process that compiles whatever no other is at. What it has done it puts into a queue, and None at its end."""
 
-    def __init__(self, names: list[str], folder: Path | None):
+    def __init__(self, names: list[str], folder: Path | None, done: queue.SimpleQueue):
         command = [sys.executable, "-m", "bunraku.compiler", *(("--out", str(folder)) if folder else ()), *names]
         path = os.pathsep.join([str(files.PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-        self._thread: threading.Thread | None = None
         self._process: subprocess.Popen | None = None
-        with contextlib.suppress(OSError):
+        try:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                              stderr=subprocess.DEVNULL, text=True,
                                              env={**os.environ, "PYTHONPATH": path, "BUNRAKU_QUIET": "1"})
-
-    def start(self, done) -> None:
-        if self._process is None:
+        except OSError:
+            done.put(None)
             return
-        lines = self._process.stdout
+        threading.Thread(target=self._listen, args=(self._process, done), daemon=True).start()
 
-        def listen():
-            for line in lines:
-                done(line.strip())
-
-        self._thread = threading.Thread(target=listen, daemon=True)
-        self._thread.start()
-
-    def wait(self) -> None:
-        if self._process is not None:
-            self._process.wait()
-            self._thread.join()
+    @staticmethod
+    def _listen(process, done) -> None:
+        with process:  # closes the pipe and waits at the end
+            for line in process.stdout:
+                done.put(line.strip())
+        done.put(None)
 
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
-            self._process.wait()

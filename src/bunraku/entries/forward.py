@@ -6,8 +6,7 @@ import numpy as np
 from numba import types
 
 from bunraku.algorithms.aba import aba
-from bunraku.algorithms.forward import accelerate, scratch_sizes
-from bunraku.algorithms.passive import passive_torque
+from bunraku.algorithms.forward import accelerate, accelerate_tree, scratch_sizes
 from bunraku.checks import aligned
 from bunraku.entries.explain import refuse
 from bunraku.entries.pool import spread
@@ -30,27 +29,15 @@ from bunraku.spatial.scalar import clear, gather, prefetch, scatter, store
 SMALLEST_SHARE = 256  # states worth a thread
 
 
-@entry("forward dynamics", int64(PLAN, floats, floats, floats, floats), brief=True)
-def forward_plain(plan, q, v, tau, a):
-    """One state, no external forces, no point springs."""
-    body_i, body_f, dof_f = plan.body_i, plan.body_f, plan.dof_f
-    nv = dof_f.shape[1]
-    if q.shape[0] != body_i[-1, f.HEAD_NQ] or v.shape[0] != nv or tau.shape[0] != nv:
-        return WRONG_SHAPE
-    acting, nothing = tau, np.empty(0)
-    if body_i[-1, f.HEAD_PASSIVE] != 0:
-        acting = np.empty(nv)
-        passive_torque(body_i, dof_f, q, v, tau, acting)
-    margin, residue = aba(body_i, body_f, dof_f, q, v, acting, nothing, a, np.empty(body_i[-1, f.HEAD_WORK]))
-    return FINE if margin > 0.0 and residue == 0.0 else FAILED
-
-
-@entry("forward dynamics with all forces", int64(PLAN, floats, floats, floats, floats, floats))
+@entry("forward dynamics", int64(PLAN, floats, floats, floats, floats, floats), seconds=2, brief=True)
 def forward_one(plan, q, v, tau, external, a):
-    size_work, size_total, size_wrench, size_states = scratch_sizes(plan.body_i, plan.dof_f, external.shape[0] > 0)
-    margin, residue = accelerate(plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i,
-                                 plan.spring_f, q, v, tau, external, a, np.empty(size_work), np.empty(size_total),
-                                 np.empty(size_wrench), np.empty(size_states))
+    """One state; looks at the shapes itself, so that people's arrays can be given as they are."""
+    nv = plan.dof_f.shape[1]
+    if q.shape[0] != plan.body_i[-1, f.HEAD_NQ] or v.shape[0] != nv or tau.shape[0] != nv:
+        return WRONG_SHAPE
+    sizes = scratch_sizes(plan.body_i, plan.dof_f, external.shape[0] > 0)
+    margin, residue = accelerate_tree(plan, plan.dof_f, q, v, tau, external, a,
+                                      np.empty(sizes[0] + sizes[1] + sizes[2] + sizes[3]))
     return FINE if margin > 0.0 and residue == 0.0 else FAILED
 
 

@@ -38,7 +38,7 @@ def observe(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, a, 
     store(sums, 10, load(sums, 10) + stored)
 
 
-@entry("kinematics", types.void(PLAN, floats, floats, floats, floats, floats, floats), brief=True)
+@entry("kinematics", types.void(PLAN, floats, floats, floats, floats, floats, floats), seconds=2, brief=True)
 def observe_one(plan, q, v, a, links, sums, states):
     n = plan.body_i.shape[0] - 1
     observe(plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, q, v, a,

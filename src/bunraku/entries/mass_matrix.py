@@ -10,7 +10,7 @@ from bunraku.entries.explain import refuse
 from bunraku.entries.pool import spread
 from bunraku.entries.signatures import FAILED, FINE, PLAN, WRONG_SHAPE, flags, floats, int64, lane_array, table
 from bunraku.errors import ShapeError
-from bunraku.jit import JIT_OFF, allocating, entry, inline, inner
+from bunraku.jit import allocating, entry, inline, inner
 from bunraku.plan import fields as f
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import gather, scatter, store, stream_rows, transpose_lanes
@@ -55,7 +55,7 @@ def floats_at_a_line(size):
     return lane_array((size + WIDTH - 1) // WIDTH).reshape(-1)
 
 
-@entry("mass matrix", int64(PLAN, floats, table), seconds=2, brief=True)
+@entry("mass matrix", int64(PLAN, floats, table), seconds=3, brief=True)
 def matrix_one(plan, q, matrix):
     body_i, body_f, dof_f = plan.body_i, plan.body_f, plan.dof_f
     nv = dof_f.shape[1]
@@ -65,7 +65,7 @@ def matrix_one(plan, q, matrix):
     return FINE if one_state(body_i, body_f, dof_f, q, matrix.reshape(-1), work) == 0.0 else FAILED
 
 
-@entry("mass matrices of batches", int64(PLAN, table, table, flags, int64, int64), seconds=3)
+@entry("mass matrices of batches", int64(PLAN, table, table, flags, int64, int64), seconds=4)
 def matrix_batch(plan, q, matrix, bad, start, stop):
     """M of states start .. stop - 1; marks those that are not finite in `bad` and returns how many they are.
 
@@ -109,13 +109,6 @@ def matrix_batch(plan, q, matrix, bad, start, stop):
 def mass_matrix(plan, q, workers=None, out=None) -> np.ndarray:
     """M of one state (nv, nv) or of a batch (B, nv, nv), armature on the diagonal; in `out` if given."""
     nv = plan.nv
-    try:  # plain arrays go straight to compiled code, which looks at their shapes
-        if q.ndim == 1 and (out is None or not JIT_OFF):
-            matrix = np.empty((nv, nv)) if out is None else out
-            if matrix_one.call(plan.arrays, q, matrix) == FINE:
-                return matrix
-    except (AttributeError, TypeError):
-        pass
     batch, (q,) = aligned(("q", q, plan.nq))
     shape = (nv, nv) if batch is None else (batch, nv, nv)
     matrix = np.empty(shape) if out is None else _checked(out, shape)

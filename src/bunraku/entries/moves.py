@@ -17,13 +17,13 @@ from bunraku.plan import fields as f
 
 
 @entry("moves along joints", types.void(integers, table, table, table), brief=True)
-def _integrate(body_i, q, dq, out):
+def integrate_states(body_i, q, dq, out):
     for k in range(q.shape[0]):
         advance_coordinates(body_i, q[k], dq[k], out[k])
 
 
 @entry("unit quaternions", types.void(integers, table), brief=True)
-def _normalise(body_i, q):
+def normalise_states(body_i, q):
     for k in range(q.shape[0]):
         unit_length(body_i, q[k])
 
@@ -31,12 +31,12 @@ def _normalise(body_i, q):
 def unit_quaternions(plan, q) -> np.ndarray:
     """A batch of coordinates, with quaternions of unit length; not numbers where one is zero."""
     out = q.copy()
-    _normalise.call(plan.body_i, out)
+    normalise_states.call(plan.body_i, out)
     return out
 
 
 @entry("rates of coordinates", types.void(integers, table, table, table), brief=True)
-def _rates(body_i, q, v, out):
+def rates_of_states(body_i, q, v, out):
     for k in range(q.shape[0]):
         coordinate_rates(body_i, q[k], v[k], out[k])
 
@@ -44,12 +44,12 @@ def _rates(body_i, q, v, out):
 def rates(plan, q, v) -> np.ndarray:
     """Derivatives of the coordinates of a batch of states."""
     out = np.empty(q.shape)
-    _rates.call(plan.body_i, q, v, out)
+    rates_of_states.call(plan.body_i, q, v, out)
     return out
 
 
 @entry("differences of joints", types.void(integers, table, table, table), brief=True)
-def _difference(body_i, q0, q1, out):
+def difference_of_states(body_i, q0, q1, out):
     for k in range(q0.shape[0]):
         coordinate_difference(body_i, q0[k], q1[k], out[k])
 
@@ -76,8 +76,8 @@ def _pairwise(plan, kernel, first, second, width_out):
 
 
 def integrate(plan, q, dq) -> np.ndarray:
-    return _pairwise(plan, _integrate, ("q", q, plan.nq), ("dq", dq, plan.nv), plan.nq)
+    return _pairwise(plan, integrate_states, ("q", q, plan.nq), ("dq", dq, plan.nv), plan.nq)
 
 
 def difference(plan, q0, q1) -> np.ndarray:
-    return _pairwise(plan, _difference, ("q0", q0, plan.nq), ("q1", q1, plan.nq), plan.nv)
+    return _pairwise(plan, difference_of_states, ("q0", q0, plan.nq), ("q1", q1, plan.nq), plan.nv)

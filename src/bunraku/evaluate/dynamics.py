@@ -11,7 +11,7 @@ from numpy import empty
 from bunraku.algorithms.connections import DYNAMICS
 from bunraku.checks import as_array, as_floats, hint
 from bunraku.entries import closed, forward, inverse, reference
-from bunraku.entries.forward import forward_plain
+from bunraku.entries.forward import forward_one
 from bunraku.entries.loops import closed_plain
 from bunraku.errors import ModelError, NamingError, ShapeError
 from bunraku.evaluate.closed_chain import closed_inverse_dynamics
@@ -48,13 +48,13 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
                 plan = mechanism.plan()
             if method != "auto" or schedule is not None:
                 plan = _scheduled_plan(mechanism, plan, method, schedule)
-            if q.ndim == 1 and not mechanism.springs:
+            if q.ndim == 1:
                 a, loops = empty(plan.nv), plan.loops
                 if loops is None:
-                    if forward_plain.call(plan.arrays, q, v, plan.zero_tau if tau is None else tau, a) == 0:
+                    if forward_one.call(plan.arrays, q, v, plan.zero_tau if tau is None else tau, plan.nothing, a) == 0:
                         return a
-                elif closed_plain.call(plan.with_rotors, q, v, plan.zero_tau if tau is None else tau, a,
-                                       empty(loops.work_size)) == 0:
+                elif not mechanism.springs and closed_plain.call(
+                        plan.with_rotors, q, v, plan.zero_tau if tau is None else tau, a, empty(loops.work_size)) == 0:
                     return a
         except (AttributeError, TypeError):
             pass

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy import empty
 
 from bunraku.checks import aligned
 from bunraku.entries import mass_matrix as matrix
 from bunraku.entries.explain import refuse
+from bunraku.entries.mass_matrix import matrix_one
 from bunraku.errors import ModelError
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
@@ -35,10 +37,16 @@ def mass_matrix(mechanism: Mechanism, q, *, method: str = "auto", workers: int |
     """
     if method == "auto":
         try:
-            return matrix.mass_matrix(mechanism.plan(), q, workers, out)
-        except AttributeError:
-            as_mechanism(mechanism)
-            raise
+            plan = mechanism._plan
+            if plan is None:
+                plan = mechanism.plan()
+            if out is None and q.ndim == 1:  # straight to compiled code, which refuses whatever is not simple
+                result = empty(plan.matrix_shape)
+                if matrix_one.call(plan.arrays, q, result) == 0:
+                    return result
+        except (AttributeError, TypeError):
+            pass
+        return matrix.mass_matrix(as_mechanism(mechanism).plan(), q, workers, out)
     if method not in METHODS:
         raise ModelError(f"mass matrix method {method!r} is not one of {', '.join(METHODS)}")
     if out is not None:

@@ -38,7 +38,7 @@ def flat(context, rows, count, h):
 PROBLEM = (types.int64, MEMORY, RECORD)
 
 
-@entry("Runge-Kutta methods", types.int64(TABLEAU, *PROBLEM), seconds=4)
+@entry("Runge-Kutta methods", types.int64(TABLEAU, *PROBLEM), seconds=3)
 def solve_runge_kutta(method, address, memory, record):
     context = (address, memory.tolerance[0, :0])
     return advance(runge_kutta.prepare, runge_kutta.attempt, runge_kutta.complete, runge_kutta.polynomial,

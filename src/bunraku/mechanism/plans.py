@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ class Plans:
             return self._plan
         if variant == "tree":
             if self._tree_plan is None:
+                _prepare()
                 self._tree_plan = build(self.links, self.springs, self._gravity)
             return self._tree_plan
         if variant not in self._variants:
@@ -113,3 +115,15 @@ class Plans:
         """Only connections have changed: the plan of the tree stays."""
         self._plan = None
         self._variants = {}
+
+
+@functools.cache
+def _prepare() -> None:
+    """If kernels have to be compiled: those that most people ask for first, beside the one that makes plans."""
+    from bunraku.entries.forward import forward_one
+    from bunraku.entries.kinematics import observe_one
+    from bunraku.entries.moves import integrate_states
+    from bunraku.jit import prepare
+    from bunraku.plan.assemble import assemble
+
+    prepare([assemble], [forward_one, observe_one, integrate_states])

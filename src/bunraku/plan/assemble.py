@@ -35,7 +35,7 @@ flags = types.boolean[::1]
 
 
 @entry("plans", types.void(numbers, numbers, table, table, table, integers, table, integers, table, numbers, numbers,
-                           numbers), seconds=2)
+                           numbers), seconds=3, brief=True)
 def assemble(parents, counts, elements, rows, dof_f, body_i, body_f, link_i, link_f, body_link, dof_link,
              coordinate_link):
     """Fill the arrays of a plan from links: parents, number of elements of each, elements (E_...), rows (L_...)."""

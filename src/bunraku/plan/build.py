@@ -7,6 +7,7 @@ whenever the tree changes, so links and joints keep their rows ready and compile
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,19 +37,28 @@ class Plan:
     names: tuple                   # (links,) name of each link and of its joint, for people
     loops: Any = None              # the connections that close loops (`closed.py`); None for a tree
     ties: dict = field(default_factory=dict, repr=False)  # connections as rows of numbers, kept while the tree is
-    arrays: Arrays = field(init=False, repr=False)       # all of them, for entries
-    with_rotors: Arrays = field(init=False, repr=False)  # the same, with rotors for joints that only loops hold up
     zero_tau: np.ndarray = field(init=False)
     nothing: np.ndarray = field(init=False)
 
     def __post_init__(self):
         self.zero_tau = np.zeros(self.nv)
         self.nothing = np.zeros(0)
+
+    @cached_property
+    def arrays(self) -> Arrays:
+        """All of them, for entries."""
         loops = self.loops
-        closing = NO_LOOPS if loops is None else (loops.conn_i, loops.conn_f, loops.prog)
-        self.arrays = Arrays(self.body_i, self.body_f, self.dof_f, self.link_i, self.link_f, self.spring_i,
-                             self.spring_f, *closing)
-        self.with_rotors = self.arrays if loops is None else self.arrays._replace(dof_f=loops.dof_f)
+        return Arrays(self.body_i, self.body_f, self.dof_f, self.link_i, self.link_f, self.spring_i, self.spring_f,
+                      *(NO_LOOPS if loops is None else (loops.conn_i, loops.conn_f, loops.prog)))
+
+    @cached_property
+    def with_rotors(self) -> Arrays:
+        """The same, with rotors for joints that only loops hold up."""
+        return self.arrays if self.loops is None else self.arrays._replace(dof_f=self.loops.dof_f)
+
+    @cached_property
+    def matrix_shape(self) -> tuple[int, int]:
+        return self.nv, self.nv
 
     @property
     def bodies(self) -> int:

@@ -166,12 +166,10 @@ def unit_vectors(m: bk.Mechanism):
     loops, a = plan.loops, np.empty((1, m.nv))
     multipliers, answers = np.empty((1, loops.rows)), np.zeros(1, np.uint8)
     no_drives, no_forces = np.zeros((1, 0)), np.zeros((0, 6 * plan.links))
-    constants = (plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f,
-                 loops.conn_i, loops.conn_f, loops.prog)
     call = unit_vector_loops.load().call
 
     def solve(q, v, tau):
-        call(*constants, q[None], v[None], tau[None], no_drives, no_forces, a, multipliers, answers, 0, 1)
+        call(plan.arrays, q[None], v[None], tau[None], no_drives, no_forces, a, multipliers, answers, 0, 1)
         return a[0]
 
     return solve

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bunraku.algorithms.connections import DYNAMICS
-from bunraku.algorithms.forward import accelerate, scratch_sizes, scratch_total
+from bunraku.algorithms.forward import accelerate_tree, scratch_total
 from bunraku.algorithms.states import coordinate_rates
 from bunraku.entries.loops import closed_one
 from bunraku.entries.signatures import CLASHED, FAILED, FINE, MOTION, PLAN, floats, int64, move
@@ -62,15 +62,10 @@ PASSING = 8
 RUN = (int64, PLAN, int64, floats, MEMORY, RECORD)
 
 
-@entry("motion of trees", MOTION, seconds=2, by_address=True)
+@entry("motion of trees", MOTION, seconds=2, brief=True, by_address=True)
 def tree_one(mode, plan, dof_f, q, v, tau, drives, external, a, work):
     """As `closed_one`, for a mechanism without connections."""
-    size_work, size_total, size_wrench, size_states = scratch_sizes(plan.body_i, dof_f, external.shape[0] > 0)
-    first = size_work + size_total
-    margin, residue = accelerate(plan.body_i, plan.body_f, dof_f, plan.link_i, plan.link_f, plan.spring_i,
-                                 plan.spring_f, q, v, tau, external, a, work[:size_work], work[size_work:first],
-                                 work[first:first + size_wrench],
-                                 work[first + size_wrench:first + size_wrench + size_states])
+    margin, residue = accelerate_tree(plan, dof_f, q, v, tau, external, a, work)
     return FINE if margin > 0.0 and residue == 0.0 else FAILED
 
 

@@ -83,11 +83,11 @@ def rollout(mechanism: Mechanism, q=None, v=None, until: float | None = None, *,
     group, used = Group(mechanism, q, v, params, ends), how_many(workers, len(q))
     seconds, able = 0.0, np.flatnonzero(group.status == 0)
     if able.size:  # settings and entries are those of a simulation of the first
+        together = solver in WITH_STEP and group.plan.loops is None and len(q) > 1
         first = Simulation(mechanism, group.y[able[0], :group.nq], v[able[0]], solver, rtol, atol, actuation,
                            params[0], step=step, max_step=max_step, min_step=min_step, max_order=max_order,
-                           baumgarte=baumgarte)
+                           baumgarte=baumgarte, _in_batch=together)
         with Bar(progress, 0.0, float(ends[-1])) as bar:
-            together = solver in WITH_STEP and group.plan.loops is None and len(q) > 1
             seconds = (in_lanes if together else one_by_one)(group, first, used, bar)
     return _result(group, batch, used, seconds)
 

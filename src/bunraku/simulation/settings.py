@@ -74,10 +74,10 @@ class Settings:
         """The compiled run, and the coefficients of the method in a tuple."""
         method = method_of(self.solver)
         if method is None:
-            return run_symplectic_euler.load(), ()
+            return run_symplectic_euler, ()
         if self.structured:
-            return run_implicit.load(), (method,)
-        return (run_multistep if isinstance(method, Family) else run_runge_kutta).load(), (method,)
+            return run_implicit, (method,)
+        return run_multistep if isinstance(method, Family) else run_runge_kutta, (method,)
 
     def plan(self, mechanism, driven: bool):
         """The mechanism as the solver wants it."""

@@ -48,6 +48,7 @@ from bunraku.simulation.closing import (
 from bunraku.simulation.conditions import Condition, Watch, Watched, as_watch, never_applied, polynomial_room
 from bunraku.simulation.failures import LeftOpen, stopped
 from bunraku.simulation.interpolation import Steps, compact, join
+from bunraku.simulation.kernels import prepare_simulation
 from bunraku.simulation.settings import Settings, address_of, as_actuation, as_params
 from bunraku.simulation.trajectory import Event, Segment, Trajectory
 from bunraku.terminal import Bar, Interrupts
@@ -121,12 +122,14 @@ class Simulation:
                  atol: float = 1e-8, actuation=None, params=None, *, step: float | None = None,
                  max_step: float = math.inf, min_step: float = 0.0, max_order: int | None = None,
                  baumgarte: float | None = None, dense: bool = False, progress: bool | None = None, t: float = 0.0,
-                 _resumed: bool = False):
+                 _resumed: bool = False, _in_batch: bool = False):
         self._settings = Settings.of(solver, rtol, atol, step=step, max_step=max_step, min_step=min_step,
                                      max_order=max_order, baumgarte=baumgarte)
         self.__dict__.update(mechanism=as_mechanism(mechanism).copy().locked(), solver=solver)
         self.progress = progress
         self.stats = Statistics()
+        if not _in_batch:
+            prepare_simulation(self._settings.entry()[0], loops=bool(self.mechanism.connections))
         plan = self.mechanism.plan()
         if _resumed:  # from a checkpoint: the state is that of the run, to the last bit
             start, speed, closed = q, v, ""
