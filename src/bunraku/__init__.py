@@ -18,6 +18,7 @@ from bunraku.errors import (
     ModelError,
     NamingError,
     ReadOnlyError,
+    SettingError,
     ShapeError,
     SimulationError,
     SimulationWarning,
@@ -74,10 +75,10 @@ __version__ = "0.1.0"
 __all__ = [
     "ActuationError", "BunrakuError", "Compound", "ConstraintError", "Cylindrical", "Fixed", "Free", "Helical",
     "InertiaError", "LoadError", "LoadWarning", "Mechanism", "MissingExtra", "MissingFileError", "ModelError",
-    "NamingError", "Planar", "Prismatic", "ReadOnlyError", "Revolute", "Rollout", "Schedule", "ShapeError",
-    "Simulation", "SimulationError", "SimulationWarning", "Spherical", "StateError", "Trajectory", "actuation",
-    "closed_chain", "constraints", "convert", "coordinates", "dynamics", "force_above", "forward_dynamics", "impact",
-    "inverse_dynamics", "joint_forces", "kinematics", "load", "load_trajectory", "mass_matrix", "models",
+    "NamingError", "Planar", "Prismatic", "ReadOnlyError", "Revolute", "Rollout", "Schedule", "SettingError",
+    "ShapeError", "Simulation", "SimulationError", "SimulationWarning", "Spherical", "StateError", "Trajectory",
+    "actuation", "closed_chain", "constraints", "convert", "coordinates", "dynamics", "force_above", "forward_dynamics",
+    "impact", "inverse_dynamics", "joint_forces", "kinematics", "load", "load_trajectory", "mass_matrix", "models",
     "operation_count", "points_meet", "points_part", "poses", "processor_array", "project", "rollout", "schedule",
     "solve_ivp",
 ]

@@ -76,5 +76,9 @@ class LoadWarning(UserWarning):
     """Something in a model file is odd or was left out; the message names file and element."""
 
 
+class SettingError(BunrakuError, ValueError):
+    """An environment variable asks for something that is unknown, or that this machine does not have."""
+
+
 class MissingExtra(BunrakuError, ImportError):
     """An optional library is needed; the message gives the pip command."""

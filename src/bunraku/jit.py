@@ -12,7 +12,10 @@ how.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import importlib
+import pkgutil
 import threading
 import warnings
 from pathlib import Path
@@ -30,11 +33,11 @@ from bunraku.compiler.calling import python_function
 from bunraku.compiler.handles import Held, hold, outlived
 from bunraku.compiler.loading import Loaded
 from bunraku.compiler.parts import linked, part
-from bunraku.compiler.targets import lane_width, level, object_code
+from bunraku.compiler.targets import check_runs_here, lane_width, level, object_code
 from bunraku.compiler.together import Progress, compile_together, worth_children
 
-__all__ = ["Entry", "Held", "allocating", "called_by_address", "entry", "hold", "inline", "inner", "lane_width",
-           "outlived", "prepare"]
+__all__ = ["Entry", "Held", "all_entries", "allocating", "called_by_address", "entry", "hold", "inline", "inner",
+           "lane_width", "outlived", "prepare"]
 
 # Everything fast-math allows except assuming that NaN and infinity never happen: kernels test for them.
 FASTMATH = {"contract", "nsz", "arcp", "reassoc"}
@@ -73,21 +76,30 @@ class Entry:
         """Make sure that machine code is there: from disk, or by compiling, which is announced."""
         with _lock:
             if self.call == self._first_call:
-                self._use(self._from_disk() or self._compile_and_keep())
+                check_runs_here()
+                self._use(self._from_disk(self._read) or self._compile_and_keep())
         return self
 
     @functools.cached_property
     def address(self):
         """What to give to kernels that call this entry (`called_by_address`)."""
-        return self.function if JIT_OFF else self.load()._loaded.address(self._kernel)
+        return self.function if JIT_OFF else self.load()._loaded.addresses[self._kernel]
 
     @property
     def _kernel(self) -> str:
         return f"kernel.{self.name}"
 
+    @property
+    def _symbols(self) -> tuple[str, ...]:
+        """What others call: from Python, and by address."""
+        return (f"python.{self.name}", self._kernel)[:2 if self.by_address else 1]
+
+    def _read(self, path: Path) -> Loaded:
+        return Loaded(files.read(path), self._symbols)
+
     def _use(self, loaded: Loaded) -> None:
         self._loaded = loaded
-        self.call = loaded.builtin(f"python.{self.name}", self.function.__name__, self.label)
+        self.call = loaded.builtin(self._symbols[0], self.function.__name__, self.label)
 
     # -- on disk ---------------------------------------------------------------------------------------------------
 
@@ -95,8 +107,9 @@ class Entry:
         """The file of its machine code, in the cache or another folder."""
         return (folder or files.writable_directory()) / f"{self.name}.code"
 
-    def on_disk(self) -> bool:
-        return any(map(files.usable, self._places()))
+    def on_disk(self) -> Path | None:
+        """The file of its machine code, if one can be used."""
+        return self._from_disk(lambda path: files.read(path) and path)
 
     def _places(self) -> list[Path]:
         places = [files.shipped(self.name), files.cache_directory() / f"{self.name}.code"]
@@ -104,31 +117,35 @@ class Entry:
             places.append(self.path())
         return list(dict.fromkeys(places))
 
-    def _from_disk(self) -> Loaded | None:
+    def _from_disk(self, use):
+        """`use(path)` of the first file that can be used; if there are only others, that is said."""
+        unusable = []
         for path in self._places():
             try:
-                return Loaded(files.read(path))
+                result = use(path)
             except FileNotFoundError:
                 continue
             except files.Unusable as why:
-                if path == files.shipped(self.name):
-                    files.say_once(f"the machine code of this installation {why}: kernels are compiled instead")
-                else:
-                    files.say(f"the stored machine code of {self.label} {why}; it is compiled again")
+                unusable.append((path, why))
+            else:
+                files.mark_used(path.parent)
+                return result
+        for path, reason in unusable:
+            files.say_unusable(path, self.label, reason)
         return None
 
     def _compile_and_keep(self) -> Loaded:
         """Only one process compiles; the others wait for it."""
         path = self.path()
-        with Progress(self.seconds), files.alone(path):
-            if files.usable(path):  # meanwhile another process has made it
-                return Loaded(files.read(path))
+        with Progress(self.seconds, kept=files.kept()), files.alone(path):
+            with contextlib.suppress(FileNotFoundError, files.Unusable):  # meanwhile another process has made it
+                return self._read(path)
             code = self.compiled()
             try:
                 files.write(path, code)
             except OSError as error:  # a full disk, a quota
                 files.not_kept(error)
-        return Loaded(code)
+        return Loaded(code, self._symbols)
 
     def compiled(self) -> files.Code:
         """Machine code, made anew."""
@@ -136,11 +153,9 @@ class Entry:
             warnings.simplefilter("ignore", NumbaExperimentalFeatureWarning)
             module, kernel = linked(self.function, self.signature, OPTIONS)
         module.get_function(kernel).name = self._kernel
-        name = f"python.{self.name}"
-        module.link_in(llvm.parse_assembly(
-            python_function(name, self.function.__name__, self.signature, self._kernel, self.brief)))
-        exported = (name, self._kernel) if self.by_address else (name,)
-        return files.Code(*object_code(module, exported, level()))
+        module.link_in(llvm.parse_assembly(python_function(
+            self._symbols[0], self.function.__name__, self.signature, self._kernel, self.brief)))
+        return files.Code(*object_code(module, self._symbols, level()))
 
     def _first_call(self, *args):
         self.load()
@@ -165,9 +180,22 @@ def prepare(now, later=()) -> None:
     later = [entry for entry in dict.fromkeys(later)
              if entry.call == entry._first_call and entry not in missing and not entry.on_disk()]
     if missing and worth_children((*missing, *later)):
+        check_runs_here()
         compile_together(missing, later, files.writable_directory())
     for entry in now:
         entry.load()
+
+
+def all_entries() -> list[Entry]:
+    """Every entry of the package, those of benchmarks and references included."""
+    found = {}
+    for folder in files.KERNEL_FOLDERS:
+        package = importlib.import_module(f"bunraku.{folder}")
+        for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            for value in vars(importlib.import_module(info.name)).values():
+                if isinstance(value, Entry):
+                    found[value.name] = value
+    return [found[name] for name in sorted(found)]
 
 
 def called_by_address(function, signature) -> None:

@@ -1,10 +1,13 @@
-"""python -m bunraku.compiler [--out FOLDER] ENTRY ...: a child of `together.py`.
+"""python -m bunraku.compiler [--out FOLDER] ENTRY ...: a child of `together.py` or `ahead.py`.
 
 Compiles those entries that are not on disk yet and that no other process is compiling, and names each when it is done.
+With --report each is a line of JSON; with --wait, entries that another process is compiling are waited for.
 """
 
 import argparse
 import importlib
+import json
+import time
 from pathlib import Path
 
 from bunraku.compiler import files
@@ -13,17 +16,25 @@ from bunraku.compiler import files
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--report", action="store_true")
+    parser.add_argument("--wait", action="store_true")
     parser.add_argument("names", nargs="+")
     given = parser.parse_args()
+    if given.report and given.out is None:  # no folder for this process only
+        given.out = files.cache_directory()
+        given.out.mkdir(parents=True, exist_ok=True)
     for name in given.names:
         module, function = name.rsplit(".", 1)
         entry = getattr(importlib.import_module(f"bunraku.{module}"), function)
-        path = entry.path(given.out)
-        with files.alone(path, wait=False) as mine:
-            if mine and not files.usable(path):
+        path, start = entry.path(given.out), time.perf_counter()
+        with files.alone(path, wait=given.wait) as mine:
+            there = files.usable(path)
+            if mine and not there:
                 files.write(path, entry.compiled())
-        if mine:
-            print(name, flush=True)
+        if not (mine or there):
+            continue
+        seconds = 0.0 if there else time.perf_counter() - start
+        print(json.dumps({"name": name, "seconds": seconds, "file": str(path)}) if given.report else name, flush=True)
 
 
 main()

@@ -84,13 +84,16 @@ def read(path: Path) -> Code:
             raise ValueError
         header, code = content.split(b"\n", 1)
         told = json.loads(header)
-    except FileNotFoundError:
-        raise
-    except (OSError, ValueError):
+        made_from, needs = told["key"], list(map(str, told["needs"]))
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(path) from None
+    except OSError as error:
+        raise Unusable(f"cannot be read ({error.strerror})") from error
+    except (ValueError, LookupError, TypeError):
         raise Unusable("is damaged") from None
-    if told["key"] != key():
-        raise Unusable("was made from other sources, or for other versions of Numba or kinds of processors")
-    return Code(code, told["needs"])
+    if made_from != key():
+        raise Unusable("was made from other sources, for another version of Numba or for another kind of processor")
+    return Code(code, needs)
 
 
 def usable(path: Path) -> bool:
@@ -111,9 +114,14 @@ def shipped(name: str) -> Path:
 
 def cache_root() -> Path:
     """The user's cache folder, or the one that NUMBA_CACHE_DIR names."""
-    base = os.environ.get("NUMBA_CACHE_DIR")
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(base) if base else home / "bunraku"
+    if base := os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(base)
+    if home := os.environ.get("XDG_CACHE_HOME"):
+        return Path(home) / "bunraku"
+    try:
+        return Path.home() / ".cache" / "bunraku"
+    except RuntimeError:  # a user without a home: nothing can be kept
+        return Path(os.devnull) / "bunraku"
 
 
 @functools.cache
@@ -132,11 +140,22 @@ def writable_directory() -> Path:
         os.utime(path)
     except OSError as error:
         not_kept(error)
-        path = Path(tempfile.mkdtemp(prefix="bunraku-kernels-"))
+        try:
+            path = Path(tempfile.mkdtemp(prefix="bunraku-kernels-"))
+        except OSError:  # nowhere at all
+            return path
         atexit.register(shutil.rmtree, path, ignore_errors=True)
         return path
     _delete_unused(path.parent)
     return path
+
+
+@functools.cache
+def mark_used(folder: Path) -> None:
+    """Code in this folder is in use: other versions of the package do not delete it."""
+    if folder == cache_directory():
+        with contextlib.suppress(OSError):
+            os.utime(folder)
 
 
 def _delete_unused(root: Path) -> None:
@@ -177,10 +196,14 @@ def say(what: str) -> None:
         print(f"bunraku: {what}", file=sys.stderr, flush=True)
 
 
-def say_once(what: str) -> None:
-    if what not in _said:
-        _said.append(what)
-        say(what)
+def say_unusable(path: Path, label: str, why: Unusable) -> None:
+    """Say why a file is not used: once for all files of a wheel, once for each damaged one of the cache."""
+    shipped_with = SHIPPED in path.parents
+    about = SHIPPED if shipped_with else path.parent if isinstance(why.__cause__, OSError) else path
+    if about not in _said:
+        _said.add(about)
+        say(f"the machine code of this installation {why}: what is needed is compiled instead" if shipped_with else
+            f"the stored machine code of {label} {why}; it is compiled again")
 
 
 def not_kept(error: OSError) -> None:
@@ -191,5 +214,10 @@ def not_kept(error: OSError) -> None:
             "this process only, and the next one compiles again; NUMBA_CACHE_DIR chooses another folder")
 
 
-_said: list[str] = []
+def kept() -> bool:
+    """Whether machine code can be kept on disk, as far as is known."""
+    return not _kept_nothing
+
+
+_said: set[Path] = set()
 _kept_nothing: list[OSError] = []

@@ -26,22 +26,22 @@ class MethodDef(ctypes.Structure):
 class Loaded:
     """Functions of an object file. What is loaded once stays: anybody may hold one of them."""
 
-    def __init__(self, code: Code):
+    def __init__(self, code: Code, symbols: tuple[str, ...]):
         _prepare_process()
-        _loaded.append(self)
         missing = [name for name in code.needs if llvm.address_of_symbol(name) is None]
         if missing:  # LLVM would end the process
             raise Unusable(f"needs functions that are not here ({', '.join(missing)})")
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine(level()))
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code.object))
         self._engine.finalize_object()
-
-    def address(self, symbol: str) -> int:
-        return self._engine.get_function_address(symbol)
+        self.addresses = {symbol: self._engine.get_function_address(symbol) for symbol in symbols}
+        if not all(self.addresses.values()):
+            raise Unusable("is that of another function")
+        _loaded.append(self)
 
     def builtin(self, symbol: str, name: str, doc: str):
         """The function as Python calls it."""
-        self._method = MethodDef(name.encode(), self.address(symbol), METH_FASTCALL, doc.encode())
+        self._method = MethodDef(name.encode(), self.addresses[symbol], METH_FASTCALL, doc.encode())
         make = ctypes.pythonapi.PyCFunction_NewEx
         make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
         return make(ctypes.addressof(self._method), calling.objects(), None)

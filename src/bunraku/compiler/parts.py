@@ -26,6 +26,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.registry import cpu_target
+from numba.core.runtime.nrtdynmod import create_nrt_module
 from numba.core.typed_passes import NativeLowering
 
 ON = not numba.config.DISABLE_JIT and os.environ.get("BUNRAKU_PARTS", "1") != "0"
@@ -153,10 +154,20 @@ def linked(function, signature, options: dict) -> tuple[llvm.ModuleRef, str]:
     result = made.overloads[tuple(signature.args)]
     name, module = result.fndesc.llvm_func_name, result.library.own_module().clone()
     module.get_function(name).linkage = "external"
-    for library in everything_behind([result.library]):
+    libraries = everything_behind([result.library])
+    if any(not isinstance(library, Part) for library in libraries):
+        module.link_in(reference_counts(), preserve=True)
+    for library in libraries:
         if library is not result.library:
             module.link_in(module_of(library), preserve=True)
     return module, name
+
+
+@functools.cache
+def reference_counts() -> llvm.ModuleRef:
+    """Numba's functions that count references, before they become machine code: those in its own libraries have been
+    through that, which has put instructions of this processor in their place. Linked first, these are used."""
+    return llvm.parse_assembly(str(create_nrt_module(cpu_target.target_context)[0]))
 
 
 @contextlib.contextmanager

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 
+from bunraku.errors import SettingError
+
 
 @dataclass(frozen=True)
 class Level:
@@ -25,15 +27,17 @@ class Level:
     processor: str               # LLVM's name
     features: str                # LLVM's features, where the name does not say enough
     width: int                   # doubles in a register: lanes
-    needs: tuple[str, ...] = ()  # features that tell it from the level below
+    needs: tuple[str, ...] = ()  # features that its code may use
 
 
 LINUX = "x86_64-unknown-linux-gnu"
-LEVELS = (
-    Level("x86-64-v4", LINUX, "x86-64-v4", "-prefer-256-bit", 8, ("avx512f", "avx512bw", "avx512cd", "avx512dq",
-                                                                  "avx512vl", "avx2", "fma", "bmi", "bmi2", "f16c")),
-    Level("x86-64-v3", LINUX, "x86-64-v3", "", 4, ("avx2", "fma", "bmi", "bmi2", "f16c", "movbe")),
-    Level("x86-64-v2", LINUX, "x86-64-v2", "", 2, ("sse4.2", "popcnt")),
+SSE4 = ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
+AVX2 = (*SSE4, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
+AVX512 = (*AVX2, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+LEVELS = (  # the best first
+    Level("x86-64-v4", LINUX, "x86-64-v4", "-prefer-256-bit", 8, AVX512),
+    Level("x86-64-v3", LINUX, "x86-64-v3", "", 4, AVX2),
+    Level("x86-64-v2", LINUX, "x86-64-v2", "", 2, SSE4),
     Level("aarch64", "aarch64-unknown-linux-gnu", "generic", "+neon", 2),
 )
 SHIPPED = tuple(level.name for level in LEVELS)
@@ -43,20 +47,32 @@ SHIPPED = tuple(level.name for level in LEVELS)
 def level() -> Level:
     """The kind of processor that code is made for: this machine's, or BUNRAKU_LEVEL."""
     asked = os.environ.get("BUNRAKU_LEVEL", "")
+    if not asked:
+        return levels_here()[0]
     known = {level.name: level for level in LEVELS}
-    if asked:
-        if asked not in known:
-            raise ValueError(f"BUNRAKU_LEVEL is {asked!r}; it can be {', '.join(known)}")
-        return known[asked]
-    if sys.platform == "linux" and platform.machine() == "aarch64":
-        return known["aarch64"]
+    if asked not in known:
+        raise SettingError(f"BUNRAKU_LEVEL is {asked!r}; it can be {', '.join(known)}")
+    return known[asked]
+
+
+@functools.cache
+def levels_here() -> tuple[Level, ...]:
+    """Those whose code this machine can run, the best first; elsewhere than on Linux, code is for the exact model."""
     has = llvm.get_host_cpu_features()
-    if sys.platform == "linux":
-        for found in LEVELS:
-            if found.needs and all(has.get(name) for name in found.needs):
-                return found
+    known = tuple(level for level in LEVELS if sys.platform == "linux"
+                  and level.triple.split("-")[0] == platform.machine() and all(has.get(name) for name in level.needs))
     width = 8 if has.get("avx512f") else 4 if has.get("avx") else 2
-    return Level("native", llvm.get_process_triple(), llvm.get_host_cpu_name(), has.flatten(), width)
+    return known or (Level("native", llvm.get_process_triple(), llvm.get_host_cpu_name(), has.flatten(), width),)
+
+
+@functools.cache
+def check_runs_here() -> None:
+    """Refuse to run code of a level that is not this machine's: its first unknown instruction would end the process.
+    Compiling for such a level is allowed."""
+    if level() not in levels_here():
+        here = [known.name for known in levels_here() if known in LEVELS]
+        raise SettingError(f"BUNRAKU_LEVEL is {level().name!r}, whose code this machine cannot run; here it can be "
+                           f"{', '.join(here) if here else 'left out only'}")
 
 
 @functools.cache
@@ -64,7 +80,7 @@ def lane_width() -> int:
     asked = os.environ.get("BUNRAKU_LANE_WIDTH")
     if asked:
         if asked not in ("2", "4", "8"):
-            raise ValueError(f"BUNRAKU_LANE_WIDTH is {asked!r}; it can be 2, 4 or 8")
+            raise SettingError(f"BUNRAKU_LANE_WIDTH is {asked!r}; it can be 2, 4 or 8")
         return int(asked)
     return level().width
 

@@ -25,8 +25,8 @@ def processors() -> int:
 class Progress:
     """One line on standard error: what is compiled, and about how long it will still take."""
 
-    def __init__(self, seconds: float, workers: int = 1, kept: bool = True):
-        self.left, self.workers, self.kept = seconds, workers, kept
+    def __init__(self, seconds: float, workers: int = 1, kept: bool = True, for_whom: str = "this machine"):
+        self.left, self.workers, self.kept, self.for_whom = seconds, workers, kept, for_whom
         self.start, self.done = time.perf_counter(), 0.0
         self.live = sys.stderr.isatty() and not files.quiet()
 
@@ -40,7 +40,7 @@ class Progress:
         return self
 
     def _what(self) -> str:
-        return "compiling for this machine" + (" (once; kept on disk)" if self.kept else "")
+        return f"compiling for {self.for_whom}" + (" (once; kept on disk)" if self.kept else "")
 
     def advance(self, seconds: float) -> None:
         """So much of the estimate is done."""
@@ -86,7 +86,7 @@ def compile_together(now, later, folder: Path | None = None, workers: int | None
     if count == 1:
         names = [entry.name for entry in (*now, *later)]
     waiting = {entry.name for entry in now}
-    with Progress(sum(entry.seconds for entry in now), count) as progress:
+    with Progress(sum(entry.seconds for entry in now), count, files.kept()) as progress:
         done: queue.SimpleQueue = queue.SimpleQueue()
         children = [_Child(names, folder, done) for _ in range(count)]
         try:
