@@ -229,7 +229,8 @@ def _difference(a, b) -> float:
 
 def _agreement(measured, rows) -> dict:
     """The largest difference of each row between this version and the others; an error if it is too large."""
-    known, found = {row.name: row for row in rows}, {}
+    known = {row.name: row for row in rows}
+    found: dict[str, float] = {}
     first = {row["row"]: row["answer"] for row in measured[0]["rows"]}
     for version in measured[1:]:
         for row in version["rows"]:
