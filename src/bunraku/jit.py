@@ -179,7 +179,7 @@ def prepare(now, later=()) -> None:
     missing = [entry for entry in now if not entry.on_disk()]
     later = [entry for entry in dict.fromkeys(later)
              if entry.call == entry._first_call and entry not in missing and not entry.on_disk()]
-    if missing and worth_children((*missing, *later)):
+    if worth_children((*missing, *later)):
         check_runs_here()
         compile_together(missing, later, files.writable_directory())
     for entry in now:

@@ -56,6 +56,7 @@ def _seconds(text: str) -> float:
 
 
 def run(args) -> int:
+    from bunraku.simulation.kernels import prepare_scene
     from bunraku.view.filmstrip import drawing
 
     if not args.no_picture:
@@ -64,6 +65,7 @@ def run(args) -> int:
     if args.dof not in (None, *kind.figures):
         raise ModelError(f"{args.name} is played by a figure with {kind.figures[0]} degrees of freedom, not {args.dof}")
     args.out.mkdir(parents=True, exist_ok=True)
+    prepare_scene(args.solver or kind.solver)
     scene = kind() if args.dof is None else kind(args.dof)
     scene.solver = args.solver or scene.solver
     trajectory, report = scene.run(args.seconds)

@@ -77,14 +77,16 @@ def worth_children(entries) -> bool:
 def compile_together(now, later, folder: Path | None = None, workers: int | None = None) -> None:
     """Have the machine code of these entries made, into `folder`, by as many processes as pay, and wait for the first.
 
-    The longest come first, wherever they are needed: the others fit in beside them. What a child does not make, because
-    it cannot be started or fails, is left to whoever needs it: a real error then has its place and its traceback.
+    The longest comes first, wherever it is needed, if the others fit in beside it; then what is needed now, then the
+    rest. What a child does not make, because it cannot be started or fails, is left to whoever needs it: a real error
+    then has its place and its traceback.
     """
     seconds = {entry.name: entry.seconds for entry in (*now, *later)}
     count = min(workers or processors(), len(seconds), max(1, round(sum(seconds.values()) / WORTH_A_CHILD)))
-    names = sorted(seconds, key=seconds.__getitem__, reverse=True)
-    if count == 1:
-        names = [entry.name for entry in (*now, *later)]
+    names = [entry.name for group in (now, later) for entry in sorted(group, key=lambda entry: -entry.seconds)]
+    if count > 1:
+        longest = max(names, key=seconds.__getitem__)
+        names = [longest, *(name for name in names if name != longest)]
     waiting = {entry.name for entry in now}
     with Progress(sum(entry.seconds for entry in now), count, files.kept()) as progress:
         done: queue.SimpleQueue = queue.SimpleQueue()

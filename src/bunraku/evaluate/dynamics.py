@@ -45,7 +45,7 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
         try:
             plan = mechanism._plan
             if plan is None:
-                plan = mechanism.plan()
+                plan = mechanism.plan_for(closed_plain if mechanism.connections else forward_one)
             if method != "auto" or schedule is not None:
                 plan = _scheduled_plan(mechanism, plan, method, schedule)
             if q.ndim == 1:
@@ -111,7 +111,7 @@ def inverse_dynamics(mechanism: Mechanism, q, v, a, *, external: Mapping | None 
     actuators than needed, an ActuationError if there are too few. See `bk.closed_chain`.
     """
     try:
-        plan = mechanism.plan(None if passive else "bare")
+        plan = mechanism.plan_for(inverse.inverse_one) if passive else mechanism.plan("bare")
     except AttributeError:
         as_mechanism(mechanism)
         raise

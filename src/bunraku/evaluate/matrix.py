@@ -39,7 +39,7 @@ def mass_matrix(mechanism: Mechanism, q, *, method: str = "auto", workers: int |
         try:
             plan = mechanism._plan
             if plan is None:
-                plan = mechanism.plan()
+                plan = mechanism.plan_for(matrix_one)
             if out is None and q.ndim == 1:  # straight to compiled code, which refuses whatever is not simple
                 result = empty(plan.matrix_shape)
                 if matrix_one.call(plan.arrays, q, result) == 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,6 @@ class Plans:
             return self._plan
         if variant == "tree":
             if self._tree_plan is None:
-                _prepare()
                 self._tree_plan = build(self.links, self.springs, self._gravity)
             return self._tree_plan
         if variant not in self._variants:
@@ -47,6 +45,15 @@ class Plans:
             else:
                 raise ValueError(f"no plan variant {variant!r}")
         return self._variants[variant]
+
+    def plan_for(self, entry) -> Plan:
+        """The plan, for whoever goes on to call this entry: if both have to be compiled, that is done side by side."""
+        if self._plan is None:
+            from bunraku.jit import prepare
+            from bunraku.plan.assemble import assemble, lay_out_records, mark_slots
+
+            prepare((assemble, entry, *((mark_slots, lay_out_records) if self.connections else ())))
+        return self.plan()
 
     def driven_plan(self, locked=frozenset(), given=frozenset(), passive=True) -> Plan:
         """The plan with the joints of some links (`locked`, by index) and some connections (`given`, by name) driven by
@@ -115,15 +122,3 @@ class Plans:
         """Only connections have changed: the plan of the tree stays."""
         self._plan = None
         self._variants = {}
-
-
-@functools.cache
-def _prepare() -> None:
-    """If kernels have to be compiled: those that most people ask for first, beside the one that makes plans."""
-    from bunraku.entries.forward import forward_one
-    from bunraku.entries.kinematics import observe_one
-    from bunraku.entries.moves import integrate_states
-    from bunraku.jit import prepare
-    from bunraku.plan.assemble import assemble
-
-    prepare([assemble], [forward_one, observe_one, integrate_states])

@@ -4,21 +4,28 @@ They are compiled side by side before the first step. The later ones may still b
 needs one first waits for it.
 """
 
-from bunraku.entries.constraints import constraints_one
-from bunraku.entries.forward import forward_one
-from bunraku.entries.kinematics import jacobian_one, observe_batch, observe_one
+from bunraku.entries.kinematics import observe_batch, observe_one
 from bunraku.entries.loops import closed_one
 from bunraku.entries.mass_matrix import matrix_one
 from bunraku.entries.moves import difference_of_states, integrate_states, normalise_states, rates_of_states
 from bunraku.jit import prepare
 from bunraku.plan.assemble import assemble, lay_out_records, mark_slots
 from bunraku.simulate.context import tree_one
+from bunraku.simulation.settings import Settings
 
 ALWAYS = (assemble, normalise_states)
-LOOPS = (closed_one, observe_one, mark_slots, lay_out_records, integrate_states, constraints_one)
-LATER = (tree_one, *LOOPS, forward_one, rates_of_states, difference_of_states, matrix_one, observe_batch, jacobian_one)
+LOOPS = (closed_one, observe_one, mark_slots, lay_out_records, integrate_states)
+EVENTS = (rates_of_states, difference_of_states, matrix_one)
+ENERGY = (observe_batch, rates_of_states)  # of a trajectory, and its picture
 
 
-def prepare_simulation(run, loops: bool) -> None:
-    """Have ready what a simulation by the entry `run` needs now, with or without loops; the rest soon after."""
-    prepare((*ALWAYS, run, *(LOOPS if loops else (tree_one,))), LATER)
+def prepare_simulation(settings: Settings, loops: bool) -> None:
+    """Have ready what a simulation needs now, with or without loops; the rest soon after."""
+    run, _ = settings.entry()
+    prepare((*ALWAYS, run, *(LOOPS if loops else (tree_one,))), (tree_one, *LOOPS, *EVENTS))
+
+
+def prepare_scene(solver: str) -> None:
+    """Have ready all that a simulation with loops needs from its model to its picture."""
+    run, _ = Settings.of(solver, 1e-6, 1e-9).entry()
+    prepare((*ALWAYS, run, *LOOPS, *ENERGY))

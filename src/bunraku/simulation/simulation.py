@@ -129,7 +129,7 @@ class Simulation:
         self.progress = progress
         self.stats = Statistics()
         if not _in_batch:
-            prepare_simulation(self._settings.entry()[0], loops=bool(self.mechanism.connections))
+            prepare_simulation(self._settings, loops=bool(self.mechanism.connections))
         plan = self.mechanism.plan()
         if _resumed:  # from a checkpoint: the state is that of the run, to the last bit
             start, speed, closed = q, v, ""
