@@ -74,13 +74,16 @@ def chosen(names: list[str], everything: bool) -> list:
 
 def usual() -> list:
     """Of evaluations of one state, of simulations and of the demo."""
+    from bunraku.entries.forward import forward_one
     from bunraku.entries.inverse import inverse_one
     from bunraku.entries.loops import closed_plain
+    from bunraku.simulate.context import tree_one
     from bunraku.simulate.multistep import run_multistep
     from bunraku.simulate.runge_kutta import run_runge_kutta
-    from bunraku.simulation.kernels import ALWAYS, LATER
+    from bunraku.simulation.kernels import ALWAYS, ENERGY, EVENTS, LOOPS
 
-    return list(dict.fromkeys((*ALWAYS, *LATER, run_multistep, run_runge_kutta, inverse_one, closed_plain)))
+    return list(dict.fromkeys((*ALWAYS, *LOOPS, *EVENTS, *ENERGY, tree_one, run_multistep, run_runge_kutta, forward_one,
+                               inverse_one, closed_plain)))
 
 
 def _prose(report: dict) -> str:

@@ -1,7 +1,7 @@
 """python -m bunraku.compiler [--out FOLDER] ENTRY ...: a child of `together.py` or `ahead.py`.
 
-Compiles those entries that are not on disk yet and that no other process is compiling, and names each when it is done.
-With --report each is a line of JSON; with --wait, entries that another process is compiling are waited for.
+Compiles those entries that are not on disk yet and that no other process is compiling, and reports each when it is
+done by a line of JSON. With --wait, entries that another process is compiling are waited for.
 """
 
 import argparse
@@ -16,11 +16,10 @@ from bunraku.compiler import files
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--report", action="store_true")
     parser.add_argument("--wait", action="store_true")
     parser.add_argument("names", nargs="+")
     given = parser.parse_args()
-    if given.report and given.out is None:  # no folder for this process only
+    if given.out is None:  # the cache, not a folder for this process only
         given.out = files.cache_directory()
         given.out.mkdir(parents=True, exist_ok=True)
     for name in given.names:
@@ -34,7 +33,7 @@ def main() -> None:
         if not (mine or there):
             continue
         seconds = 0.0 if there else time.perf_counter() - start
-        print(json.dumps({"name": name, "seconds": seconds, "file": str(path)}) if given.report else name, flush=True)
+        print(json.dumps({"name": name, "seconds": seconds, "file": str(path)}), flush=True)
 
 
 main()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import queue
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from bunraku.compiler import files
 
@@ -74,7 +78,7 @@ def worth_children(entries) -> bool:
     return len(entries) > 1 and sum(entry.seconds for entry in entries) > WORTH_A_CHILD
 
 
-def compile_together(now, later, folder: Path | None = None, workers: int | None = None) -> None:
+def compile_together(now, later, folder: Path) -> None:
     """Have the machine code of these entries made, into `folder`, by as many processes as pay, and wait for the first.
 
     The longest comes first, wherever it is needed, if the others fit in beside it; then what is needed now, then the
@@ -82,53 +86,75 @@ def compile_together(now, later, folder: Path | None = None, workers: int | None
     then has its place and its traceback.
     """
     seconds = {entry.name: entry.seconds for entry in (*now, *later)}
-    count = min(workers or processors(), len(seconds), max(1, round(sum(seconds.values()) / WORTH_A_CHILD)))
+    count = min(processors(), len(seconds), max(1, round(sum(seconds.values()) / WORTH_A_CHILD)))
     names = [entry.name for group in (now, later) for entry in sorted(group, key=lambda entry: -entry.seconds)]
     if count > 1:
         longest = max(names, key=seconds.__getitem__)
         names = [longest, *(name for name in names if name != longest)]
     waiting = {entry.name for entry in now}
-    with Progress(sum(entry.seconds for entry in now), count, files.kept()) as progress:
-        done: queue.SimpleQueue = queue.SimpleQueue()
-        children = [_Child(names, folder, done) for _ in range(count)]
-        try:
-            running = count
-            while waiting and running:
-                name = done.get()
-                if name is None:
-                    running -= 1
-                elif name in waiting:
-                    waiting.remove(name)
-                    progress.advance(seconds[name])
-        except BaseException:
-            for child in children:
-                child.stop()
-            raise
-
-
-class _Child:
-    """A process that compiles whatever no other is at. What it has done it puts into a queue, and None at its end."""
-
-    def __init__(self, names: list[str], folder: Path | None, done: queue.SimpleQueue):
-        command = [sys.executable, "-m", "bunraku.compiler", *(("--out", str(folder)) if folder else ()), *names]
-        path = os.pathsep.join([str(files.PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-        self._process: subprocess.Popen | None = None
-        try:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                             stderr=subprocess.DEVNULL, text=True,
-                                             env={**os.environ, "PYTHONPATH": path, "BUNRAKU_QUIET": "1"})
-        except OSError:
-            done.put(None)
+    with contextlib.suppress(OSError), Children(count, names, folder) as children:
+        if not waiting:
             return
-        threading.Thread(target=self._listen, args=(self._process, done), daemon=True).start()
+        with Progress(sum(entry.seconds for entry in now), count, kept=files.kept()) as progress:
+            for made in children:
+                if made.name in waiting:
+                    waiting.remove(made.name)
+                    progress.advance(seconds[made.name])
+                if not waiting:
+                    return
 
-    @staticmethod
-    def _listen(process, done) -> None:
+
+class Made(NamedTuple):
+    """Machine code of an entry on disk."""
+
+    name: str
+    seconds: float  # of compilation; 0: it was there already
+    file: Path
+
+
+class Children:
+    """Processes that compile, each whatever no other is at; iterate for what they have made, until all have ended.
+
+    Left by an exception, they are stopped; else those that still run go on, and end after the entry that they are at if
+    nobody listens any more.
+    """
+
+    def __init__(self, count: int, names: Sequence[str], folder: Path | None = None, *, wait: bool = False,
+                 environment: Mapping[str, str] | None = None):
+        options = [*(("--out", str(folder)) if folder else ()), *(("--wait",) if wait else ())]
+        path = os.pathsep.join([str(files.PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+        self.complaint = ""  # the last line of a traceback
+        self._reports: queue.SimpleQueue = queue.SimpleQueue()
+        self._processes = [subprocess.Popen(
+            [sys.executable, "-m", "bunraku.compiler", *options, *names], stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env={**os.environ, "PYTHONPATH": path, "BUNRAKU_QUIET": "1", **(environment or {})}) for _ in range(count)]
+        for process in self._processes:
+            threading.Thread(target=self._listen, args=(process,), daemon=True).start()
+
+    def _listen(self, process) -> None:
         with process:  # closes the pipe and waits at the end
             for line in process.stdout:
-                done.put(line.strip())
-        done.put(None)
+                try:
+                    told = json.loads(line)
+                    self._reports.put(Made(told["name"], told["seconds"], Path(told["file"])))
+                except (ValueError, LookupError, TypeError):
+                    self.complaint = line.strip() or self.complaint
+        self._reports.put(None)
 
-    def stop(self) -> None:
-        if self._process is not None and self._process.poll() is None:
-            self._process.kill()
+    def __iter__(self) -> Iterator[Made]:
+        running = len(self._processes)
+        while running:
+            made = self._reports.get()
+            if made is None:
+                running -= 1
+            else:
+                yield made
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is not None:
+            for process in self._processes:
+                process.kill()
