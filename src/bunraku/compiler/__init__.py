@@ -6,5 +6,6 @@ targets    kinds of processors; LLVM optimises the linked code and makes object 
 files      object code on disk: in the user's cache, or in a wheel
 loading    object code in this process, as builtin functions
 
-`handles` passes named tuples by address; `together` compiles several entries side by side. `jit.py` has the decorators.
+`handles` passes named tuples by address; `together` compiles several entries side by side, `ahead` before their first
+use, also for other kinds of processors. `jit.py` has the decorators.
 """
