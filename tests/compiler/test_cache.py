@@ -138,7 +138,8 @@ from bunraku.compiler import files
 from small_kernel import quaternion_of as kernel
 
 def load():
-    # as a new process would: (its answer, the lines on standard error)
+    # as a new process would, which has said nothing yet: (its answer, the lines on standard error)
+    files._said.clear()
     entry = jit.Entry(kernel.function, kernel.label, kernel.signature)
     out = np.zeros(4)
     with contextlib.redirect_stderr(io.StringIO()) as said:

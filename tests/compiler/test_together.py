@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import os
 import subprocess
 import sys
@@ -24,7 +25,7 @@ def child(folder, *entries):
     command = [sys.executable, "-m", "bunraku.compiler", "--out", str(folder), *(entry.name for entry in entries)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120,
                           env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)})
-    return done.stdout.split()
+    return [json.loads(line)["name"] for line in done.stdout.splitlines()]
 
 
 def test_a_child_compiles_what_is_not_there_and_nothing_twice(tmp_path):
