@@ -7,10 +7,10 @@ done by a line of JSON. With --wait, entries that another process is compiling a
 import argparse
 import importlib
 import json
-import time
 from pathlib import Path
 
 from bunraku.compiler import files
+from bunraku.compiler.together import make
 
 
 def main() -> None:
@@ -25,15 +25,10 @@ def main() -> None:
     for name in given.names:
         module, function = name.rsplit(".", 1)
         entry = getattr(importlib.import_module(f"bunraku.{module}"), function)
-        path, start = entry.path(given.out), time.perf_counter()
-        with files.alone(path, wait=given.wait) as mine:
-            there = files.usable(path)
-            if mine and not there:
-                files.write(path, entry.compiled())
-        if not (mine or there):
-            continue
-        seconds = 0.0 if there else time.perf_counter() - start
-        print(json.dumps({"name": name, "seconds": seconds, "file": str(path)}), flush=True)
+        path = entry.path(given.out)
+        seconds = make(entry, path, given.wait)
+        if seconds is not None:
+            print(json.dumps({"name": name, "seconds": seconds, "file": str(path)}), flush=True)
 
 
 main()

@@ -79,29 +79,39 @@ def worth_children(entries) -> bool:
 
 
 def compile_together(now, later, folder: Path) -> None:
-    """Have the machine code of these entries made, into `folder`, by as many processes as pay, and wait for the first.
+    """Have the machine code of these entries made, into `folder`, by this process and as many children as pay; wait for
+    what is needed now, while children go on with what is for later.
 
-    The longest comes first, wherever it is needed, if the others fit in beside it; then what is needed now, then the
-    rest. What a child does not make, because it cannot be started or fails, is left to whoever needs it: a real error
-    then has its place and its traceback.
+    Each takes the longest that no other is at. What a child does not make, because it cannot be started or fails, is
+    left to whoever needs it: a real error then has its place and its traceback.
     """
-    seconds = {entry.name: entry.seconds for entry in (*now, *later)}
-    count = min(processors(), len(seconds), max(1, round(sum(seconds.values()) / WORTH_A_CHILD)))
-    names = [entry.name for group in (now, later) for entry in sorted(group, key=lambda entry: -entry.seconds)]
-    if count > 1:
-        longest = max(names, key=seconds.__getitem__)
-        names = [longest, *(name for name in names if name != longest)]
-    waiting = {entry.name for entry in now}
-    with contextlib.suppress(OSError), Children(count, names, folder) as children:
-        if not waiting:
-            return
-        with Progress(sum(entry.seconds for entry in now), count, kept=files.kept()) as progress:
-            for made in children:
-                if made.name in waiting:
-                    waiting.remove(made.name)
-                    progress.advance(seconds[made.name])
-                if not waiting:
-                    return
+    now, later = (sorted(entries, key=lambda entry: -entry.seconds) for entries in (now, later))
+    total = sum(entry.seconds for entry in (*now, *later))
+    count = min(processors(), len(now) + len(later), max(1, round(total / WORTH_A_CHILD)))
+    waiting = {entry.name: entry.seconds for entry in now}
+    with contextlib.ExitStack() as stack:
+        if waiting:
+            progress = stack.enter_context(Progress(sum(waiting.values()), count, kept=files.kept()))
+        children = stack.enter_context(Children(count - 1, [entry.name for entry in (*now, *later)], folder))
+        for entry in now:
+            if make(entry, entry.path(folder)) is not None:
+                progress.advance(waiting.pop(entry.name))
+        for made in children if waiting else ():
+            progress.advance(waiting.pop(made.name, 0.0))
+            if not waiting:
+                break
+
+
+def make(entry, path: Path, wait: bool = False) -> float | None:
+    """Compile an entry into a file unless it is there; seconds that it took, or None if another process is at it."""
+    with files.alone(path, wait=wait) as mine:
+        if files.usable(path):
+            return 0.0
+        if not mine:
+            return None
+        start = time.perf_counter()
+        files.write(path, entry.compiled())
+        return time.perf_counter() - start
 
 
 class Made(NamedTuple):
@@ -125,10 +135,13 @@ class Children:
         path = os.pathsep.join([str(files.PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
         self.complaint = ""  # the last line of a traceback
         self._reports: queue.SimpleQueue = queue.SimpleQueue()
-        self._processes = [subprocess.Popen(
-            [sys.executable, "-m", "bunraku.compiler", *options, *names], stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            env={**os.environ, "PYTHONPATH": path, "BUNRAKU_QUIET": "1", **(environment or {})}) for _ in range(count)]
+        self._processes = []
+        with contextlib.suppress(OSError):  # no more processes
+            for _ in range(count):
+                self._processes.append(subprocess.Popen(
+                    [sys.executable, "-m", "bunraku.compiler", *options, *names], stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                    env={**os.environ, "PYTHONPATH": path, "BUNRAKU_QUIET": "1", **(environment or {})}))
         for process in self._processes:
             threading.Thread(target=self._listen, args=(process,), daemon=True).start()
 

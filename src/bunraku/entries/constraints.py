@@ -17,7 +17,7 @@ from bunraku.plan import fields as f
 
 
 @entry("constraints of loops", float64(PLAN, floats, floats, floats, table, table, floats, floats, floats, floats,
-                                       floats), seconds=4)
+                                       floats), seconds=6)
 def constraints_one(plan, q, v, drives, columns, ways, own, bias, gap, coordinates, speeds):
     body_i, conn_i = plan.body_i, plan.conn_i
     return constraints(body_i, plan.body_f, conn_i, plan.conn_f, q, v, drives, columns, ways, own, bias, gap,
@@ -25,7 +25,7 @@ def constraints_one(plan, q, v, drives, columns, ways, own, bias, gap, coordinat
                        np.empty(conn_i[-1, f.HEAD_TOTAL]))
 
 
-@entry("generalised coordinates", int64(table, floats, table), seconds=4)
+@entry("generalised coordinates", int64(table, floats, table), seconds=5)
 def choose_one(columns, order, H):
     """Which joint velocities depend (the first m of `order`) and how; H (nv, m at most) by rows in that order."""
     rows = columns.shape[1]

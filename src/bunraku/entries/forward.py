@@ -29,7 +29,7 @@ from bunraku.spatial.scalar import clear, gather, prefetch, scatter, store
 SMALLEST_SHARE = 256  # states worth a thread
 
 
-@entry("forward dynamics", int64(PLAN, floats, floats, floats, floats, floats), seconds=2, brief=True)
+@entry("forward dynamics", int64(PLAN, floats, floats, floats, floats, floats), seconds=5, brief=True)
 def forward_one(plan, q, v, tau, external, a):
     """One state; looks at the shapes itself, so that people's arrays can be given as they are."""
     nv = plan.dof_f.shape[1]
@@ -42,7 +42,7 @@ def forward_one(plan, q, v, tau, external, a):
 
 
 @entry("forward dynamics of batches", types.void(PLAN, table, table, table, table, table, flags, int64, int64),
-       seconds=3)
+       seconds=6)
 def forward_batch(plan, q, v, tau, external, a, bad, start, stop):
     body_i, body_f, dof_f = plan.body_i, plan.body_f, plan.dof_f
     nq, nv = q.shape[1], v.shape[1]

@@ -10,7 +10,7 @@ from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import stream_rows
 
 
-@entry("forward dynamics in turn", float64(PLAN, table, table, table, floats, table, floats), seconds=2)
+@entry("forward dynamics in turn", float64(PLAN, table, table, table, floats, table, floats), seconds=4)
 def forward_in_turn(plan, q, v, tau, nothing, a, work):
     worst = 0.0
     for k in range(q.shape[0]):
@@ -19,7 +19,7 @@ def forward_in_turn(plan, q, v, tau, nothing, a, work):
     return worst
 
 
-@entry("mass matrices in turn", float64(PLAN, table, floats), seconds=3)
+@entry("mass matrices in turn", float64(PLAN, table, floats), seconds=5)
 def matrices_in_turn(plan, q, matrix):
     worst, work = 0.0, floats_at_a_line(work_size(plan.body_i, plan.dof_f.shape[1]))
     for k in range(q.shape[0]):

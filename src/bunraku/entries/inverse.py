@@ -45,7 +45,7 @@ def scratch_sizes(body_i, dof_f, pushed):
             6 * n if pushed else 0, STATE * n if pushed else 0)
 
 
-@entry("inverse dynamics", int64(PLAN, floats, floats, floats, floats, floats, floats), seconds=2, brief=True)
+@entry("inverse dynamics", int64(PLAN, floats, floats, floats, floats, floats, floats), seconds=4, brief=True)
 def inverse_one(plan, q, v, a, external, tau, joint_wrench):
     work, passive, wrench, states = scratch_sizes(plan.body_i, plan.dof_f, external.shape[0] > 0)
     residue = torques(plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, q,
@@ -55,7 +55,7 @@ def inverse_one(plan, q, v, a, external, tau, joint_wrench):
 
 
 @entry("inverse dynamics of batches", types.void(PLAN, table, table, table, table, table, table, flags, int64, int64),
-       seconds=3)
+       seconds=5)
 def inverse_batch(plan, q, v, a, external, tau, joint_wrench, bad, start, stop):
     body_i, body_f, dof_f, link_i, link_f = plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f
     spring_i, spring_f = plan.spring_i, plan.spring_f

@@ -38,14 +38,14 @@ def observe(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, a, 
     store(sums, 10, load(sums, 10) + stored)
 
 
-@entry("kinematics", types.void(PLAN, floats, floats, floats, floats, floats, floats), seconds=2, brief=True)
+@entry("kinematics", types.void(PLAN, floats, floats, floats, floats, floats, floats), seconds=3, brief=True)
 def observe_one(plan, q, v, a, links, sums, states):
     n = plan.body_i.shape[0] - 1
     observe(plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, q, v, a,
             links, sums, states, np.empty(6 * n if plan.spring_i.shape[0] > 0 else 0))
 
 
-@entry("kinematics of batches", types.void(PLAN, table, table, table, table, table, int64, int64), seconds=2)
+@entry("kinematics of batches", types.void(PLAN, table, table, table, table, table, int64, int64), seconds=4)
 def observe_batch(plan, q, v, a, links, sums, start, stop):
     body_i, body_f, dof_f, link_i, link_f = plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f
     spring_i, spring_f = plan.spring_i, plan.spring_f
@@ -93,7 +93,7 @@ def energy(plan, q, v):
             else (sums[:, 9].copy(), sums[:, 10] + stored))
 
 
-@entry("Jacobians", types.void(PLAN, floats, floats, int64, floats), brief=True)
+@entry("Jacobians", types.void(PLAN, floats, floats, int64, floats), seconds=3, brief=True)
 def jacobian_one(plan, q, point, body, out):
     body_i, body_f, dof_f = plan.body_i, plan.body_f, plan.dof_f
     states, zero = np.empty(STATE * (body_i.shape[0] - 1)), np.zeros(dof_f.shape[1])

@@ -42,7 +42,7 @@ DENSE = 200
 REFINEMENTS = 2
 
 
-@entry("forward dynamics of loops", int64(PLAN, floats, floats, floats, floats, floats), seconds=8, brief=True)
+@entry("forward dynamics of loops", int64(PLAN, floats, floats, floats, floats, floats), seconds=10, brief=True)
 def closed_plain(plan, q, v, tau, a, work):
     """One state, no external forces, no point springs. tau holds torques of the tree joints, then of connections if it
     is longer."""
@@ -68,7 +68,7 @@ def closed_plain(plan, q, v, tau, a, work):
     return FINE if work[judged + f.JUDGED_CLASH] <= 0.0 else CLASHED
 
 
-@entry("loops with all forces", MOTION, seconds=12, brief=True, by_address=True)
+@entry("loops with all forces", MOTION, seconds=14, brief=True, by_address=True)
 def closed_one(mode, plan, dof_f, q, v, tau, drives, external, a, work):
     """One state in any mode of `ada`: all that there is of a structure with connections. Where the pivots are doubtful,
     or accelerations clash, with a second look. `dof_f` in the place of the plan's own."""
@@ -106,7 +106,7 @@ def closed_one(mode, plan, dof_f, q, v, tau, drives, external, a, work):
 
 
 @entry("loops of batches", types.void(int64, PLAN, table, table, table, table, table, table, flags, int64, int64),
-       seconds=12)
+       seconds=14)
 def closed_batch(mode, plan, q, v, tau, drives, external, a, bad, start, stop):
     body_i, body_f, dof_f, conn_i, conn_f, prog = (plan.body_i, plan.body_f, plan.dof_f, plan.conn_i, plan.conn_f,
                                                    plan.prog)

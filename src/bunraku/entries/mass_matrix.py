@@ -55,7 +55,7 @@ def floats_at_a_line(size):
     return lane_array((size + WIDTH - 1) // WIDTH).reshape(-1)
 
 
-@entry("mass matrix", int64(PLAN, floats, table), seconds=3, brief=True)
+@entry("mass matrix", int64(PLAN, floats, table), seconds=5, brief=True)
 def matrix_one(plan, q, matrix):
     body_i, body_f, dof_f = plan.body_i, plan.body_f, plan.dof_f
     nv = dof_f.shape[1]
@@ -65,7 +65,7 @@ def matrix_one(plan, q, matrix):
     return FINE if one_state(body_i, body_f, dof_f, q, matrix.reshape(-1), work) == 0.0 else FAILED
 
 
-@entry("mass matrices of batches", int64(PLAN, table, table, flags, int64, int64), seconds=4)
+@entry("mass matrices of batches", int64(PLAN, table, table, flags, int64, int64), seconds=6)
 def matrix_batch(plan, q, matrix, bad, start, stop):
     """M of states start .. stop - 1; marks those that are not finite in `bad` and returns how many they are.
 

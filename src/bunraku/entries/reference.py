@@ -18,7 +18,7 @@ from bunraku.jit import entry
 from bunraku.plan import fields as f
 
 
-@entry("the unit-vector method", types.void(PLAN, table, table, table, table, table, flags, int64, int64), seconds=3)
+@entry("the unit-vector method", types.void(PLAN, table, table, table, table, table, flags, int64, int64), seconds=5)
 def unit_vector_batch(plan, q, v, tau, external, a, bad, start, stop):
     body_i, body_f, dof_f = plan.body_i, plan.body_f, plan.dof_f
     n, nv, pushed = body_i.shape[0] - 1, dof_f.shape[1], external.shape[0] > 0
@@ -32,7 +32,7 @@ def unit_vector_batch(plan, q, v, tau, external, a, bad, start, stop):
 
 
 @entry("the unit-vector method for loops", types.void(PLAN, table, table, table, table, table, table, table, flags,
-                                                      int64, int64), seconds=8)
+                                                      int64, int64), seconds=10)
 def unit_vector_loops(plan, q, v, tau, drives, external, a, multipliers, bad, start, stop):
     """`drives` (B, 0 or all freedoms) are torques of the connections."""
     body_i, body_f, dof_f, conn_i, conn_f = plan.body_i, plan.body_f, plan.dof_f, plan.conn_i, plan.conn_f

@@ -38,14 +38,14 @@ def flat(context, rows, count, h):
 PROBLEM = (types.int64, MEMORY, RECORD)
 
 
-@entry("Runge-Kutta methods", types.int64(TABLEAU, *PROBLEM), seconds=3)
+@entry("Runge-Kutta methods", types.int64(TABLEAU, *PROBLEM), seconds=4)
 def solve_runge_kutta(method, address, memory, record):
     context = (address, memory.tolerance[0, :0])
     return advance(runge_kutta.prepare, runge_kutta.attempt, runge_kutta.complete, runge_kutta.polynomial,
                    runge_kutta.go_on, user_rhs, flat, record_step, context, method, memory, record, room_in(record))
 
 
-@entry("multistep methods", types.int64(FAMILY, *PROBLEM), seconds=5)
+@entry("multistep methods", types.int64(FAMILY, *PROBLEM), seconds=6)
 def solve_nordsieck(method, address, memory, record):
     context = (address, memory.tolerance[0, :0])
     return advance(nordsieck.prepare, nordsieck.attempt, nordsieck.complete, nordsieck.polynomial, nordsieck.go_on,

@@ -62,7 +62,7 @@ PASSING = 8
 RUN = (int64, PLAN, int64, floats, MEMORY, RECORD)
 
 
-@entry("motion of trees", MOTION, seconds=2, brief=True, by_address=True)
+@entry("motion of trees", MOTION, seconds=5, brief=True, by_address=True)
 def tree_one(mode, plan, dof_f, q, v, tau, drives, external, a, work):
     """As `closed_one`, for a mechanism without connections."""
     margin, residue = accelerate_tree(plan, dof_f, q, v, tau, external, a, work)

@@ -206,7 +206,7 @@ def stiff_settle(stiff, rows, count, h):
     return settle(stiff.context, rows, count, h)
 
 
-@entry("simulation of stiff mechanisms", int64(FAMILY, *RUN), seconds=10)
+@entry("simulation of stiff mechanisms", int64(FAMILY, *RUN), seconds=12)
 def run_implicit(method, motion, structure, address, params, memory, record):
     context = make_context(motion, structure, address, params)
     stiff = make_stiff(hold(context))

@@ -96,7 +96,7 @@ def combine(weights, count, h, lanes, rates, out):
 
 @entry("rollouts of batches", types.void(
     PLAN, int64, table, table, floats, floats, float64, float64, table, floats, table, table, counts, floats, counts,
-    floats, int64, int64, int64), seconds=5)
+    floats, int64, int64, int64), seconds=7)
 def fixed_steps_lanes(plan, address, params, A, B, C, step, slack, y, times, q_at, v_at, status, reached, steps, clock,
                       room, start, stop):
     """States start .. stop of y, at most `room` steps, by the explicit Runge-Kutta method (A, B, C); if these are empty

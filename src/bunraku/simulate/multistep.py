@@ -56,7 +56,7 @@ def begin_again(rhs, problem, context, memory):
     return m.TRY_AGAIN if status == 0 else status
 
 
-@entry("simulation with multistep methods", int64(FAMILY, *RUN), seconds=7)
+@entry("simulation with multistep methods", int64(FAMILY, *RUN), seconds=9)
 def run_multistep(method, motion, structure, address, params, memory, record):
     owned = make_context(motion, structure, address, params)
     return outlived(owned, advance(prepare, attempt, complete, nordsieck.polynomial, nordsieck.go_on,

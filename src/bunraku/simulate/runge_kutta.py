@@ -110,7 +110,7 @@ def close_step(context, start, status, memory):
     return m.TRY_AGAIN if not shortest else status if status != 0 else m.LOOPS_OPEN
 
 
-@entry("simulation with Runge-Kutta methods", int64(TABLEAU, *RUN), seconds=5)
+@entry("simulation with Runge-Kutta methods", int64(TABLEAU, *RUN), seconds=6)
 def run_runge_kutta(method, motion, structure, address, params, memory, record):
     owned = make_context(motion, structure, address, params)
     return outlived(owned, advance(prepare, attempt, complete, runge_kutta.polynomial, runge_kutta.go_on,

@@ -59,7 +59,7 @@ def steps(context, memory, record):
     return m.REACHED
 
 
-@entry("simulation with symplectic Euler", int64(*RUN), seconds=4)
+@entry("simulation with symplectic Euler", int64(*RUN), seconds=5)
 def run_symplectic_euler(motion, structure, address, params, memory, record):
     owned = make_context(motion, structure, address, params)
     return outlived(owned, steps(hold(owned), memory, record))
