@@ -77,9 +77,9 @@ def prepared(tmp_path, monkeypatch):
     return prepare
 
 
-def test_long_compilations_are_left_to_children_and_announced_once(prepared):
+def test_long_compilations_are_shared_with_children_and_announced_once(prepared):
     here, said = prepared(seconds=together.WORTH_A_CHILD)
-    assert here == []
+    assert len(here) == len(set(here)) >= 1
     assert len(said) == 2
     assert said[0].startswith("bunraku: compiling for this machine (once; kept on disk), about")
     assert said[1].startswith("bunraku: compiled in")
@@ -113,11 +113,11 @@ def test_ctrl_c_ends_the_children(prepared, monkeypatch):
         children.append(start([command[0], "-c", "import time; time.sleep(100)"], **options))
         return children[-1]
 
-    def interrupted(self):
+    def interrupted(entry, path):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(subprocess, "Popen", sleeping)
-    monkeypatch.setattr(together.queue, "SimpleQueue", type("Queue", (), {"get": interrupted, "put": lambda *_: None}))
+    monkeypatch.setattr(together, "make", interrupted)
     with pytest.raises(KeyboardInterrupt):
         prepared(seconds=together.WORTH_A_CHILD)
     assert children
