@@ -40,8 +40,9 @@ def mass_matrix(mechanism: Mechanism, q, *, method: str = "auto", workers: int |
             plan = mechanism._plan
             if plan is None:
                 plan = mechanism.plan_for(matrix_one)
-            if out is None and q.ndim == 1:  # straight to compiled code, which refuses whatever is not simple
-                result = empty(plan.matrix_shape)
+            if q.ndim == 1 and (out is None or out.flags.writeable):
+                # Straight to compiled code, which refuses whatever is not simple
+                result = empty(plan.matrix_shape) if out is None else out
                 if matrix_one.call(plan.arrays, q, result) == 0:
                     return result
         except (AttributeError, TypeError):
