@@ -21,12 +21,14 @@ import warnings
 from pathlib import Path
 
 import numba
+import numpy as np
 from llvmlite import binding as llvm
 from numba import types
 from numba.core.errors import NumbaExperimentalFeatureWarning
 from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.core.typing.templates import signature as typed
 from numba.extending import lower_builtin
+from numba.np.numpy_support import as_dtype
 
 from bunraku.compiler import files
 from bunraku.compiler.calling import python_function
@@ -68,7 +70,7 @@ class Entry:
         self.function, self.label, self.signature = function, label, signature
         self.seconds, self.brief, self.by_address = seconds, brief, by_address
         self.name = f"{function.__module__.removeprefix('bunraku.')}.{function.__name__}"
-        self.call = function if JIT_OFF else self._first_call
+        self.call = self._as_python if JIT_OFF else self._first_call
         self._loaded: Loaded | None = None
         functools.update_wrapper(self, function)
 
@@ -156,6 +158,15 @@ class Entry:
         module.link_in(llvm.parse_assembly(python_function(
             self._symbols[0], self.function.__name__, self.signature, self._kernel, self.brief)))
         return files.Code(*object_code(module, self._symbols, level()))
+
+    def _as_python(self, *args):
+        """With the JIT off: arrays are looked at as in compiled code."""
+        for k, (given, kind) in enumerate(zip(args, self.signature.args, strict=True)):
+            if isinstance(kind, types.Array) and not (isinstance(given, np.ndarray) and given.ndim == kind.ndim
+                                                      and given.dtype == as_dtype(kind.dtype)):
+                raise TypeError(f"{self.function.__name__}: argument {k + 1} must be an array of {kind.dtype} with "
+                                f"{kind.ndim} dimensions")
+        return self.function(*args)
 
     def _first_call(self, *args):
         self.load()

@@ -41,21 +41,20 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
     schedule    order of assembly for "ada"; by default tips to root
     """
     if external is None and prescribed is None and passive and method != "unit_vector":
-        # One state of a plain mechanism: straight to compiled code, which refuses whatever is not simple
+        # Straight to compiled code, which refuses whatever is not one state in plain arrays
         try:
             plan = mechanism._plan
             if plan is None:
                 plan = mechanism.plan_for(closed_plain if mechanism.connections else forward_one)
             if method != "auto" or schedule is not None:
                 plan = _scheduled_plan(mechanism, plan, method, schedule)
-            if q.ndim == 1:
-                a, loops = empty(plan.nv), plan.loops
-                if loops is None:
-                    if forward_one.call(plan.arrays, q, v, plan.zero_tau if tau is None else tau, plan.nothing, a) == 0:
-                        return a
-                elif not mechanism.springs and closed_plain.call(
-                        plan.with_rotors, q, v, plan.zero_tau if tau is None else tau, a, empty(loops.work_size)) == 0:
+            a, loops = empty(plan.nv), plan.loops
+            if loops is None:
+                if forward_one.call(plan.arrays, q, v, plan.zero_tau if tau is None else tau, plan.nothing, a) == 0:
                     return a
+            elif not mechanism.springs and closed_plain.call(
+                    plan.with_rotors, q, v, plan.zero_tau if tau is None else tau, a, empty(loops.work_size)) == 0:
+                return a
         except (AttributeError, TypeError):
             pass
     plan = as_mechanism(mechanism).plan(None if passive else "bare")

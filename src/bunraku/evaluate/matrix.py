@@ -40,8 +40,8 @@ def mass_matrix(mechanism: Mechanism, q, *, method: str = "auto", workers: int |
             plan = mechanism._plan
             if plan is None:
                 plan = mechanism.plan_for(matrix_one)
-            if q.ndim == 1 and (out is None or out.flags.writeable):
-                # Straight to compiled code, which refuses whatever is not simple
+            if out is None or out.flags.writeable:
+                # Straight to compiled code, which refuses whatever is not one state in plain arrays
                 result = empty(plan.matrix_shape) if out is None else out
                 if matrix_one.call(plan.arrays, q, result) == 0:
                     return result
