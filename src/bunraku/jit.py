@@ -56,7 +56,8 @@ inner = part({"forceinline": False, "_nrt": False, **OPTIONS}, called=False)
 allocating = part({"forceinline": False, "_nrt": True, **OPTIONS})
 """Decorator for functions of entries that make arrays."""
 
-_lock = threading.RLock()
+_lock = threading.RLock()       # loading
+_compiling = threading.RLock()  # Numba's contexts are of the whole process
 
 
 class Entry:
@@ -72,6 +73,7 @@ class Entry:
         self.name = f"{function.__module__.removeprefix('bunraku.')}.{function.__name__}"
         self.call = self._as_python if JIT_OFF else self._first_call
         self._loaded: Loaded | None = None
+        self._made: files.Code | None = None  # by this process
         functools.update_wrapper(self, function)
 
     def load(self):
@@ -79,7 +81,9 @@ class Entry:
         with _lock:
             if self.call == self._first_call:
                 check_runs_here()
-                self._use(self._from_disk(self._read) or self._compile_and_keep())
+                made = None if self._made is None else Loaded(self._made, self._symbols)
+                self._use(made or self._from_disk(self._read) or self._compile_and_keep())
+                self._made = None
         return self
 
     @functools.cached_property
@@ -151,13 +155,14 @@ class Entry:
 
     def compiled(self) -> files.Code:
         """Machine code, made anew."""
-        with warnings.catch_warnings():
+        with _compiling, warnings.catch_warnings():
             warnings.simplefilter("ignore", NumbaExperimentalFeatureWarning)
             module, kernel = linked(self.function, self.signature, OPTIONS)
-        module.get_function(kernel).name = self._kernel
-        module.link_in(llvm.parse_assembly(python_function(
-            self._symbols[0], self.function.__name__, self.signature, self._kernel, self.brief)))
-        return files.Code(*object_code(module, self._symbols, level()))
+            module.get_function(kernel).name = self._kernel
+            module.link_in(llvm.parse_assembly(python_function(
+                self._symbols[0], self.function.__name__, self.signature, self._kernel, self.brief)))
+            self._made = files.Code(*object_code(module, self._symbols, level()))
+        return self._made
 
     def _as_python(self, *args):
         """With the JIT off: arrays are looked at as in compiled code."""

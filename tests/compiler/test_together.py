@@ -7,9 +7,11 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from numba.core.registry import cpu_target
 
 from bunraku import jit
 from bunraku.compiler import files, together
@@ -125,3 +127,34 @@ def test_ctrl_c_ends_the_children(prepared, monkeypatch):
     while any(process.poll() is None for process in children):
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def test_a_disk_that_cannot_be_written_stops_nothing(tmp_path, monkeypatch):
+    def full(path, code):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(files, "writable_directory", lambda: tmp_path)
+    monkeypatch.setattr(files, "write", full)
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    entries = [fresh(tmp_path, entry, together.WORTH_A_CHILD) for entry in ENTRIES]
+    jit.prepare(entries)
+    answer(entries[0])
+    assert not list(tmp_path.glob("*.code"))
+
+
+def test_files_in_the_current_folder_do_not_shadow_modules_in_children(prepared, tmp_path, monkeypatch):
+    for name in ("json", "queue", "numba"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'marker')!r}, 'w').write('executed')")
+    monkeypatch.chdir(tmp_path)
+    prepared(seconds=together.WORTH_A_CHILD)
+    assert not (tmp_path / "marker").exists()
+
+
+def test_threads_may_compile_at_the_same_time():
+    entries = [jit.Entry(entry.function, entry.label, entry.signature) for entry in ENTRIES]
+    resolve = cpu_target.typing_context.resolve_function_type
+    with ThreadPoolExecutor(4) as threads:
+        codes = list(threads.map(lambda k: entries[k % 2].compiled(), range(4)))
+    assert codes[0].object == codes[2].object
+    assert codes[1].object == codes[3].object
+    assert cpu_target.typing_context.resolve_function_type == resolve

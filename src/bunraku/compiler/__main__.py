@@ -31,4 +31,5 @@ def main() -> None:
             print(json.dumps({"name": name, "seconds": seconds, "file": str(path)}), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -115,7 +115,7 @@ def shipped(name: str) -> Path:
 def cache_root() -> Path:
     """The user's cache folder, or the one that NUMBA_CACHE_DIR names."""
     if base := os.environ.get("NUMBA_CACHE_DIR"):
-        return Path(base)
+        return Path(base).absolute()
     if home := os.environ.get("XDG_CACHE_HOME"):
         return Path(home) / "bunraku"
     try:

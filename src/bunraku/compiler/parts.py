@@ -190,9 +190,9 @@ def quickly():
     try:
         yield
     finally:
-        del context.resolve_function_type
         if collecting:
             gc.enable()
+        del context.resolve_function_type
 
 
 SCALARS = {types.Float, types.Integer, types.Boolean}

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import queue
+import shutil
 import subprocess
 import sys
 import threading
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 from bunraku.compiler import files
 
+START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from bunraku.compiler.__main__ import main; main()"
 WORTH_A_CHILD = 4.0  # [s] of compilation: starting a process takes one
 
 
@@ -60,8 +62,9 @@ class Progress:
     def _tick(self):
         while not self._stop.wait(0.2):
             left = self._remaining()
-            text = f"about {left:.0f} s left" if left >= 1.0 else "nearly done"
-            print(f"\r\x1b[Kbunraku: {self._what()}: {text}", end="", file=sys.stderr, flush=True)
+            text = f"about {left:.0f} s left" if left >= 1.0 else f"{time.perf_counter() - self.start:.0f} s so far"
+            line = f"bunraku: {self._what()}: {text}"[:shutil.get_terminal_size().columns - 1]
+            print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
 
     def __exit__(self, kind, *_):
         took = time.perf_counter() - self.start
@@ -94,7 +97,12 @@ def compile_together(now, later, folder: Path) -> None:
             progress = stack.enter_context(Progress(sum(waiting.values()), count, kept=files.kept()))
         children = stack.enter_context(Children(count - 1, [entry.name for entry in (*now, *later)], folder))
         for entry in now:
-            if make(entry, entry.path(folder)) is not None:
+            try:
+                seconds = make(entry, entry.path(folder))
+            except OSError as error:  # a full disk, a folder that is gone: this process has it all the same
+                files.not_kept(error)
+                seconds = 0.0
+            if seconds is not None:
                 progress.advance(waiting.pop(entry.name))
         for made in children if waiting else ():
             progress.advance(waiting.pop(made.name, 0.0))
@@ -132,16 +140,16 @@ class Children:
     def __init__(self, count: int, names: Sequence[str], folder: Path | None = None, *, wait: bool = False,
                  environment: Mapping[str, str] | None = None):
         options = [*(("--out", str(folder)) if folder else ()), *(("--wait",) if wait else ())]
-        path = os.pathsep.join([str(files.PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+        isolation = "-I" if sys.flags.isolated else "-P"  # files in the current folder must not shadow modules
         self.complaint = ""  # the last line of a traceback
         self._reports: queue.SimpleQueue = queue.SimpleQueue()
         self._processes = []
         with contextlib.suppress(OSError):  # no more processes
             for _ in range(count):
                 self._processes.append(subprocess.Popen(
-                    [sys.executable, "-m", "bunraku.compiler", *options, *names], stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                    env={**os.environ, "PYTHONPATH": path, "BUNRAKU_QUIET": "1", **(environment or {})}))
+                    [sys.executable, isolation, "-c", START, str(files.PACKAGE.parent), *options, *names],
+                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                    env={**os.environ, "BUNRAKU_QUIET": "1", **(environment or {})}))
         for process in self._processes:
             threading.Thread(target=self._listen, args=(process,), daemon=True).start()
 
