@@ -47,7 +47,7 @@ from bunraku.algorithms.fronts import (
     step_back,
     step_demands,
 )
-from bunraku.algorithms.graft import graft, graft_demands, ungraft
+from bunraku.algorithms.graft import graft, graft_demands, measure, ungraft
 from bunraku.algorithms.tree import ground_acceleration, zero6
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
@@ -153,8 +153,12 @@ def assemble(op, o, soft, body_i, dof_f, conn_i, conn_f, prog, tau, work):
     """One operation of the program on its fronts. Returns the margin of its pivots."""
     margin = constant(tau, 1.0)
     if op == f.OP_SWEEP:
+        if prog[o + 3] != 0:
+            measure(prog[o + 1], body_i, work)
         margin = sweep(prog[o + 1], prog[o + 2], body_i, dof_f, tau, work)
     elif op == f.OP_STEP:
+        if prog[o + 7] != 0:
+            measure(prog[o + 1], body_i, work)
         judged = conn_i[conn_i.shape[0] - 1, f.HEAD_JUDGED]
         rotor = conn_f[0, f.ROTOR] if conn_f.shape[0] > 0 else 1.0
         margin = step(prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], prog[o + 6], rotor, judged, body_i, dof_f,

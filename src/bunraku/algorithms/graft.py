@@ -6,14 +6,41 @@ The handle accelerates by h = Y_A^T a + beta + Theta F_A and carries the force F
 (1 + L^T Theta L) x + L^T (h at x = 0) = 0: rows like any other, to CLOSE.
 Every row of the result acts on the handle by alpha (Y for B's rows, L for x) and moves it by
 t = Theta_hh alpha + Theta_h,row, both kept. [docs/structures.md]
+
+A joint leaves of I what it does not let go: three slides leave no mass, a free joint nothing at all but rounding noise.
+What is noise cannot be seen from I then, so L takes it from the size I had before the joint (`measure`).
 """
 
-from bunraku.algorithms.tree import zero3
+from bunraku.algorithms.aba import joint_part_size, trace
+from bunraku.algorithms.tree import is_anchor, zero3
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
 from bunraku.spatial.algebra import accumulate3, dot, load3, load6, load9, scale, store6
 from bunraku.spatial.scalar import constant, load, maximum, sqrt, store, where_positive
 from bunraku.tolerances import CANCELLED
+
+
+@inner
+def measure(i, body_i, work):
+    """Leave to the parent of body i how large the inertia is from which its joint is about to take a part.
+
+    A massless body adds what was measured beyond it: several joints in a row take their parts from one inertia.
+    """
+    above, to, record = body_i[i, f.CHILD_SLOT], body_i[i, f.PARENT_SLOT], body_i[i, f.BODY_RECORD]
+    elimination = body_i[i, f.ELIMINATION]
+    if to > f.SLOT_CARRY and elimination != f.LOOSE:  # which leaves exactly nothing
+        turning = trace(load6(work, above)) + trace(load6(work, record + f.REC_INERTIA))
+        moving = trace(load6(work, above + 15)) + 3.0 * load(work, record + f.REC_MASS)
+        if body_i[i, f.MASSIVE] == 0:
+            turning = turning + load(work, above + f.SLOT_TURNING)
+            moving = moving + load(work, above + f.SLOT_MOVING)
+        if elimination == f.BALL:
+            turning = constant(work, 0.0)
+        if is_anchor(body_i, i):
+            r = load3(work, record + f.REC_JOINT + joint_part_size(elimination, body_i[i, f.DOF]))
+            turning = turning + dot(r, r) * moving
+        store(work, to + f.SLOT_TURNING, load(work, to + f.SLOT_TURNING) + turning)
+        store(work, to + f.SLOT_MOVING, load(work, to + f.SLOT_MOVING) + moving)
 
 
 @inner
@@ -122,7 +149,8 @@ def theta(front, i, j, work):
 @inline
 def factor_inertia(slot, rank, factor, work):
     """L (6 x 6, by rows angular, linear) with L L^T = the inertia in a slot, which may be singular: Cholesky, linear
-    part first, where a vanishing pivot gives an empty column. The first `rank` columns are enough.
+    part first, where a pivot that is noise beside the size of the inertia before its joint gives an empty column. The
+    first `rank` columns are enough.
     """
     A, B, C = load6(work, slot), load9(work, slot + 6), load6(work, slot + 15)
     store6(work, factor, (A[0], A[1], A[2], B[0], B[1], B[2]))
@@ -134,8 +162,7 @@ def factor_inertia(slot, rank, factor, work):
     for c in range(6):  # column c belongs to coordinate (c + 3) % 6; finished columns replace the matrix from there on
         i = (c + 3) % 6
         pivot = load(work, factor + 6 * i + i)
-        noise = CANCELLED * (load(work, slot + (15 if i > 2 else 0)) + load(work, slot + (18 if i > 2 else 3))
-                         + load(work, slot + (20 if i > 2 else 5)))
+        noise = CANCELLED * load(work, slot + (f.SLOT_MOVING if i > 2 else f.SLOT_TURNING))
         root = sqrt(maximum(pivot, 1e-300))
         r = where_positive(pivot - noise, 1.0 / root, 0.0 * pivot) if c < rank else constant(work, 0.0)
         for later in range(c, 6):

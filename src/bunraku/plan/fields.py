@@ -101,9 +101,11 @@ SPRING_F = 9
 SLOT_STATE = 0   # 24: rotation 9, position 3, velocity 6, acceleration 6       pass 1, down
 SLOT_INERTIA = 0   # 21: A 6, B 9, C 6 of the subtrees beyond                   pass 2, up
 SLOT_BIAS = 21   # 6, the force they need                                       pass 2, up
+SLOT_TURNING = 27  # 1, traces of A and C before joints took their part: what rounding   pass 2, up; only where
+SLOT_MOVING = 28   # 1, noise of the inertia is relative to                              subchains are grafted
 SLOT_ACCELERATION = 0  # 6                                                      pass 3, down
-SLOT_SIZE = 27
-SLOT_CARRY = 27  # where slot 1 starts
+SLOT_SIZE = 29
+SLOT_CARRY = SLOT_SIZE  # where slot 1 starts
 # Record of a body; pass 1 writes the first three and the joint part, pass 2 puts its results over the first three.
 REC_INERTIA = 0  # 6, of the body about the group origin             pass 1 -> 2
 REC_MOMENT = 6   # 3, mass times centre of mass                      pass 1 -> 2
@@ -183,8 +185,8 @@ CONN_RECORD = 171
 
 # -- program: what forward dynamics of a closed structure does, one operation after the other ------------------------
 # prog is int32: how many operations there are, the operations (PROGRAM_STEP numbers each: kind and arguments), lists.
-OP_SWEEP = 0     # first body, last body (descending): plain articulated bodies
-OP_STEP = 1      # body, front, rows, where y is kept, ids, list of rotor rows or 0: eliminate its joint
+OP_SWEEP = 0     # first body, last body (descending), 1 to measure it: plain articulated bodies
+OP_STEP = 1      # body, front, rows, where y is kept, ids, list of rotor rows or 0, 1 to measure it: eliminate its joint
 OP_NEW = 2       # front, rows: zero
 OP_START = 3     # front, row, connection, side: put the handle of a connection on a front
 OP_HANDLE = 4    # front, row: six rows for the motion of the near body itself

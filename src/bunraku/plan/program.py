@@ -167,6 +167,7 @@ class Program:
         """The program as the machine reads it, with fronts from `base` on in the work array."""
         start = f.PROGRAM_START + f.PROGRAM_STEP * len(self.ops)
         flat = [len(self.ops)]
+        grafts = any(op[0] == f.OP_GRAFT for op in self.ops)
         for op in self.ops:
             row = list(op)
             for column in PLACES.get(op[0], ()):
@@ -174,6 +175,8 @@ class Program:
             for column in LISTS.get(op[0], ()):
                 if row[column]:
                     row[column] += start
+            if grafts and op[0] in MEASURED:
+                row[MEASURED[op[0]]] = 1
             flat += row
         lists = self.lists.copy()
         for op in self.ops:
@@ -187,3 +190,5 @@ PLACES = {f.OP_STEP: (2, 4), f.OP_NEW: (1,), f.OP_START: (1,), f.OP_HANDLE: (1,)
           f.OP_CLOSE: (1, 7)}
 LISTS = {f.OP_STEP: (5, 6), f.OP_ATTACH: (4,), f.OP_CLOSE: (5,), f.OP_GRAFT: (1,)}
 """Arguments of operations that are places of fronts, and of lists."""
+MEASURED = {f.OP_SWEEP: 3, f.OP_STEP: 7}
+"""The argument that asks for the size of an inertia, which grafts compare what is left of it with."""
