@@ -134,9 +134,10 @@ def with_connections(plan: Plan, connections: Sequence, length: float = LENGTH_S
     keep = np.zeros(n + 1, bool)
     keep[[body for ends in structure.ends for body in ends]] = True
     keep[structure.meet] = True
+    dof_f = _give_rotors(plan, structure, conn_f, dof_f)
+    keep[[structure.rotor_ends(body) for body in structure.rotors]] = True
     mark_slots(body_i, keep[:n])
     structure.slot = body_i[:n, f.OWN_SLOT].tolist()
-    dof_f = _give_rotors(plan, structure, conn_f, dof_f)
     program = tip_to_root(structure)
     return _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program, frames, [c.name for c in connections])
 
@@ -336,23 +337,29 @@ def _give_rotors(plan: Plan, structure: Structure, conn_f, dof_f):
     parent = plan.body_i[:n, f.PARENT].tolist()
     bearing = [*(~weak).tolist(), True]  # has inertia against its joint somewhere beyond
     turns = np.isin(plan.body_i[:n, f.KIND], (f.SPHERICAL, f.FREE)) & (plan.body_i[:n, f.ELIMINATION] != f.LOCKED)
+    free = turns & (plan.body_i[:n, f.KIND] == f.FREE)  # what is beyond such a joint resists nothing, but for rotors
+    for loose in np.flatnonzero(free):
+        j = plan.body_i[loose, f.V_INDEX]
+        free[loose] = not (plan.dof_f[f.ARMATURE, j:j + 6] > 0).all()
     one_ball: set[int] = set()  # what is beyond one ball joint resists no turn about the line to its centre
     for i in range(n - 1, -1, -1):
-        if bearing[i] or (plan.body_i[i, f.MASSIVE] and not weak[i]):
+        if not free[i] and (bearing[i] or (plan.body_i[i, f.MASSIVE] and not weak[i])):
             above = parent[i]
             if turns[i] and above >= 0 and turns[above] and above not in one_ball:
                 one_ball.add(above)
             else:
                 bearing[above] = True
+    next_held = [-1] * n  # the first body towards the root, itself included, that needs to be held
+    for i, (j, dof, elimination) in enumerate(plan.body_i[:n, [f.V_INDEX, f.DOF, f.ELIMINATION]].tolist()):
+        needs = not bearing[i] and elimination != f.LOCKED and not (dof_f[f.ARMATURE, j:j + dof] > 0).all()
+        next_held[i] = i if needs else next_held[parent[i]] if parent[i] >= 0 else -1
     held: dict[int, list[int]] = {}
-    for c, (ends, meet) in enumerate(zip(structure.ends, structure.meet, strict=True)):
-        for body in ends:
-            while body != meet:
-                j, dof = plan.body_i[body, f.V_INDEX], plan.body_i[body, f.DOF]
-                driven = plan.body_i[body, f.ELIMINATION] == f.LOCKED
-                if not bearing[body] and not driven and not (dof_f[f.ARMATURE, j:j + dof] > 0).all():
-                    held.setdefault(body, []).append(c)
-                body = parent[body]
+    for c, ends in enumerate(structure.ends):  # all loops beyond a body may be what holds it, through it or not
+        for end in ends:
+            body = next_held[end] if end >= 0 else -1
+            while body >= 0:
+                held.setdefault(body, []).append(c)
+                body = next_held[parent[body]] if parent[body] >= 0 else -1
     if not held:
         return dof_f
     structure.rotors = {body: sorted(set(c)) for body, c in held.items()}

@@ -185,8 +185,8 @@ CONN_RECORD = 171
 
 # -- program: what forward dynamics of a closed structure does, one operation after the other ------------------------
 # prog is int32: how many operations there are, the operations (PROGRAM_STEP numbers each: kind and arguments), lists.
-OP_SWEEP = 0     # first body, last body (descending), 1 to measure it: plain articulated bodies
-OP_STEP = 1      # body, front, rows, where y is kept, ids, list of rotor rows or 0, 1 to measure it: eliminate its joint
+OP_SWEEP = 0     # first body, last body (descending), 1 to measure: plain articulated bodies
+OP_STEP = 1      # body, front, rows, where y is kept, ids, list of rotor rows or 0, 1 to measure: eliminate its joint
 OP_NEW = 2       # front, rows: zero
 OP_START = 3     # front, row, connection, side: put the handle of a connection on a front
 OP_HANDLE = 4    # front, row: six rows for the motion of the near body itself

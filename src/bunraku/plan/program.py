@@ -45,6 +45,11 @@ class Structure:
     rows: Sequence[int]
     rotors: dict[int, list[int]] = field(default_factory=dict)  # body without mass: connections that hold it up
 
+    def rotor_ends(self, body: int) -> int:
+        """Where, from the tips to the root, the rotor of a body is taken away: beyond its joint, when all loops that
+        hold it up are closed."""
+        return min(self.parent[body], *(self.meet[c] for c in self.rotors[body]))
+
     @property
     def total(self) -> int:
         return self.first_row[-1] + self.rows[-1] if self.rows else 0
@@ -86,11 +91,15 @@ class Program:
             if kind == "connection":
                 found = range(self.s.first_row[k], self.s.first_row[k] + self.s.rows[k])
             else:
-                count = 6 if kind == "handle" else self.s.dof[k] if kind == "rotor" else 3 if self.s.ball[k] else 6
+                count = 6 if kind == "handle" else self.s.dof[k] if kind == "rotor" else self.passed_on(k)
                 found = range(self.ids_used, self.ids_used + count)
                 self.ids_used += count
             self.numbers[group] = found
         return found
+
+    def passed_on(self, body: int) -> int:
+        """How many forces the joint of a body may pass on: a ball no moments, unless a rotor resists its turns."""
+        return 3 if self.s.ball[body] and body not in self.s.rotors else 6
 
     def front(self, groups: list[Group], zero=True) -> Front:
         first: dict[Group, int] = {}
@@ -153,7 +162,7 @@ class Program:
         parent = self.s.parent[body]
         entries = [front.place, front.first[handle], target.place, target.rows, other.place if other else 0,
                    self.s.slot[parent], -1 if near < 0 else self.s.slot[near],
-                   self.take(f.KEPT_ROWS + 12 * target.rows), self.ids(handle)[0], 3 if self.s.ball[body] else 6]
+                   self.take(f.KEPT_ROWS + 12 * target.rows), self.ids(handle)[0], self.passed_on(body)]
         for g in groups:
             own = front.first[g] if g in rest else None
             far = other.first[g] if other and g in other.groups else None

@@ -163,6 +163,7 @@ class _Assembly:
                 ready = []
         for some in ([ready] if self.together and ready else [[c] for c in ready]):
             self._close(above, some)
+        self._release(above)  # a rotor that came with this joint, after the loops that hold it were closed
 
     def _ends_in(self, c, one: Subchain, two: Subchain) -> bool:
         return all(self.holder[end] in (one, two) for end in self.s.ends[c])

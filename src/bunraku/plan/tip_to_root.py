@@ -28,8 +28,12 @@ def tip_to_root(s: Structure) -> Program:
                 involved.add(body)
                 body = s.parent[body]
     closing: dict[Group, int] = {}  # where each group is closed: bodies above each other, the deepest first
-    for body, held in s.rotors.items():
-        closing["rotor", body] = min(s.meet[c] for c in held)
+    for body in s.rotors:
+        closing["rotor", body] = end = s.rotor_ends(body)
+        while body != end:
+            involved.add(body)
+            body = s.parent[body]
+        involved.add(end)
     busy = {*starts, *s.meet, *closing.values()}  # bodies where handles are or loops meet
     arrived: dict[int, list[Front]] = {}
 
