@@ -29,6 +29,11 @@ class Level:
     width: int                   # doubles in a register: lanes
     needs: tuple[str, ...] = ()  # features that its code may use
 
+    @property
+    def fuses(self) -> bool:
+        """Whether a product and a sum are one instruction that rounds once."""
+        return not self.triple.startswith("x86") or "fma" in (*self.needs, *self.features.replace("+", "").split(","))
+
 
 LINUX = "x86_64-unknown-linux-gnu"
 SSE4 = ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")

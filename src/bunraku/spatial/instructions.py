@@ -13,6 +13,7 @@ from numba.core import cgutils
 from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 
+from bunraku.compiler.targets import level
 from bunraku.spatial.lanes import DOUBLE, FLAGS, INT32, VECTOR, WIDTH, Lane, lane, splat
 
 INT64 = ir.IntType(64)
@@ -187,16 +188,17 @@ def products(builder, factors, right, apart, ends, row, column):
 # -- sine and cosine -----------------------------------------------------------------------------------------------
 
 # Cody-Waite reduction of the argument by pi/2 in three parts and minimax polynomials on [-pi/4, pi/4]
-# (coefficients of the Cephes library); absolute error below 2e-16 for |x| < 1e5.
+# (coefficients of the Cephes library); absolute error below 2e-16 for |x| < 1e5, below 3e-16 for lanes up to 1e12.
 _HALF_PI = (1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21)
 _SINE = (1.58962301576546568060e-10, -2.50507477628578072866e-8, 2.75573136213857245213e-6,
          -1.98412698295895385996e-4, 8.33333333332211858878e-3, -1.66666666666666307295e-1)
+_HALF = 2.0**20
 _COSINE = (-1.13585365213876817300e-11, 2.08757008419747316778e-9, -2.75573141792967388112e-7,
            2.48015872888517045348e-5, -1.38888888888730564116e-3, 4.16666666666665929218e-2)
 
 
 def near_sincos(builder, x):
-    """Sine and cosine of a double or a vector of them, below 1e5."""
+    """Sine and cosine of a double below 1e5, or of a vector of them below 1e12."""
     fused = {"flags": ("contract",)}
 
     def times(a, b):
@@ -212,9 +214,14 @@ def near_sincos(builder, x):
         return number(k.type, value)
 
     quarter = call_pointwise(builder, "rint", builder.fmul(x, real(2 / math.pi)))
+    turns = [quarter]
+    if x.type != DOUBLE and not level().fuses:  # two halves of 20 bits: their products with 32 bits of pi/2 are exact
+        high = times(call_pointwise(builder, "rint", times(quarter, real(1.0 / _HALF))), real(_HALF))
+        turns = [high, builder.fsub(quarter, high)]
     r = x
     for part in _HALF_PI:
-        r = builder.fsub(r, times(quarter, real(part)), **fused)
+        for count in turns:
+            r = builder.fsub(r, times(count, real(part)), **fused)
     z = times(r, r)
 
     def polynomial(coefficients):
