@@ -5,7 +5,8 @@ Constants of a single method (step-size control, Newton iteration) stay with the
 
 # -- inertia: articulated bodies, mass matrices ----------------------------------------------------------------------
 CANCELLED = 1e-14
-"""A joint-space inertia below this part of the terms it is the difference of is zero: rounding has made it."""
+"""A joint-space inertia below this part of the terms it is the difference of is zero: rounding has made it. The same
+for what a joint leaves of an inertia, as a part of what it was."""
 NEGLIGIBLE = 1e-120
 """Along ten thousand links a force dies out; below this it is zero, before it becomes a (slow) denormal number."""
 
