@@ -1,21 +1,39 @@
-"""Schedules: in which order a structure is assembled.
+"""Schedules: in which order a structure is assembled, and which parts of it several workers would compute.
 
-A schedule is a binary tree whose leaves are links and whose nodes are joints [YN02, sec. 5.1]; here the order in which
-joints and connections are added, from which the tree follows.
+A schedule is a binary tree whose leaves are links, or chunks of links, and whose nodes are joints [YN02, sec. 5.1]. This
+module is the bridge from mechanisms to `scheduling/`, which sees arrays of parents and costs.
+
+Today one worker carries out every schedule; times and speed-ups are predictions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
 from bunraku.checks import as_count
 from bunraku.errors import ModelError, NamingError
+from bunraku.evaluate.chunked import Chunked
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
+from bunraku.scheduling import Costs, Partition
+from bunraku.scheduling.assembly import assembly_depth
 
 CLOSINGS = ("inside", "together")
+
+
+@dataclass(frozen=True, eq=False)
+class WhatIf:
+    """Predicted seconds of one evaluation and speed-ups, by the number of workers at hand; how many are used."""
+
+    workers: np.ndarray
+    used: np.ndarray
+    time: np.ndarray
+    speedup: np.ndarray
 
 
 class Schedule:
@@ -24,38 +42,101 @@ class Schedule:
     order    names of all tree joints and connections; None: the order for one processor, tips to root
     closing  how loops are closed [YN02, sec. 4.3]: "inside", a connection within one subchain, each by itself; or
              "together", all connections between two subchains at once with the joint that joins them
+    cuts     in place of an order: names of the tree joints between parts for different workers. A part that would have
+             more than two boundary links is cut once more
+    costs    for predictions: None, the stated ones; "measured", those of this machine; a `bunraku.scheduling.Costs` or
+             a dict with some of its fields
 
     Results do not depend on it beyond rounding. A connection whose turn comes before its links hang together waits
-    until they do. `depth` is how many joins lie above the deepest link.
+    until they do. `depth` is how many joins lie above the deepest link. One worker carries out the whole schedule:
+    `predicted_time` and `predicted_speedup` say what `workers` of them would reach.
     """
 
-    def __init__(self, mechanism: Mechanism, order: Sequence[str] | None = None, closing: str = "inside"):
+    def __init__(self, mechanism: Mechanism, order: Sequence[str] | None = None, closing: str = "inside", *,
+                 cuts: Sequence[str] | None = None, costs: Costs | Mapping | str | None = None):
         if closing not in CLOSINGS:
             raise ModelError(f"closing {closing!r} is not one of {', '.join(CLOSINGS)}")
-        joints = {link.joint_name: k for k, link in enumerate(as_mechanism(mechanism).links)}
-        connections = {name: c for c, name in enumerate(mechanism.connections)}
-        names = [*reversed(joints), *connections]
-        self.serial = order is None
+        if order is not None and cuts is not None:
+            raise ModelError("a schedule has an order of joints or cuts, not both")
+        self.name = as_mechanism(mechanism).name
         self.closing = closing
-        chosen = list(names if order is None else order)
+        self.asked: int | None = None  # workers that were asked for
+        self._links = [link.name for link in mechanism.links]
+        self._joints = [link.joint_name for link in mechanism.links]
+        self._parents = [link.parent for link in mechanism.links]
+        self._connected = {c.name: (c.link_a, c.link_b) for c in mechanism.connections.values()}
+        self._request: dict = {"cuts": None if cuts is None else tuple(cuts), "costs": costs}
+        self._chunked: Chunked | None = None
+        self._partition: Partition | None = None
+        if order is not None:
+            self.serial = False
+            self.order = self._checked(order)
+        else:
+            chunked = Chunked(mechanism, _as_costs(costs))
+            part = chunked.partitions.serial() if cuts is None else chunked.at(mechanism, cuts)
+            self._take(chunked, part)
+
+    def _take(self, chunked: Chunked, partition: Partition):
+        """Be the schedule of this partition."""
+        self._chunked, self._partition = chunked, partition
+        self.serial = len(partition.chunks) <= 1
+        if self.serial:
+            self.order = (*reversed(self._joints), *self._connected)
+        else:  # connections come first: each is closed as soon as one cluster contains both its links
+            self.order = (*self._connected, *(self._joints[i] for i in chunked.order(partition)))
+
+    def _checked(self, order) -> tuple[str, ...]:
+        names = dict.fromkeys([*self._joints, *self._connected])
+        chosen = list(order)
         if len(set(chosen)) != len(chosen):
             twice = next(name for name in chosen if chosen.count(name) > 1)
             raise ModelError(f"the schedule adds {twice!r} twice")
         for name in chosen:
-            if name not in joints and name not in connections:
-                raise NamingError(f"the schedule adds {name!r}, which is neither a joint nor a connection of "
-                                  f"{mechanism.name}")
+            if name not in names:
+                raise NamingError(f"the schedule adds {name!r}, which is neither a joint nor a connection of {self.name}")
         missing = set(names) - set(chosen)
         if missing:
             raise ModelError(f"the schedule leaves out {', '.join(map(repr, sorted(missing)[:5]))}"
                              f"{' ...' if len(missing) > 5 else ''}: every joint and connection must have its turn")
-        self.order = tuple(chosen)
-        self._ends = {**{name: (mechanism.links[k].parent, k) for name, k in joints.items()},
-                      **{c.name: (c.link_a, c.link_b) for c in mechanism.connections.values()}}
+        return tuple(chosen)
+
+    # -- parts and workers ---------------------------------------------------------------------------------------------
 
     @property
+    def workers(self) -> int:
+        """How many workers would be used: not more than there are chunks, nor more than pay."""
+        return 1 if self._partition is None else self._partition.workers
+
+    @cached_property
+    def chunks(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the links of each chunk; of a schedule made from an order of joints, one link each."""
+        if self._partition is None or self._chunked is None:
+            return tuple((name,) for name in self._links)
+        members: list[list[str]] = [[] for _ in range(max(len(self._partition.chunks), 1))]
+        for name, k in zip(self._links, self._chunked.members(self._partition).tolist(), strict=True):
+            members[k].append(name)
+        return tuple(map(tuple, members))
+
+    @property
+    def chunk_workers(self) -> tuple[int, ...]:
+        """The worker of each chunk."""
+        return tuple(self._predicted().chunks.worker.tolist())
+
+    @property
+    def cuts(self) -> tuple[str, ...]:
+        """Joints between chunks, also those that were added to keep two boundary links."""
+        if self._partition is None or self._chunked is None:
+            return tuple(name for name, p in zip(self._joints, self._parents, strict=True) if p >= 0)
+        chunks = self._partition.chunks
+        tops = self._chunked.top_links(self._partition)
+        return tuple(self._joints[i] for k, parent in enumerate(chunks.parent.tolist()) if parent >= 0 for i in tops[k])
+
+    @cached_property
     def depth(self) -> int:
-        """Joins above the deepest link: steps that cannot be done at the same time."""
+        """Joins above the deepest link, the joint to the ground included: steps that cannot be done at the same time.
+        Subtrees that hang from one link are added in pairs."""
+        if self._partition is not None and self._chunked is not None:
+            return assembly_depth(self._partition, self._chunked.heights(self._partition))
         level: dict[int, int] = {}
         part: dict[int, int] = {}
 
@@ -64,76 +145,158 @@ class Schedule:
                 link = part[link]
             return link
 
+        ends = {**{name: (p, k) for k, (name, p) in enumerate(zip(self._joints, self._parents, strict=True))},
+                **self._connected}
         for name in self.order:
-            a, b = (find(link) for link in self._ends[name])
+            a, b = (find(link) for link in ends[name])
             level[a] = 1 + max(level.get(a, 0), level.get(b, 0))
             part[b] = a
         return max(level.values(), default=0)
 
+    @property
+    def handles(self) -> tuple[int, ...]:
+        """Of each chunk, the places where it is joined to others: its own top, its far link, and ends of connections
+        that lead out of it."""
+        chunks = self._predicted().chunks
+        assert self._chunked is not None
+        ends = self._chunked.open_ends(self._predicted())
+        return tuple((1 + (chunks.far >= 0) + ends).tolist())
+
+    # -- predictions ---------------------------------------------------------------------------------------------------
+
+    def _predicted(self) -> Partition:
+        if self._partition is None:
+            raise ModelError("this schedule is an order of joints; only schedules made by bk.schedule(m, workers=...) or "
+                             "with cuts=... have chunks and predictions")
+        return self._partition
+
+    @property
+    def costs(self) -> Costs:
+        """What the predictions are made from."""
+        self._predicted()
+        assert self._chunked is not None
+        return self._chunked.costs
+
+    @property
+    def predicted_time(self) -> float:
+        """Predicted seconds of one evaluation of forward dynamics by `workers` workers."""
+        return self._predicted().prediction.time
+
+    @property
+    def predicted_speedup(self) -> float:
+        """Predicted time of one worker without any cuts, over `predicted_time`."""
+        time = self.predicted_time
+        assert self._chunked is not None
+        return self._chunked.partitions.serial().prediction.time / time if time else 1.0
+
+    @property
+    def floats_per_edge(self) -> tuple[int, ...]:
+        """The most numbers in one message of passes 1 to 4, zero where none is sent; independent of the links behind."""
+        self._predicted()
+        assert self._chunked is not None
+        return self._chunked.with_sums(self._predicted()).floats
+
+    def what_if(self, workers: int | Iterable[int]) -> WhatIf:
+        """Predicted times with other numbers of workers, each with its own cuts."""
+        self._predicted()
+        assert self._chunked is not None
+        numbers = [workers] if isinstance(workers, (int, np.integer, bool, float, str)) else list(workers)
+        counts = [as_count("workers", p) for p in numbers]
+        partitions = self._chunked.partitions
+        found = [partitions.best(p) for p in counts]
+        time = np.array([x.prediction.time for x in found])
+        serial = partitions.serial().prediction.time
+        return WhatIf(np.array(counts), np.array([x.workers for x in found]), time,
+                      np.divide(serial, time, out=np.ones_like(time), where=time > 0))
+
+    def plot(self, file: str | Path) -> Path:
+        """Draw the assembly tree and the predicted evaluation (needs matplotlib); the file's ending says which kind."""
+        from bunraku.evaluate.schedule_plot import plot
+
+        self._predicted()
+        return plot(self, file)
+
+    # -- use -----------------------------------------------------------------------------------------------------------
+
+    def rebuilt(self, mechanism: Mechanism) -> Schedule:
+        """The same request for the structure that the mechanism has now, after `connect` or `cut`."""
+        if self._partition is None:
+            raise ModelError("an order of joints cannot be rebuilt: give the new one to bk.Schedule")
+        if self.asked is None:
+            return Schedule(mechanism, closing=self.closing, **self._request)
+        return schedule(mechanism, self.asked, closing=self.closing, exactly=self._request["exactly"],
+                        costs=self._request["costs"])
+
     def items(self, mechanism: Mechanism) -> list[tuple[str, int]]:
         """The order as ("joint", body) and ("connection", index)."""
+        joints = {link.joint_name: k for k, link in enumerate(mechanism.links)}
+        connections = {name: c for c, name in enumerate(mechanism.connections)}
+        same = set(self.order) == {*joints, *connections}
+        if self._partition is not None:
+            same = same and self._parents == [link.parent for link in mechanism.links] and self._connected == {
+                c.name: (c.link_a, c.link_b) for c in mechanism.connections.values()}
+        if not same:
+            raise ModelError(f"this schedule was made for another structure than {mechanism.name} has now; make a new "
+                             "one with bk.schedule")
         plan = mechanism.plan("tree")
         first = np.full(len(mechanism.links), -1)
         first[plan.body_link[::-1]] = np.arange(plan.bodies)[::-1]
-        joints = {link.joint_name: k for k, link in enumerate(mechanism.links)}
-        connections = {name: c for c, name in enumerate(mechanism.connections)}
-        if set(self.order) != {*joints, *connections}:
-            raise ModelError(f"this schedule was made for another structure than {mechanism.name} has now; make a new "
-                             "one with bk.schedule")
         items = [("joint", int(first[joints[name]])) if name in joints else ("connection", connections[name])
                  for name in self.order]
         return [item for item in items if item[1] >= 0]
 
     def __repr__(self):
-        shown = ", ".join(self.order[:6]) + (", ..." if len(self.order) > 6 else "")
-        return f"Schedule of {len(self.order)} joints, depth {self.depth}, loops {self.closing}: {shown}"
+        if self._partition is None:
+            shown = ", ".join(self.order[:6]) + (", ..." if len(self.order) > 6 else "")
+            return f"Schedule of {len(self.order)} joints, depth {self.depth}, loops {self.closing}: {shown}"
+        used, count = self.workers, len(self.chunks)
+        who = f"{used} worker{'s' * (used > 1)}"
+        if self.asked is not None and self.asked != used:
+            who += f" (of {self.asked} asked for: {self._why_fewer()})"
+        return (f"Schedule of {self.name}: {len(self.order)} joints, depth {self.depth}, {count} chunk{'s' * (count > 1)} "
+                f"for {who}; predicted {_seconds(self.predicted_time)}, {self.predicted_speedup:.3g}x one worker")
+
+    def _why_fewer(self) -> str:
+        if self._request["exactly"]:
+            return "it cannot be cut into more chunks"
+        return "more are not predicted to be faster"
 
 
-def schedule(mechanism: Mechanism, workers: int = 1, *, closing: str = "inside") -> Schedule:
-    """A schedule for so many workers: tips to root for one; for more, rounds in which every subchain is joined to at
-    most one neighbour, so that the depth grows with the logarithm of the number of links.
+def schedule(mechanism: Mechanism, workers: int = 1, *, closing: str = "inside", exactly: bool = False,
+             costs: Costs | Mapping | str | None = None) -> Schedule:
+    """A schedule for so many workers: chunks with at most two boundary links, of equal cost, joined in an assembly tree
+    whose depth grows with the logarithm of their number.
+
+    exactly   use that many workers, even if fewer are predicted to be faster
+    costs     see `Schedule`
     """
-    if as_count("workers", workers) == 1:
-        return Schedule(mechanism, None, closing)
-    return Schedule(mechanism, [*_rounds(mechanism), *mechanism.connections], closing)
+    asked = as_count("workers", workers)
+    found = Schedule(mechanism, None, closing, costs=costs)
+    chunked = found._chunked
+    assert chunked is not None
+    if asked > 1:
+        found._take(chunked, (chunked.partitions.exactly if exactly else chunked.partitions.best)(asked))
+    found.asked = asked
+    found._request["exactly"] = exactly
+    return found
 
 
-def _rounds(mechanism: Mechanism) -> list[str]:
-    """Joints in rounds: ends first (each subchain takes one end a round), then every other joint of what is a chain."""
-    links = mechanism.links
-    parent = [link.parent for link in links]
-    top = list(range(len(links)))  # top link of the subchain that a link is in
+def _as_costs(given) -> Costs:
+    if given is None:
+        return Costs()
+    if isinstance(given, Costs):
+        return given
+    if isinstance(given, Mapping):
+        return Costs.from_dict(given)
+    if isinstance(given, str) and given == "measured":
+        from bunraku.evaluate.costs import measured_costs
 
-    def find(k):
-        while k >= 0 and top[k] != k:
-            top[k] = top[top[k]]
-            k = top[k]
-        return k
+        return measured_costs()
+    raise ModelError(f"costs must be None, 'measured', a dict or bunraku.scheduling.Costs, not {given!r}")
 
-    order: list[str] = []
-    left = list(range(len(links)))
-    while left:
-        children: dict[int, int] = {}
-        for k in left:
-            above = find(parent[k])
-            children[above] = children.get(above, 0) + 1
-        busy: set[int] = set()
-        rest: list[int] = []
-        for rank in (0, 1, 2):  # ends, then chains, then whatever is free
-            rest = []
-            for k in reversed(left):
-                above = find(parent[k])
-                degree = children.get(k, 0)
-                wanted = degree == 0 if rank == 0 else degree <= 1 if rank == 1 else True
-                if wanted and k not in busy and (above < 0 or above not in busy):
-                    busy.add(k)
-                    if above >= 0:
-                        busy.add(above)
-                    order.append(links[k].joint_name)
-                    top[k] = above if above >= 0 else k
-                    if above < 0:
-                        parent[k] = -1
-                else:
-                    rest.append(k)
-            left = rest[::-1]
-    return order
+
+def _seconds(time: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if time >= size:
+            return f"{time / size:.3g} {unit}"
+    return f"{time * 1e9:.3g} ns"

@@ -1,0 +1,19 @@
+"""Who does what: trees of links, their costs, and parts for several workers. Knows nothing of threads, ranks, kernels
+or mechanisms: it sees arrays of parents and seconds.
+
+`tree` heavy paths; `groups` links that stay together; `clusters` the assembly tree; `costs` the cost model; `chunks`
+parts with at most two boundary links; `predict` an evaluation played through; `partition` the search; `jung` the
+distribution of [J]; `assembly` the order of joints that follows.
+"""
+
+from bunraku.scheduling.chunks import Chunks, cut_at
+from bunraku.scheduling.clusters import Clusters, clusters
+from bunraku.scheduling.costs import Costs, by_differences, paper
+from bunraku.scheduling.groups import groups
+from bunraku.scheduling.jung import Distribution, distribute
+from bunraku.scheduling.partition import Partition, Partitions
+from bunraku.scheduling.predict import Prediction, predict
+from bunraku.scheduling.tree import Tree
+
+__all__ = ["Chunks", "Clusters", "Costs", "Distribution", "Partition", "Partitions", "Prediction", "Tree",
+           "by_differences", "clusters", "cut_at", "distribute", "groups", "paper", "predict"]

@@ -1,0 +1,133 @@
+"""The cost model: seconds per body and pass, per join, per chunk, per message.
+
+An evaluation has four passes over the tree [J, table IX]: 1 velocities (to the tips), 2 articulated inertias (to the
+root), 3 accelerations (to the tips), 4 the solver's error sums (to the root). Forward dynamics alone is passes 1 to 3.
+
+Where the default numbers come from (AMD EPYC, 2 shared cores, 17 November 2026):
+  measured    seconds per body: the passes of `algorithms/aba.py` in compiled loops over chains of 200 links
+  measured    `follow`: pass 1 without inertias and forces, on the same chains
+  assumed     `far`: from a sketch of the sweep that carries a far handle, 1.21 of the plain one
+  assumed     `join`, `join_far`: from a sketch of the join (a 6 x 6 solution with 7 or 13 right-hand sides)
+  assumed     `latency`: four meetings of two threads took 1.6 us; `per_float`, `chunk`, `add`, `split`, pass 4: guesses
+"Assumed" stays in `Costs.assumed` until kernels exist that can be timed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+
+from bunraku.errors import ModelError
+
+PASSES = 4
+FLOATS = (8, 27, 6, 5)   # per edge and pass [J, table IX]; inertia packed: 21 + 6
+FLOATS_FAR = 90          # pass 2 with a far handle: 27, Y 36, beta 6, Theta 21 [YN02, sec. 5.2: 78 + 12]
+FLOATS_FAR_DOWN = 12     # pass 3: acceleration above and force below
+FLOATS_MOTION = 18       # pass 1 with a far handle: pose and velocity across a chunk
+
+HINGE = (33e-9, 24e-9, 13e-9, 8e-9)
+BODIES: dict[str, tuple[float, float, float, float]] = {
+    "revolute": HINGE, "prismatic": (39e-9, 36e-9, 13e-9, 8e-9), "helical": HINGE,
+    "cylindrical": (66e-9, 60e-9, 26e-9, 16e-9), "planar": (80e-9, 100e-9, 37e-9, 24e-9),
+    "spherical": (38e-9, 34e-9, 9e-9, 24e-9), "free": (45e-9, 63e-9, 7e-9, 48e-9), "fixed": (0.0, 0.0, 0.0, 0.0),
+}
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Seconds, unless said otherwise. `to_dict()` and `Costs.from_dict` are for JSON."""
+
+    bodies: Mapping[str, tuple[float, ...]] = field(default_factory=lambda: dict(BODIES))  # joint kind: passes 1 to 4
+    far: float = 1.21           # cost of a sweep between two boundary links, in plain sweeps
+    follow: float = 0.42        # of pass 1: motion across a chunk, needed first where there is a far handle
+    row: float = 6e-9           # per open row of a connection and body between its ends, in pass 2
+    join: float = 0.8e-6        # of a chunk with a far handle and what hangs there
+    join_far: float = 1.3e-6    # if that has a far handle too
+    add: float = 30e-9          # of two subtrees at the same link
+    split: float = 0.2e-6       # of a join, in pass 3
+    chunk: float = 50e-9        # to begin a chunk, in each pass
+    latency: float = 0.4e-6     # of a message
+    per_float: float = 2e-9
+    assumed: tuple[str, ...] = ("far", "row", "join", "join_far", "add", "split", "chunk", "latency", "per_float",
+                                "pass 4")
+    source: str = "stated"      # or "measured", "paper", "yours"
+
+    def __post_init__(self):
+        for kind, passes in self.bodies.items():
+            if len(passes) != PASSES or not all(x >= 0 for x in passes):
+                raise ModelError(f"costs: {kind} must have {PASSES} times, not negative, one for each pass, not {passes!r}")
+        for name in _NUMBERS:
+            if not getattr(self, name) >= 0:
+                raise ModelError(f"costs: {name} must not be negative, but is {getattr(self, name)!r}")
+
+    def of(self, kind: str, elements: int = 1) -> tuple[float, ...]:
+        """Passes 1 to 4 of a link by the kind of its joint; compound joints count as hinges, one per element."""
+        if kind in self.bodies:
+            return tuple(self.bodies[kind])
+        return tuple(elements * x for x in self.bodies["revolute"])
+
+    def message(self, floats: int) -> float:
+        return self.latency + floats * self.per_float
+
+    @property
+    def cmptm(self) -> float:
+        """One body and evaluation, all four passes [J, sec. III-D]."""
+        return sum(self.of("revolute"))
+
+    @property
+    def roitm(self) -> float:
+        """One remote edge and evaluation: four messages [J, sec. III-D]."""
+        return sum(map(self.message, FLOATS))
+
+    def to_dict(self) -> dict:
+        return {**asdict(self), "bodies": {kind: list(x) for kind, x in self.bodies.items()},
+                "assumed": list(self.assumed), "cmptm": self.cmptm, "roitm": self.roitm}
+
+    @classmethod
+    def from_dict(cls, given: Mapping) -> Costs:
+        """Costs of which some are given; the others are the stated ones."""
+        known = {f.name for f in fields(cls)}
+        unknown = set(given) - known - {"cmptm", "roitm"}
+        if unknown:
+            raise ModelError(f"costs: {min(unknown)!r} is not one of {', '.join(sorted(known))}")
+        chosen = {name: value for name, value in given.items() if name in known}
+        if "bodies" in chosen:
+            chosen["bodies"] = {**BODIES, **{kind: tuple(x) for kind, x in chosen["bodies"].items()}}
+        if "assumed" in chosen:
+            chosen["assumed"] = tuple(chosen["assumed"])
+        return cls(**{"source": "yours", **chosen})
+
+
+_NUMBERS = ("far", "follow", "row", "join", "join_far", "add", "split", "chunk", "latency", "per_float")
+
+
+def paper(cmptm: float = 0.4e-3, roitm: float = 1.5e-3) -> Costs:
+    """Costs as [J, sec. III-E] has them on MANNA: a time per body and one per remote edge, nothing else.
+
+    [J] knows no far handle. Joins are given the same share of a body's time as in the stated costs.
+    """
+    stated = Costs()
+    scale = cmptm / stated.cmptm
+    bodies = {kind: tuple(0.0 if kind == "fixed" else scale * x for x in HINGE) for kind in BODIES}
+    return replace(stated, bodies=bodies, join=scale * stated.join, join_far=scale * stated.join_far, add=0.0,
+                   split=scale * stated.split, chunk=0.0, latency=roitm / PASSES, per_float=0.0,
+                   row=scale * stated.row, source="paper")
+
+
+def by_differences(times: Mapping[str, Mapping[int, float]], stated: Costs | None = None) -> Costs:
+    """Costs from measured times of forward dynamics: {joint kind: {links of a chain: seconds}}.
+
+    The difference between the longest and the shortest chain is the cost of its links; passes share it as in the
+    stated costs. Kinds that were not measured are scaled as revolute joints are.
+    """
+    stated = stated or Costs()
+    ratio = {}
+    for kind, of in times.items():
+        least, most = min(of), max(of)
+        total = sum(stated.bodies[kind][:3])
+        ratio[kind] = max(of[most] - of[least], 0.05 * of[most]) / (most - least) / total
+    other = ratio.get("revolute", 1.0)
+    bodies = {kind: tuple(ratio.get(kind, other) * x for x in passes) for kind, passes in stated.bodies.items()}
+    return replace(stated, bodies=bodies, row=other * stated.row, join=other * stated.join,
+                   join_far=other * stated.join_far, source="measured",
+                   assumed=("shares of passes", "follow", *stated.assumed))

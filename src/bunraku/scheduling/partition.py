@@ -1,0 +1,160 @@
+"""Chunks for p workers: cut so that the predicted time is least.
+
+Idea: in post-order with heavy children first, any stretch of links meets the rest at few links (at most one per light
+edge on the way to the ground). Workers get stretches of equal cost; the predicted evaluation tells who is busy too long
+(chunks with far handles are dearer), and the shares are corrected a few times. Candidates with fewer workers compete,
+and so does the distribution of [J].
+Cost: O(N) once, then O(workers log N) per candidate. A heuristic: the best candidate is not the best there is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bunraku.scheduling.chunks import Chunks, Weighed
+from bunraku.scheduling.clusters import Clusters, clusters
+from bunraku.scheduling.costs import FLOATS, Costs
+from bunraku.scheduling.jung import distribute
+from bunraku.scheduling.predict import Prediction, predict
+from bunraku.scheduling.tree import Tree
+
+ROUNDS = 4                 # corrections of the shares
+SNAPS = (0.0, 0.1, 0.4)    # how far a cut may move to a better place, in stretches
+EVERY = 32                 # up to so many workers every number competes, beyond it eight in each octave
+MANY = 256                 # from so many workers on, four in each octave, and fewer rounds
+PATIENCE = 12              # candidates in a row that may be no better before the search ends
+MOST_BRANCHES = 20_000     # of trees for which [J]'s distribution competes
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Chunks, the order of their joins, which of them wait for what they carry, and the predicted evaluation."""
+
+    chunks: Chunks
+    joins: Clusters
+    waits: np.ndarray
+    prediction: Prediction
+
+    @property
+    def workers(self) -> int:
+        return int(self.chunks.worker.max()) + 1 if len(self.chunks) else 1
+
+
+class Partitions:
+    """All partitions of one tree with given costs. Results are kept: `best(8)` costs little after `best(7)`."""
+
+    def __init__(self, parent, cost: np.ndarray, costs: Costs, rows: np.ndarray | None = None, passes: int = 3):
+        self.costs, self.passes = costs, passes
+        self.cost = np.asarray(cost, float)
+        self.total = self.cost[:, :passes].sum(axis=1)
+        self.tree = Tree(parent, self.total)
+        self.weighed = Weighed(self.tree, self.cost, rows)
+        n = self.tree.n
+        self.sums = np.concatenate([[0.0], np.cumsum(self.tree.weight[self.tree.order])])
+        steps = np.zeros(n + 2)   # how many links are boundary links if the order is cut before a place
+        v = np.flatnonzero(self.tree.heavy[:-1] >= 0)
+        np.add.at(steps, self.tree.post[self.tree.heavy[v]] + 1, 1)
+        np.add.at(steps, self.tree.post[v] + 1, -1)
+        self.boundaries = np.cumsum(steps)[:n + 1]
+        self._made: dict[int, Partition] = {}
+
+    def serial(self) -> Partition:
+        return self.exactly(1)
+
+    def best(self, workers: int) -> Partition:
+        """The partition with the least predicted time for at most so many workers.
+
+        The candidates do not depend on `workers`, only their end does: more workers are never predicted to be slower.
+        """
+        found, worse = self.serial(), 0
+        for p in ladder(min(workers, self.tree.n)):
+            one = self.exactly(p)
+            worse += 1
+            if one.prediction.time < found.prediction.time:
+                found, worse = one, 0
+            if worse == PATIENCE:
+                break
+        return found
+
+    def exactly(self, workers: int) -> Partition:
+        """The best partition found for this number of workers, or for fewer if there are not enough links."""
+        if workers not in self._made:
+            snaps = SNAPS[:1] if workers == 1 else SNAPS if workers < MANY else SNAPS[1:2]
+            found = [self._balanced(workers, snap) for snap in snaps]
+            jung = self.of_jung(workers) if workers > 1 else None
+            found += [] if jung is None else [jung]
+            self._made[workers] = min(found, key=_merit)
+        return self._made[workers]
+
+    def of_jung(self, workers: int) -> Partition | None:
+        """[J]'s distribution, predicted with the costs used here; None if the tree has too many branches for it."""
+        if int((self.tree.children != 1).sum()) > MOST_BRANCHES:
+            return None
+        roitm = sum(map(self.costs.message, FLOATS[:self.passes]))
+        return self.evaluate(distribute(self.tree, self.total, roitm, workers).worker)
+
+    def _balanced(self, workers: int, snap: float) -> Partition:
+        share = np.full(workers, 1.0 / workers)
+        best = None
+        for _ in range(1 if workers == 1 else ROUNDS if workers < MANY else 2):
+            one = self.evaluate(self._stretches(share, snap))
+            if best is None or _merit(one) < _merit(best):
+                best = one
+            busy = one.prediction.busy
+            if len(busy) != workers:
+                break
+            share = share * (busy.mean() / np.maximum(busy, 1e-3 * busy.mean())) ** 0.8
+            share /= share.sum()
+        assert best is not None
+        return best
+
+    def _stretches(self, share, snap) -> np.ndarray:
+        """Workers of all links: stretches of the post-order with these shares of the cost."""
+        n = self.tree.n
+        wanted = np.cumsum(share)[:-1] * self.sums[-1]
+        places = np.clip(np.searchsorted(self.sums, wanted), 0, n)
+        if snap > 0.0:
+            reach = snap * self.sums[-1] / len(share)
+            low = np.searchsorted(self.sums, wanted - reach)
+            high = np.minimum(np.searchsorted(self.sums, wanted + reach), n) + 1
+            for k in range(len(places)):
+                window = np.arange(low[k], high[k])
+                if len(window):
+                    off = np.abs(self.sums[window] - wanted[k]) / (reach + 1e-300)
+                    places[k] = window[np.argmin(self.boundaries[window] + off)]
+        least = np.arange(1, len(share))  # no stretch is empty if there are enough links
+        places = np.maximum.accumulate(np.maximum(places, least) - least) + least
+        places = np.minimum(places, n - len(share) + least) if n >= len(share) else np.minimum(places, n)
+        worker = np.empty(n, np.int64)
+        lengths = np.diff(np.concatenate([[0], places, [n]]))
+        worker[self.tree.order] = np.repeat(np.arange(len(share)), lengths)
+        return worker
+
+    def evaluate(self, worker: np.ndarray) -> Partition:
+        """The partition in which these workers have these links, with the better of two ways to wait."""
+        chunks = self.weighed.chunks(worker)
+        carries = chunks.far >= 0
+        short = carries & (chunks.path[:, 1] <= self.costs.join + (self.costs.far - 1) * chunks.path[:, :3].sum(axis=1))
+        ways = [short] if not carries.any() else [short, np.zeros(len(chunks), bool), carries]
+        found = []
+        for waits in {w.tobytes(): w for w in ways}.values():
+            joins = clusters(Tree(chunks.parent, chunks.cost.sum(axis=1), waits))
+            found.append(Partition(chunks, joins, waits, predict(chunks, joins, waits, self.costs, self.passes)))
+        return min(found, key=lambda x: x.prediction.time)
+
+
+def _merit(x: Partition) -> tuple[int, float]:
+    """The smaller, the better: as many workers as possible, then the least time."""
+    return -x.workers, x.prediction.time
+
+
+def ladder(most: int) -> list[int]:
+    """Numbers of workers that compete: 2, 3, ... 32, 36, 40, ... 64, 72, ..."""
+    numbers, octave = list(range(2, EVERY + 1)), EVERY
+    while octave < most:
+        parts = 8 if octave < MANY else 4
+        numbers += [octave + octave * part // parts for part in range(1, parts + 1)]
+        octave *= 2
+    return [p for p in numbers if p <= most]

@@ -1,0 +1,184 @@
+"""Prediction: how long an evaluation takes if chunks are computed by workers and joined in a given order.
+
+The passes are played through with the costs of `costs.py`. A worker does one thing at a time, in the order of the
+assembly tree; what another worker needs is sent as a message. A chunk that carries others either *waits* for them and
+is then swept plainly, as in the articulated-body algorithm, or is swept at once with a far handle and joined later.
+Cost: O(chunks). Nothing here runs anything: these are predictions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bunraku.scheduling.chunks import NONE, Chunks
+from bunraku.scheduling.clusters import Clusters
+from bunraku.scheduling.costs import FLOATS, FLOATS_FAR, FLOATS_FAR_DOWN, FLOATS_MOTION, PASSES, Costs
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Seconds for one evaluation, the seconds each worker is busy, messages sent and the most floats of one in each
+    pass; `tasks` if they were recorded: (worker, begin, end, pass, node)."""
+
+    time: float
+    busy: np.ndarray
+    messages: int
+    floats: tuple[int, ...]
+    tasks: list[tuple[int, float, float, int, int]] = field(default_factory=list)
+
+
+def predict(chunks: Chunks, joins: Clusters, waits: np.ndarray, costs: Costs, passes: int = 3,
+            record: bool = False) -> Prediction:
+    """Play an evaluation of passes 1 to 3 (forward dynamics), or 1 to 4 (with the solver's sums)."""
+    return _Play(chunks, joins, waits, costs, record).run(passes)
+
+
+class _Play:
+    def __init__(self, chunks, joins, waits, costs, record):
+        self.costs, self.record = costs, record
+        self.m = len(chunks)
+        self.left, self.right = joins.left.tolist(), joins.right.tolist()
+        self.series = joins.series.tolist()
+        self.open = [f != NONE for f in joins.far.tolist()]
+        self.waits = waits.tolist()
+        self.whole, self.path = chunks.cost.tolist(), chunks.path.tolist()
+        self.free = [0.0] * (int(chunks.worker.max()) + 1)
+        self.busy = [0.0] * len(self.free)
+        self.messages, self.tasks = 0, []
+        self.floats = [0] * PASSES
+        self.place = self._places(chunks.worker.tolist())
+        more = [k * 7 + k * (k + 1) // 2 for k in chunks.rows.tolist()]  # Y, beta and Theta of open rows
+        self.more = more + [0] * (self.m - 1)
+        for k in range(self.m - 1):
+            self.more[self.m + k] = self.more[self.left[k]] + (0 if self.series[k] else self.more[self.right[k]])
+
+    def _places(self, place: list[int]) -> list[int]:
+        """The worker of every node: a join is done where its taller operand is, or by the chunk that waits."""
+        height = [0] * self.m
+        for a, b, series in zip(self.left, self.right, self.series, strict=True):
+            waiting = series and a < self.m and self.waits[a]
+            place.append(place[a] if waiting or height[a] >= height[b] else place[b])
+            height.append(1 + max(height[a], height[b]))
+        return place
+
+    def _do(self, node, ready, seconds, which) -> float:
+        worker = self.place[node]
+        begin = max(self.free[worker], ready)
+        end = begin + seconds
+        self.free[worker] = end
+        self.busy[worker] += seconds
+        if self.record:
+            self.tasks.append((worker, begin, end, which, node))
+        return end
+
+    def _sent(self, ready, source, target, floats, which) -> float:
+        if self.place[source] == self.place[target]:
+            return ready
+        self.messages += 1
+        self.floats[which - 1] = max(self.floats[which - 1], floats)
+        return ready + self.costs.message(floats)
+
+    def _waiting(self, join) -> bool:
+        """Whether the upper operand of the join is a chunk that waits for the lower one."""
+        a = self.left[join]
+        return self.series[join] and a < self.m and self.waits[a]
+
+    def run(self, passes) -> Prediction:
+        moved = self._velocities()
+        assembled = self._inertias(moved)
+        done = self._accelerations(assembled)
+        if passes == 4:
+            done = self._sums(done)
+        return Prediction(max(done), np.array(self.busy), self.messages, tuple(self.floats), self.tasks)
+
+    def _velocities(self) -> list[float]:
+        """Pass 1: motion across chunks with far handles, then velocities from the ground down."""
+        m, costs = self.m, self.costs
+        across = [0.0] * (2 * m - 1)
+        for k in range(m - 1, -1, -1):
+            if self.open[k] and not self.waits[k]:
+                across[k] = self._do(k, 0.0, costs.follow * self.path[k][0] + costs.chunk, 1)
+        for j in range(m - 1):
+            a, b = self.left[j], self.right[j]
+            if self.open[m + j]:
+                inner = [x for x in (a, b) if self.open[x]]
+                across[m + j] = max(self._sent(across[x], x, m + j, FLOATS_MOTION, 1) for x in inner)
+        at, end = [0.0] * (2 * m - 1), [0.0] * m
+        for node in range(2 * m - 2, m - 1, -1):
+            j = node - m
+            a, b = self.left[j], self.right[j]
+            at[a] = self._sent(at[node], node, a, FLOATS[0], 1)
+            if self._waiting(j):
+                at[a] = self._path(a, at[a], 1)
+                at[b] = self._sent(at[a], a, b, FLOATS[0], 1)
+            elif self.series[j]:
+                at[b] = self._sent(max(at[node], across[a]), a, b, FLOATS[0], 1)
+            else:
+                at[b] = self._sent(at[node], node, b, FLOATS[0], 1)
+        self._leaves(at, end, 1)
+        return end
+
+    def _path(self, chunk, ready, which) -> float:
+        """The path through a chunk that waits: outwards it comes before the rest of the chunk."""
+        return self._do(chunk, ready, self.path[chunk][which - 1] + self.costs.chunk, which)
+
+    def _leaves(self, at, end, which):
+        """Chunks, or what is left of them, as they become ready."""
+        for k in sorted(range(self.m), key=at.__getitem__):
+            seconds = self.whole[k][which - 1] + self.costs.chunk
+            if self.waits[k] and self.open[k]:
+                seconds = max(self.whole[k][which - 1] - self.path[k][which - 1], 0.0)
+            end[k] = self._do(k, at[k], seconds, which)
+
+    def _inertias(self, moved) -> float:
+        """Pass 2: sweeps from tips to root, and joins."""
+        m, costs = self.m, self.costs
+        done = [0.0] * (2 * m - 1)
+        for k in range(m - 1, -1, -1):
+            if self.waits[k] and self.open[k]:
+                seconds = self.whole[k][1] - self.path[k][1]
+            else:
+                seconds = self.whole[k][1]
+                if self.open[k]:
+                    seconds += (costs.far - 1.0) * sum(self.path[k][:3])
+            done[k] = self._do(k, moved[k], max(seconds, 0.0) + costs.chunk, 2)
+        for j in range(m - 1):
+            a, b = self.left[j], self.right[j]
+            ready = max(self._sent(done[x], x, m + j, (FLOATS_FAR if self.open[x] else FLOATS[1]) + self.more[x], 2)
+                        for x in (a, b))
+            if self._waiting(j):
+                seconds = self.path[a][1]
+            elif self.series[j]:
+                seconds = costs.join_far if self.open[b] else costs.join
+            else:
+                seconds = costs.add
+            done[m + j] = self._do(m + j, ready, seconds, 2)
+        return done[2 * m - 2]
+
+    def _accelerations(self, ready) -> list[float]:
+        """Pass 3: from the ground down."""
+        m, costs = self.m, self.costs
+        at, end = [ready] * (2 * m - 1), [0.0] * m
+        for node in range(2 * m - 2, m - 1, -1):
+            j = node - m
+            a, b = self.left[j], self.right[j]
+            if self._waiting(j):
+                at[a] = self._path(a, self._sent(at[node], node, a, FLOATS[2], 3), 3)
+                at[b] = self._sent(at[a], a, b, FLOATS[2], 3)
+            else:
+                known = self._do(node, at[node], costs.split, 3) if self.series[j] else at[node]
+                for x in (a, b):
+                    at[x] = self._sent(known, node, x, FLOATS_FAR_DOWN if self.open[x] else FLOATS[2], 3)
+        self._leaves(at, end, 3)
+        return end
+
+    def _sums(self, ready) -> list[float]:
+        """Pass 4: the solver's error sums, up to the root."""
+        m = self.m
+        done = [self._do(k, ready[k], self.whole[k][3] + self.costs.chunk, 4) for k in range(m)]
+        for j in range(m - 1):
+            a, b = self.left[j], self.right[j]
+            done.append(max(self._sent(done[x], x, m + j, FLOATS[3], 4) for x in (a, b)))
+        return done
