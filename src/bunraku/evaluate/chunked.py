@@ -1,4 +1,4 @@
-"""A mechanism as `scheduling/` sees it: parents, groups of links that stay together, costs, open rows of connections."""
+"""A mechanism as `scheduling/` sees it: parents, groups that stay together, costs, open rows of connections."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Schedules: in which order a structure is assembled, and which parts of it several workers would compute.
 
-A schedule is a binary tree whose leaves are links, or chunks of links, and whose nodes are joints [YN02, sec. 5.1]. This
-module is the bridge from mechanisms to `scheduling/`, which sees arrays of parents and costs.
+A schedule is a binary tree whose leaves are links, or chunks of links, and whose nodes are joints [YN02, sec. 5.1].
+This module is the bridge from mechanisms to `scheduling/`, which sees arrays of parents and costs.
 
 Today one worker carries out every schedule; times and speed-ups are predictions.
 """
@@ -66,8 +66,7 @@ class Schedule:
         self._parents = [link.parent for link in mechanism.links]
         self._connected = {c.name: (c.link_a, c.link_b) for c in mechanism.connections.values()}
         self._request: dict = {"cuts": None if cuts is None else tuple(cuts), "costs": costs}
-        self._chunked: Chunked | None = None
-        self._partition: Partition | None = None
+        self._made: tuple[Chunked, Partition] | None = None
         if order is not None:
             self.serial = False
             self.order = self._checked(order)
@@ -78,7 +77,7 @@ class Schedule:
 
     def _take(self, chunked: Chunked, partition: Partition):
         """Be the schedule of this partition."""
-        self._chunked, self._partition = chunked, partition
+        self._made = chunked, partition
         self.serial = len(partition.chunks) <= 1
         if self.serial:
             self.order = (*reversed(self._joints), *self._connected)
@@ -93,7 +92,8 @@ class Schedule:
             raise ModelError(f"the schedule adds {twice!r} twice")
         for name in chosen:
             if name not in names:
-                raise NamingError(f"the schedule adds {name!r}, which is neither a joint nor a connection of {self.name}")
+                raise NamingError(f"the schedule adds {name!r}, which is neither a joint nor a connection of "
+                                  f"{self.name}")
         missing = set(names) - set(chosen)
         if missing:
             raise ModelError(f"the schedule leaves out {', '.join(map(repr, sorted(missing)[:5]))}"
@@ -105,44 +105,46 @@ class Schedule:
     @property
     def workers(self) -> int:
         """How many workers would be used: not more than there are chunks, nor more than pay."""
-        return 1 if self._partition is None else self._partition.workers
+        return 1 if self._made is None else self._made[1].workers
 
     @cached_property
     def chunks(self) -> tuple[tuple[str, ...], ...]:
         """Names of the links of each chunk; of a schedule made from an order of joints, one link each."""
-        if self._partition is None or self._chunked is None:
+        if self._made is None:
             return tuple((name,) for name in self._links)
-        members: list[list[str]] = [[] for _ in range(max(len(self._partition.chunks), 1))]
-        for name, k in zip(self._links, self._chunked.members(self._partition).tolist(), strict=True):
+        chunked, part = self._made
+        members: list[list[str]] = [[] for _ in range(max(len(part.chunks), 1))]
+        for name, k in zip(self._links, chunked.members(part).tolist(), strict=True):
             members[k].append(name)
         return tuple(map(tuple, members))
 
     @property
     def chunk_workers(self) -> tuple[int, ...]:
         """The worker of each chunk."""
-        return tuple(self._predicted().chunks.worker.tolist())
+        return tuple(self._parts()[1].chunks.worker.tolist())
 
     @property
     def cuts(self) -> tuple[str, ...]:
         """Joints between chunks, also those that were added to keep two boundary links."""
-        if self._partition is None or self._chunked is None:
+        if self._made is None:
             return tuple(name for name, p in zip(self._joints, self._parents, strict=True) if p >= 0)
-        chunks = self._partition.chunks
-        tops = self._chunked.top_links(self._partition)
-        return tuple(self._joints[i] for k, parent in enumerate(chunks.parent.tolist()) if parent >= 0 for i in tops[k])
+        chunked, part = self._made
+        tops = chunked.top_links(part)
+        return tuple(self._joints[i] for k, p in enumerate(part.chunks.parent.tolist()) if p >= 0 for i in tops[k])
 
     @cached_property
     def depth(self) -> int:
         """Joins above the deepest link, the joint to the ground included: steps that cannot be done at the same time.
         Subtrees that hang from one link are added in pairs."""
-        if self._partition is not None and self._chunked is not None:
-            return assembly_depth(self._partition, self._chunked.heights(self._partition))
+        if self._made is not None:
+            chunked, part = self._made
+            return assembly_depth(part, chunked.heights(part))
         level: dict[int, int] = {}
-        part: dict[int, int] = {}
+        joined: dict[int, int] = {}
 
         def find(link):
-            while part.get(link, link) != link:
-                link = part[link]
+            while joined.get(link, link) != link:
+                link = joined[link]
             return link
 
         ends = {**{name: (p, k) for k, (name, p) in enumerate(zip(self._joints, self._parents, strict=True))},
@@ -150,59 +152,52 @@ class Schedule:
         for name in self.order:
             a, b = (find(link) for link in ends[name])
             level[a] = 1 + max(level.get(a, 0), level.get(b, 0))
-            part[b] = a
+            joined[b] = a
         return max(level.values(), default=0)
 
     @property
     def handles(self) -> tuple[int, ...]:
         """Of each chunk, the places where it is joined to others: its own top, its far link, and ends of connections
         that lead out of it."""
-        chunks = self._predicted().chunks
-        assert self._chunked is not None
-        ends = self._chunked.open_ends(self._predicted())
-        return tuple((1 + (chunks.far >= 0) + ends).tolist())
+        chunked, part = self._parts()
+        return tuple((1 + (part.chunks.far >= 0) + chunked.open_ends(part)).tolist())
 
     # -- predictions ---------------------------------------------------------------------------------------------------
 
-    def _predicted(self) -> Partition:
-        if self._partition is None:
-            raise ModelError("this schedule is an order of joints; only schedules made by bk.schedule(m, workers=...) or "
-                             "with cuts=... have chunks and predictions")
-        return self._partition
+    def _parts(self) -> tuple[Chunked, Partition]:
+        if self._made is None:
+            raise ModelError("this schedule is an order of joints; only schedules made by bk.schedule(m, workers=...) "
+                             "or with cuts=... have predictions")
+        return self._made
 
     @property
     def costs(self) -> Costs:
         """What the predictions are made from."""
-        self._predicted()
-        assert self._chunked is not None
-        return self._chunked.costs
+        return self._parts()[0].costs
 
     @property
     def predicted_time(self) -> float:
         """Predicted seconds of one evaluation of forward dynamics by `workers` workers."""
-        return self._predicted().prediction.time
+        return self._parts()[1].prediction.time
 
     @property
     def predicted_speedup(self) -> float:
         """Predicted time of one worker without any cuts, over `predicted_time`."""
-        time = self.predicted_time
-        assert self._chunked is not None
-        return self._chunked.partitions.serial().prediction.time / time if time else 1.0
+        chunked, part = self._parts()
+        time = part.prediction.time
+        return chunked.partitions.serial().prediction.time / time if time else 1.0
 
     @property
     def floats_per_edge(self) -> tuple[int, ...]:
-        """The most numbers in one message of passes 1 to 4, zero where none is sent; independent of the links behind."""
-        self._predicted()
-        assert self._chunked is not None
-        return self._chunked.with_sums(self._predicted()).floats
+        """The most numbers in one message of passes 1 to 4 (zero: none is sent); the same for any number of links."""
+        chunked, part = self._parts()
+        return chunked.with_sums(part).floats
 
     def what_if(self, workers: int | Iterable[int]) -> WhatIf:
         """Predicted times with other numbers of workers, each with its own cuts."""
-        self._predicted()
-        assert self._chunked is not None
+        partitions = self._parts()[0].partitions
         numbers = [workers] if isinstance(workers, (int, np.integer, bool, float, str)) else list(workers)
         counts = [as_count("workers", p) for p in numbers]
-        partitions = self._chunked.partitions
         found = [partitions.best(p) for p in counts]
         time = np.array([x.prediction.time for x in found])
         serial = partitions.serial().prediction.time
@@ -213,14 +208,13 @@ class Schedule:
         """Draw the assembly tree and the predicted evaluation (needs matplotlib); the file's ending says which kind."""
         from bunraku.evaluate.schedule_plot import plot
 
-        self._predicted()
-        return plot(self, file)
+        return plot(self, *self._parts(), file)
 
     # -- use -----------------------------------------------------------------------------------------------------------
 
     def rebuilt(self, mechanism: Mechanism) -> Schedule:
         """The same request for the structure that the mechanism has now, after `connect` or `cut`."""
-        if self._partition is None:
+        if self._made is None:
             raise ModelError("an order of joints cannot be rebuilt: give the new one to bk.Schedule")
         if self.asked is None:
             return Schedule(mechanism, closing=self.closing, **self._request)
@@ -232,7 +226,7 @@ class Schedule:
         joints = {link.joint_name: k for k, link in enumerate(mechanism.links)}
         connections = {name: c for c, name in enumerate(mechanism.connections)}
         same = set(self.order) == {*joints, *connections}
-        if self._partition is not None:
+        if self._made is not None:
             same = same and self._parents == [link.parent for link in mechanism.links] and self._connected == {
                 c.name: (c.link_a, c.link_b) for c in mechanism.connections.values()}
         if not same:
@@ -246,17 +240,22 @@ class Schedule:
         return [item for item in items if item[1] >= 0]
 
     def __repr__(self):
-        if self._partition is None:
+        if self._made is None:
             shown = ", ".join(self.order[:6]) + (", ..." if len(self.order) > 6 else "")
             return f"Schedule of {len(self.order)} joints, depth {self.depth}, loops {self.closing}: {shown}"
         used, count = self.workers, len(self.chunks)
         who = f"{used} worker{'s' * (used > 1)}"
-        if self.asked is not None and self.asked != used:
-            who += f" (of {self.asked} asked for: {self._why_fewer()})"
-        return (f"Schedule of {self.name}: {len(self.order)} joints, depth {self.depth}, {count} chunk{'s' * (count > 1)} "
-                f"for {who}; predicted {_seconds(self.predicted_time)}, {self.predicted_speedup:.3g}x one worker")
+        if self.why_fewer:
+            who += f" (of {self.asked} asked for: {self.why_fewer})"
+        return (f"Schedule of {self.name}: {len(self.order)} joints, depth {self.depth}, {count} "
+                f"chunk{'s' * (count > 1)} for {who}; predicted {_seconds(self.predicted_time)}, "
+                f"{self.predicted_speedup:.3g}x one worker")
 
-    def _why_fewer(self) -> str:
+    @property
+    def why_fewer(self) -> str:
+        """Why not all workers that were asked for are used; empty if they are."""
+        if self.asked is None or self.asked == self.workers:
+            return ""
         if self._request["exactly"]:
             return "it cannot be cut into more chunks"
         return "more are not predicted to be faster"
@@ -272,8 +271,7 @@ def schedule(mechanism: Mechanism, workers: int = 1, *, closing: str = "inside",
     """
     asked = as_count("workers", workers)
     found = Schedule(mechanism, None, closing, costs=costs)
-    chunked = found._chunked
-    assert chunked is not None
+    chunked, _ = found._parts()
     if asked > 1:
         found._take(chunked, (chunked.partitions.exactly if exactly else chunked.partitions.best)(asked))
     found.asked = asked

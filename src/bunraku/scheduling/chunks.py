@@ -10,6 +10,7 @@ Cost: O(boundary links log N), and a few NumPy operations on all links.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -26,7 +27,8 @@ class Chunks:
     far      its link that carries other chunks, or NONE
     tops     links by which it hangs, and the joints of which are cut
     parent   the chunk that `above` is in, or -1
-    worker   who computes it
+    worker   who computes it, numbered from the root on
+    labels   per worker: the number under which it was given
     cost     of all its links, in plain sweeps
     path     of the links from `above` to `far`
     rows     open rows of connections at `above`
@@ -37,6 +39,7 @@ class Chunks:
     tops: list[list[int]]
     parent: np.ndarray
     worker: np.ndarray
+    labels: np.ndarray
     cost: np.ndarray
     path: np.ndarray
     rows: np.ndarray
@@ -62,7 +65,6 @@ class Weighed:
         ends = _closed(tree, np.unique(parent[cut]))
         out: dict[str, list] = {name: [] for name in ("above", "far", "tops", "parent", "worker", "cost", "path")}
         number = {-1: -1}                # of the chunk that ends at a boundary link
-        bundles: list[tuple[int, int, int, np.ndarray]] = []
         hung: dict[int, list[int]] = {}  # children of a boundary link that lead to others
 
         def add(above, far, tops, chunk, who, cost, path):
@@ -86,14 +88,13 @@ class Weighed:
                 if u >= 0 and who == out["worker"][number[u]]:
                     out["cost"][number[u]] = out["cost"][number[u]] + cost
                 else:
-                    bundles.append((u, int(who), number[u], mine))
                     add(u, NONE, mine.tolist(), number[u], int(who), cost, np.zeros_like(cost))
-        above = np.array(out["above"])
-        used, renamed = np.unique(out["worker"], return_inverse=True)
+        names: dict[int, int] = {}
+        renamed = np.array([names.setdefault(who, len(names)) for who in out["worker"]])
         tops = out["tops"]
-        rows = np.array([self.rows[t].sum() for t in tops]) if self.rows.any() else np.zeros(len(above), np.int64)
-        return Chunks(above, np.array(out["far"]), tops, np.array(out["parent"]), renamed, np.array(out["cost"]),
-                      np.array(out["path"]), rows)
+        rows = np.array([self.rows[t].sum() for t in tops]) if self.rows.any() else np.zeros(len(tops), np.int64)
+        made = {name: np.array(out[name]) for name in ("above", "far", "parent", "cost", "path")}
+        return Chunks(**made, tops=tops, worker=renamed, labels=np.array(list(names)), rows=rows)
 
     def members(self, chunks: Chunks) -> np.ndarray:
         """The chunk of every link."""
@@ -107,8 +108,9 @@ class Weighed:
 def _closed(tree: Tree, links: np.ndarray) -> list[tuple[int, int]]:
     """Links and the places where their paths to the ground meet, from the ground on; each with the next one above."""
     found = sorted(links.tolist(), key=tree.post.__getitem__)
-    meets = {tree.meet(a, b) for a, b in zip(found[:-1], found[1:], strict=True)} - {-1}
-    closed, above = [], []
+    meets = {tree.meet(a, b) for a, b in pairwise(found)} - {-1}
+    closed: list[tuple[int, int]] = []
+    above: list[int] = []
     for u in sorted({*found, *meets}, key=tree.post.__getitem__, reverse=True):
         while above and not tree.within(above[-1], u):
             above.pop()

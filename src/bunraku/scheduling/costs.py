@@ -55,7 +55,8 @@ class Costs:
     def __post_init__(self):
         for kind, passes in self.bodies.items():
             if len(passes) != PASSES or not all(x >= 0 for x in passes):
-                raise ModelError(f"costs: {kind} must have {PASSES} times, not negative, one for each pass, not {passes!r}")
+                raise ModelError(f"costs: {kind} must have {PASSES} times, one for each pass and none negative, not "
+                                 f"{passes!r}")
         for name in _NUMBERS:
             if not getattr(self, name) >= 0:
                 raise ModelError(f"costs: {name} must not be negative, but is {getattr(self, name)!r}")

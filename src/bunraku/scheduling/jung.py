@@ -34,14 +34,29 @@ class Distribution:
 
 def distribute(tree: Tree, cost: np.ndarray, roitm: float, processors: int) -> Distribution:
     """Distribute processors over a tree. cost: seconds per link (CMPTM); roitm: seconds per remote edge (ROITM)."""
-    w = _Branches(tree, cost, roitm)
-    durations = [w.duration[w.first]]
-    for p in range(1, processors):
-        if not w.reducible[w.first]:
-            break
-        w.use(p)
-        durations.append(w.duration[w.first])
-    return Distribution(np.array(w.processor)[w.branch], np.array(durations), len(durations))
+    return Distributor(tree, cost, roitm).at(processors)
+
+
+class Distributor:
+    """`distribute n processors` for one n after the other; going up costs only the further processors."""
+
+    def __init__(self, tree: Tree, cost: np.ndarray, roitm: float):
+        self._given = tree, cost, roitm
+        self._begin()
+
+    def _begin(self):
+        self._tree = _Branches(*self._given)
+        self._durations = [self._tree.duration[self._tree.first]]
+
+    def at(self, processors: int) -> Distribution:
+        w = self._tree
+        if len(self._durations) > processors:
+            self._begin()
+            w = self._tree
+        while len(self._durations) < processors and w.reducible[w.first]:
+            w.use(len(self._durations))
+            self._durations.append(w.duration[w.first])
+        return Distribution(np.array(w.processor)[w.branch], np.array(self._durations), len(self._durations))
 
 
 class _Branches:
@@ -123,7 +138,7 @@ class _Branches:
         self.duration[k] = max(dl, dr, dc)
         siblings = [x for x in (left, right) if x != NONE]
         self.reducible[k] = (any(self.processor[x] == self.processor[k] or self.reducible[x] for x in siblings)
-                             or self.children[k] != NONE and self.reducible[self.children[k]])
+                             or (self.children[k] != NONE and self.reducible[self.children[k]]))
 
     def use(self, p: int):
         """`use processor p in tree w`."""

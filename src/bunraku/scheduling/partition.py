@@ -16,16 +16,16 @@ import numpy as np
 from bunraku.scheduling.chunks import Chunks, Weighed
 from bunraku.scheduling.clusters import Clusters, clusters
 from bunraku.scheduling.costs import FLOATS, Costs
-from bunraku.scheduling.jung import distribute
+from bunraku.scheduling.jung import Distributor
 from bunraku.scheduling.predict import Prediction, predict
 from bunraku.scheduling.tree import Tree
 
 ROUNDS = 4                 # corrections of the shares
 SNAPS = (0.0, 0.1, 0.4)    # how far a cut may move to a better place, in stretches
 EVERY = 32                 # up to so many workers every number competes, beyond it eight in each octave
-MANY = 256                 # from so many workers on, four in each octave, and fewer rounds
-PATIENCE = 12              # candidates in a row that may be no better before the search ends
-MOST_BRANCHES = 20_000     # of trees for which [J]'s distribution competes
+MANY = 256                 # from so many workers on there are fewer candidates
+PATIENCE = 12              # candidates in a row that may be no better before the search ends; from MANY on, 3
+MOST_BRANCHES = 20_000     # tips of trees for which [J]'s distribution competes
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +59,7 @@ class Partitions:
         np.add.at(steps, self.tree.post[v] + 1, -1)
         self.boundaries = np.cumsum(steps)[:n + 1]
         self._made: dict[int, Partition] = {}
+        self._jung: Distributor | None = None
 
     def serial(self) -> Partition:
         return self.exactly(1)
@@ -74,7 +75,7 @@ class Partitions:
             worse += 1
             if one.prediction.time < found.prediction.time:
                 found, worse = one, 0
-            if worse == PATIENCE:
+            if worse >= (PATIENCE if p < MANY else 3):
                 break
         return found
 
@@ -89,11 +90,13 @@ class Partitions:
         return self._made[workers]
 
     def of_jung(self, workers: int) -> Partition | None:
-        """[J]'s distribution, predicted with the costs used here; None if the tree has too many branches for it."""
-        if int((self.tree.children != 1).sum()) > MOST_BRANCHES:
+        """[J]'s distribution, predicted with the costs used here; None if the tree has no forks, or too many."""
+        if not 1 < int((self.tree.children[:-1] == 0).sum()) <= MOST_BRANCHES:
             return None
-        roitm = sum(map(self.costs.message, FLOATS[:self.passes]))
-        return self.evaluate(distribute(self.tree, self.total, roitm, workers).worker)
+        if self._jung is None:
+            roitm = sum(map(self.costs.message, FLOATS[:self.passes]))
+            self._jung = Distributor(self.tree, self.total, roitm)
+        return self.evaluate(self._jung.at(workers).worker)
 
     def _balanced(self, workers: int, snap: float) -> Partition:
         share = np.full(workers, 1.0 / workers)
@@ -102,9 +105,10 @@ class Partitions:
             one = self.evaluate(self._stretches(share, snap))
             if best is None or _merit(one) < _merit(best):
                 best = one
-            busy = one.prediction.busy
-            if len(busy) != workers:
+            if one.workers != workers:
                 break
+            busy = np.empty(workers)
+            busy[one.chunks.labels] = one.prediction.busy
             share = share * (busy.mean() / np.maximum(busy, 1e-3 * busy.mean())) ** 0.8
             share /= share.sum()
         assert best is not None
@@ -137,7 +141,7 @@ class Partitions:
         chunks = self.weighed.chunks(worker)
         carries = chunks.far >= 0
         short = carries & (chunks.path[:, 1] <= self.costs.join + (self.costs.far - 1) * chunks.path[:, :3].sum(axis=1))
-        ways = [short] if not carries.any() else [short, np.zeros(len(chunks), bool), carries]
+        ways = [short, np.zeros(len(chunks), bool), *([carries] if len(chunks) < MANY else [])]
         found = []
         for waits in {w.tobytes(): w for w in ways}.values():
             joins = clusters(Tree(chunks.parent, chunks.cost.sum(axis=1), waits))
@@ -154,7 +158,7 @@ def ladder(most: int) -> list[int]:
     """Numbers of workers that compete: 2, 3, ... 32, 36, 40, ... 64, 72, ..."""
     numbers, octave = list(range(2, EVERY + 1)), EVERY
     while octave < most:
-        parts = 8 if octave < MANY else 4
+        parts = 8 if octave < MANY else 4 if octave < 4 * MANY else 2
         numbers += [octave + octave * part // parts for part in range(1, parts + 1)]
         octave *= 2
     return [p for p in numbers if p <= most]

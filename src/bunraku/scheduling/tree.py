@@ -10,6 +10,7 @@ Links are numbered parents first. The ground is link -1 for callers and vertex N
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -98,7 +99,7 @@ class Tree:
         along, out = self.along, np.zeros((self.n + 1, *values.shape[1:]))
         own = np.concatenate([values, np.zeros((1, *values.shape[1:]))])
         edges = np.searchsorted(self.light[along], np.arange(self.light.max() + 2))
-        for a, b in zip(edges[:-1], edges[1:], strict=True):  # all paths with the same number of light edges at once
+        for a, b in pairwise(edges):  # all paths with the same number of light edges at once
             v = along[a:b]
             sums = np.cumsum(own[v], axis=0)
             head = self.head[v]
