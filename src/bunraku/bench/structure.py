@@ -198,7 +198,7 @@ def _schedules(options: Options) -> list[dict]:
     for name, m, target in (("chain of 32 balls", bk.models.chain(32, "spherical"), TARGETS["chain"]),
                             ("human 48", bk.models.human(48), TARGETS["human"])):
         q, v, tau = (x[0] for x in _random(m))
-        balanced = bk.schedule(m, workers=len(m.links))
+        balanced = bk.schedule(m, workers=len(m.links), exactly=True)
         ways: dict[str, dict] = {"articulated bodies": {}, "assembly, tips to root": {"method": "ada"}}
         ways[f"assembly, balanced (depth {balanced.depth})"] = {"method": "ada", "schedule": balanced}
         a = bk.forward_dynamics(m, q, v, tau)

@@ -16,7 +16,7 @@ HELP = """\
 models:
   FILE              .urdf, or .xml (MJCF)
   chain:N[:JOINT]   N links, joints revolute (default) or spherical
-  human[:DOF]       a human figure with 16, 34 (default) or 48 degrees of freedom
+  human[:DOF]       a human figure, 16, 34 (default) or 48 degrees of freedom
   humanoid          a humanoid robot
   mobile[:S:L:O]    S stages of chains of L bodies, O to a plateau
                     (default: 3:5:9)

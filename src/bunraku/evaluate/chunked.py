@@ -99,7 +99,7 @@ class Chunked:
         """Links in the order in which their joints are added; those on the ground first."""
         tops, member = self.top_links(partition), self.members(partition)
         apart = np.zeros(len(member), bool)
-        apart[np.concatenate(tops)] = True
+        apart[[i for links in tops for i in links]] = True
         apart[self.number[:-1] < 0] = True
         inner: list[list[int]] = [[] for _ in tops]
         for i in np.flatnonzero(~apart)[::-1].tolist():

@@ -93,8 +93,9 @@ class Weighed:
         renamed = np.array([names.setdefault(who, len(names)) for who in out["worker"]])
         tops = out["tops"]
         rows = np.array([self.rows[t].sum() for t in tops]) if self.rows.any() else np.zeros(len(tops), np.int64)
-        made = {name: np.array(out[name]) for name in ("above", "far", "parent", "cost", "path")}
-        return Chunks(**made, tops=tops, worker=renamed, labels=np.array(list(names)), rows=rows)
+        made = {name: np.array(out[name]) for name in ("above", "far", "parent")}
+        made |= {name: np.array(out[name]).reshape(-1, self.cost.shape[1]) for name in ("cost", "path")}
+        return Chunks(**made, tops=tops, worker=renamed, labels=np.array(list(names), np.int64), rows=rows)
 
     def members(self, chunks: Chunks) -> np.ndarray:
         """The chunk of every link."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from bunraku.scheduling.chunks import Chunks, Weighed
 from bunraku.scheduling.clusters import Clusters, clusters
-from bunraku.scheduling.costs import FLOATS, Costs
+from bunraku.scheduling.costs import FLOATS, PASSES, Costs
 from bunraku.scheduling.jung import Distributor
 from bunraku.scheduling.predict import Prediction, predict
 from bunraku.scheduling.tree import Tree
@@ -25,7 +25,7 @@ SNAPS = (0.0, 0.1, 0.4)    # how far a cut may move to a better place, in stretc
 EVERY = 32                 # up to so many workers every number competes, beyond it eight in each octave
 MANY = 256                 # from so many workers on there are fewer candidates
 PATIENCE = 12              # candidates in a row that may be no better before the search ends; from MANY on, 3
-MOST_BRANCHES = 20_000     # tips of trees for which [J]'s distribution competes
+MOST_TIPS = 2000           # of trees for which [J]'s distribution competes
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,9 @@ class Partitions:
         np.add.at(steps, self.tree.post[v] + 1, -1)
         self.boundaries = np.cumsum(steps)[:n + 1]
         self._made: dict[int, Partition] = {}
+        self._theirs: dict[int, Partition] = {}
         self._jung: Distributor | None = None
+        self.tips = int((self.tree.children[:-1] == 0).sum())
 
     def serial(self) -> Partition:
         return self.exactly(1)
@@ -67,7 +69,8 @@ class Partitions:
     def best(self, workers: int) -> Partition:
         """The partition with the least predicted time for at most so many workers.
 
-        The candidates do not depend on `workers`, only their end does: more workers are never predicted to be slower.
+        Which numbers of workers compete does not depend on how many were asked for, so that more are not predicted to
+        be slower; nor slower than [J]'s distribution.
         """
         found, worse = self.serial(), 0
         for p in ladder(min(workers, self.tree.n)):
@@ -77,31 +80,34 @@ class Partitions:
                 found, worse = one, 0
             if worse >= (PATIENCE if p < MANY else 3):
                 break
-        return found
+        theirs = [self.of_jung(p) for p in {*ladder(min(workers, self.tips)), workers} - {1}]
+        return min([found, *filter(None, theirs)], key=lambda x: x.prediction.time)
 
     def exactly(self, workers: int) -> Partition:
         """The best partition found for this number of workers, or for fewer if there are not enough links."""
         if workers not in self._made:
-            snaps = SNAPS[:1] if workers == 1 else SNAPS if workers < MANY else SNAPS[1:2]
-            found = [self._balanced(workers, snap) for snap in snaps]
-            jung = self.of_jung(workers) if workers > 1 else None
-            found += [] if jung is None else [jung]
-            self._made[workers] = min(found, key=_merit)
+            snaps = SNAPS if 1 < workers < MANY else SNAPS[1:2]
+            self._made[workers] = min((self._balanced(workers, snap) for snap in snaps), key=_merit)
         return self._made[workers]
 
     def of_jung(self, workers: int) -> Partition | None:
         """[J]'s distribution, predicted with the costs used here; None if the tree has no forks, or too many."""
-        if not 1 < int((self.tree.children[:-1] == 0).sum()) <= MOST_BRANCHES:
+        if not 1 < self.tips <= MOST_TIPS:
             return None
-        if self._jung is None:
-            roitm = sum(map(self.costs.message, FLOATS[:self.passes]))
-            self._jung = Distributor(self.tree, self.total, roitm)
-        return self.evaluate(self._jung.at(workers).worker)
+        workers = min(workers, self.tips)  # there are no more branches side by side
+        if workers not in self._theirs:
+            if self._jung is None:
+                roitm = sum(map(self.costs.message, FLOATS[:self.passes]))
+                self._jung = Distributor(self.tree, self.total, roitm)
+            self._theirs[workers] = self.evaluate(self._jung.at(workers).worker)
+        return self._theirs[workers]
 
     def _balanced(self, workers: int, snap: float) -> Partition:
+        if workers == 1:
+            return self.evaluate(np.zeros(self.tree.n, np.int64))
         share = np.full(workers, 1.0 / workers)
         best = None
-        for _ in range(1 if workers == 1 else ROUNDS if workers < MANY else 2):
+        for _ in range(ROUNDS if workers < MANY else 2):
             one = self.evaluate(self._stretches(share, snap))
             if best is None or _merit(one) < _merit(best):
                 best = one
@@ -109,7 +115,7 @@ class Partitions:
                 break
             busy = np.empty(workers)
             busy[one.chunks.labels] = one.prediction.busy
-            share = share * (busy.mean() / np.maximum(busy, 1e-3 * busy.mean())) ** 0.8
+            share = share * (busy.mean() / np.maximum(busy, 1e-3 * busy.mean() + 1e-300)) ** 0.8
             share /= share.sum()
         assert best is not None
         return best
@@ -139,6 +145,9 @@ class Partitions:
     def evaluate(self, worker: np.ndarray) -> Partition:
         """The partition in which these workers have these links, with the better of two ways to wait."""
         chunks = self.weighed.chunks(worker)
+        if not len(chunks):
+            nothing = Prediction(0.0, np.zeros(1), 0, (0,) * PASSES)
+            return Partition(chunks, clusters(self.tree), np.zeros(0, bool), nothing)
         carries = chunks.far >= 0
         short = carries & (chunks.path[:, 1] <= self.costs.join + (self.costs.far - 1) * chunks.path[:, :3].sum(axis=1))
         ways = [short, np.zeros(len(chunks), bool), *([carries] if len(chunks) < MANY else [])]

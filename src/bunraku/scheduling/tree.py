@@ -97,6 +97,8 @@ class Tree:
     def above(self, values: np.ndarray) -> np.ndarray:
         """Sums from the ground down to each link, itself included; the last row is the ground's: zero."""
         along, out = self.along, np.zeros((self.n + 1, *values.shape[1:]))
+        if not self.n:
+            return out
         own = np.concatenate([values, np.zeros((1, *values.shape[1:]))])
         edges = np.searchsorted(self.light[along], np.arange(self.light.max() + 2))
         for a, b in pairwise(edges):  # all paths with the same number of light edges at once
