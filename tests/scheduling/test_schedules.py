@@ -134,6 +134,19 @@ def test_links_fixed_to_the_ground_are_ground():
     assert s.cuts == ()
 
 
+def test_nothing_that_moves():
+    m = bk.Mechanism()
+    assert bk.schedule(m, 4).chunks == ()
+    m.add_link("base", mass=1.0)
+    s = bk.schedule(m, 4)
+    assert (s.chunks, s.workers, s.handles, s.chunk_workers, s.depth) == ((("base",),), 1, (0,), (0,), 0)
+    assert s.what_if([1, 8]).speedup.tolist() == [1.0, 1.0]
+    assert s.floats_per_edge == (0, 0, 0, 0)
+    assert "1 worker" in repr(s)
+    with pytest.raises(bk.ModelError, match="no moving links"):
+        s.plot("nothing.png")
+
+
 # -- asked for and used ------------------------------------------------------------------------------------------------
 
 

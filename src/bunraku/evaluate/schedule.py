@@ -113,7 +113,7 @@ class Schedule:
         if self._made is None:
             return tuple((name,) for name in self._links)
         chunked, part = self._made
-        members: list[list[str]] = [[] for _ in range(max(len(part.chunks), 1))]
+        members: list[list[str]] = [[] for _ in range(len(part.chunks) or min(len(self._links), 1))]
         for name, k in zip(self._links, chunked.members(part).tolist(), strict=True):
             members[k].append(name)
         return tuple(map(tuple, members))
@@ -121,7 +121,7 @@ class Schedule:
     @property
     def chunk_workers(self) -> tuple[int, ...]:
         """The worker of each chunk."""
-        return tuple(self._parts()[1].chunks.worker.tolist())
+        return tuple(self._parts()[1].chunks.worker.tolist()) or (0,) * len(self.chunks)
 
     @property
     def cuts(self) -> tuple[str, ...]:
@@ -160,7 +160,7 @@ class Schedule:
         """Of each chunk, the places where it is joined to others: its own top, its far link, and ends of connections
         that lead out of it."""
         chunked, part = self._parts()
-        return tuple((1 + (part.chunks.far >= 0) + chunked.open_ends(part)).tolist())
+        return tuple((1 + (part.chunks.far >= 0) + chunked.open_ends(part)).tolist()) or (0,) * len(self.chunks)
 
     # -- predictions ---------------------------------------------------------------------------------------------------
 
@@ -208,6 +208,8 @@ class Schedule:
         """Draw the assembly tree and the predicted evaluation (needs matplotlib); the file's ending says which kind."""
         from bunraku.evaluate.schedule_plot import plot
 
+        if not len(self._parts()[1].chunks):
+            raise ModelError(f"{self.name} has no moving links: there is nothing to draw")
         return plot(self, *self._parts(), file)
 
     # -- use -----------------------------------------------------------------------------------------------------------

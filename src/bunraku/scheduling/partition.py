@@ -15,7 +15,7 @@ import numpy as np
 
 from bunraku.scheduling.chunks import Chunks, Weighed
 from bunraku.scheduling.clusters import Clusters, clusters
-from bunraku.scheduling.costs import FLOATS, PASSES, Costs
+from bunraku.scheduling.costs import FLOATS, Costs
 from bunraku.scheduling.jung import Distributor
 from bunraku.scheduling.predict import Prediction, predict
 from bunraku.scheduling.tree import Tree
@@ -145,9 +145,6 @@ class Partitions:
     def evaluate(self, worker: np.ndarray) -> Partition:
         """The partition in which these workers have these links, with the better of two ways to wait."""
         chunks = self.weighed.chunks(worker)
-        if not len(chunks):
-            nothing = Prediction(0.0, np.zeros(1), 0, (0,) * PASSES)
-            return Partition(chunks, clusters(self.tree), np.zeros(0, bool), nothing)
         carries = chunks.far >= 0
         short = carries & (chunks.path[:, 1] <= self.costs.join + (self.costs.far - 1) * chunks.path[:, :3].sum(axis=1))
         ways = [short, np.zeros(len(chunks), bool), *([carries] if len(chunks) < MANY else [])]

@@ -32,6 +32,8 @@ class Prediction:
 def predict(chunks: Chunks, joins: Clusters, waits: np.ndarray, costs: Costs, passes: int = 3,
             record: bool = False) -> Prediction:
     """Play an evaluation of passes 1 to 3 (forward dynamics), or 1 to 4 (with the solver's sums)."""
+    if not len(chunks):
+        return Prediction(0.0, np.zeros(1), 0, (0,) * PASSES)
     return _Play(chunks, joins, waits, costs, record).run(passes)
 
 
