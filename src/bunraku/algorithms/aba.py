@@ -85,7 +85,13 @@ def aba(body_i, body_f, dof_f, q, v, tau, wrench, acceleration, work):
 def outward(body_i, body_f, q, v, tau, wrench, ground, work):
     """Pass 1, root to tips: positions, velocities, and the force each body needs at zero joint acceleration."""
     store_state(work, f.SLOT_STATE, unit9(q), zero3(q), zero3(q), zero3(q), zero3(q), ground)
-    for i in range(body_i.shape[0] - 1):
+    outward_over(0, body_i.shape[0] - 1, body_i, body_f, q, v, tau, wrench, work)
+
+
+@inline
+def outward_over(first, end, body_i, body_f, q, v, tau, wrench, work):
+    """Pass 1 of bodies first .. end - 1, whose parents' motion is in their slots."""
+    for i in range(first, end):
         if body_i[i, f.PLAIN] == f.PLAIN_HINGE:  # the same code with the branches taken out by the compiler
             descend(f.REVOLUTE, f.COLUMNS, 1, False, body_i[i, f.MASSIVE], i, body_i, body_f, q, v, tau, work)
         elif body_i[i, f.PLAIN] == f.PLAIN_BALL:
@@ -423,12 +429,13 @@ def eliminate_column(A, B, C, p_w, p_v, turning, moving, dof_f, j, tau, work, co
 
 
 @inline
-def eliminate_ball(i, A, B, C, p_w, p_v, body_i, tau, work):
+def reduce_ball(i, A, B, C, p_w, p_v, body_i, tau, work):
     """A spherical joint passes on no moment but its torque: about it only a 3x3 mass C' remains.
 
     A alpha + B a + p_w = tau      ->  alpha = k - G a,  k = A^-1 (tau - p_w),  G = A^-1 B
     force = B^T alpha + C a + p_v  ->  C' = C - B^T G,  p_v' = p_v + B^T k;  moment = tau
     About the parent's origin, in which the joint is at r: B = [r] C', A = [r] C' [r]^T, moment tau + r x p_v'.
+    Returns these, the margin of the pivots and the factors of A.
     """
     record = body_i[i, f.BODY_RECORD]
     torque = matvec(load9(work, record + f.REC_JOINT), load3(tau, body_i[i, f.V_INDEX]))
@@ -446,7 +453,14 @@ def eliminate_ball(i, A, B, C, p_w, p_v, body_i, tau, work):
     B = (d0[0], d1[0], d2[0], d0[1], d1[1], d2[1], d0[2], d1[2], d2[2])
     e0, e1, e2 = cross(r, (B[0], B[1], B[2])), cross(r, (B[3], B[4], B[5])), cross(r, (B[6], B[7], B[8]))
     A = (e0[0], e1[0], e2[0], e1[1], e2[1], e2[2])
-    hand_over(i, body_i, work, A, B, C, add(torque, cross(r, p_v)), p_v)
+    return A, B, C, add(torque, cross(r, p_v)), p_v, margin, F
+
+
+@inline
+def eliminate_ball(i, A, B, C, p_w, p_v, body_i, tau, work):
+    """`reduce_ball`, the result left to the parent. Returns the margin."""
+    A, B, C, p_w, p_v, margin, F = reduce_ball(i, A, B, C, p_w, p_v, body_i, tau, work)
+    hand_over(i, body_i, work, A, B, C, p_w, p_v)
     return margin
 
 

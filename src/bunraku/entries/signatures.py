@@ -13,9 +13,10 @@ floats = types.float64[::1]
 table = types.float64[:, ::1]
 integers = types.int32[:, ::1]
 flags = types.uint8[::1]
+counts = types.int64[::1]
 
 PLAN = Held(types.NamedTuple([integers, table, table, integers, table, integers, table, integers, table,
-                              types.int32[::1]], Arrays))
+                              types.int32[::1], integers, integers, integers, types.int64[:, ::1], floats], Arrays))
 
 # A mechanism in motion, for whoever integrates it: mode, plan, dof_f, q, v, tau, drives, external, a, work
 MOTION = int64(int64, PLAN, table, floats, floats, floats, floats, floats, floats, floats)

@@ -9,9 +9,12 @@ import numpy as np
 from bunraku.errors import ModelError
 from bunraku.mechanism import Fixed, Mechanism
 from bunraku.plan import fields as f
+from bunraku.plan.build import Plan
+from bunraku.plan.chunk import Assembly
 from bunraku.plan.closed import clusters as together
 from bunraku.scheduling import Costs, Partition, Partitions, Prediction, Tree, cut_at, groups, predict
 from bunraku.scheduling.assembly import assembly_order
+from bunraku.scheduling.clusters import NONE
 
 
 class Chunked:
@@ -91,6 +94,13 @@ class Chunked:
         if len(self.kept):
             member[self.kept] = self.partitions.weighed.members(partition.chunks)[self.group]
         return member
+
+    def assembly(self, plan: Plan, partition: Partition) -> Assembly:
+        """The partition as `plan/chunk.py` divides the plan of this mechanism by it."""
+        chunks, joins = partition.chunks, partition.joins
+        chunk = self.members(partition)[plan.body_link]
+        return Assembly(chunk, chunks.worker, partition.waits & (chunks.far >= 0), joins.left, joins.right,
+                        joins.series, joins.far != NONE)
 
     def top_links(self, partition: Partition) -> list[list[int]]:
         return [self.tops[tops].tolist() for tops in partition.chunks.tops]

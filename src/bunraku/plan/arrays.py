@@ -8,7 +8,8 @@ from bunraku.plan import fields as f
 
 
 class Arrays(NamedTuple):
-    """All arrays of a plan; `fields.py` has their columns. Without connections the last three are those of NO_LOOPS."""
+    """All arrays of a plan; `fields.py` has their columns. Without connections conn_i, conn_f and prog are those of
+    NO_LOOPS; of a mechanism that is not divided among workers, what follows them is NO_CHUNKS."""
 
     body_i: np.ndarray
     body_f: np.ndarray
@@ -20,6 +21,13 @@ class Arrays(NamedTuple):
     conn_i: np.ndarray
     conn_f: np.ndarray
     prog: np.ndarray
+    chunk_i: np.ndarray
+    ops: np.ndarray
+    sum_ops: np.ndarray
+    boxes: np.ndarray    # of one team, as is the mail: they change
+    mail: np.ndarray
 
 
 NO_LOOPS = (np.zeros((1, f.CONN_I), np.int32), np.zeros((0, f.CONN_F)), np.zeros(1, np.int32))
+NO_CHUNKS = (np.zeros((0, f.CHUNK_I), np.int32), np.zeros((0, f.CHUNK_OP), np.int32),
+             np.zeros((0, f.CHUNK_OP), np.int32), np.zeros((0, 2), np.int64), np.zeros(0))

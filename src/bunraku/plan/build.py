@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bunraku.plan import fields as f
-from bunraku.plan.arrays import NO_LOOPS, Arrays
+from bunraku.plan.arrays import NO_CHUNKS, NO_LOOPS, Arrays
 from bunraku.plan.elements import ELEMENT, FIXED_ROWS, LINK
 
 
@@ -49,7 +49,7 @@ class Plan:
         """All of them, for entries."""
         loops = self.loops
         return Arrays(self.body_i, self.body_f, self.dof_f, self.link_i, self.link_f, self.spring_i, self.spring_f,
-                      *(NO_LOOPS if loops is None else (loops.conn_i, loops.conn_f, loops.prog)))
+                      *(NO_LOOPS if loops is None else (loops.conn_i, loops.conn_f, loops.prog)), *NO_CHUNKS)
 
     @cached_property
     def with_rotors(self) -> Arrays:

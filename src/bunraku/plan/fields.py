@@ -55,6 +55,9 @@ HEAD_SPRINGS = 2     # number of point-to-point springs
 HEAD_WORK = 3        # size of the work array of forward dynamics
 HEAD_NQ = 4          # number of coordinates
 HEAD_ORDERED = 5     # 1: velocities are numbered like the bodies that have them
+HEAD_SCRATCH = 6     # chunks only: where in the work array joins have scratch memory
+HEAD_SUMS = 7        # chunks only: where the sums of the chunks are, EDGE_SUMS each
+HEAD_TOTALS = 8      # chunks only: where the totals are
 
 # -- body_f (bodies + 1, BODY_F) float64: one row per body; the last row is the ground -----------------------------
 ROTATION = 0     # 9, rotation of the joint frame in the parent's body frame
@@ -215,6 +218,78 @@ ROW_SCALE = 6    # 1, what eliminations have taken from the diagonal of Theta; b
 ROW_BETA = 7     # 1, acceleration of the handle at rest of near body and zero handle forces
 ROW_SIZE = 8     # 1, magnitude of the initial beta
 ROW_THETA = 9    # row + 1, acceleration per handle force
+
+# -- chunks: a mechanism cut at joints, each chunk a plan of its own whose ground moves (`chunk.py`) --------------------
+# chunk_i (chunks, CHUNK_I) int32: the chunks of one worker, parents first. A chunk hangs from the link *above* it, and
+# may carry others at its *far* body. Its bodies are numbered depth first, those between the two first: its *path*.
+# Spatial quantities are in the axes of the link above, about that link's origin (own axes: no pose is needed).
+CHUNK_FIRST = 0  # first body
+CHUNK_PATH = 1   # first body behind the path
+CHUNK_END = 2    # first body of the next chunk
+CHUNK_HANG = 3   # the slot that stands for the link above
+CHUNK_SLOTS = 4  # first of its other slots
+CHUNK_SLOTS_END = 5
+CHUNK_FAR = 6    # the slot of its far body; 0 if it carries nothing
+CHUNK_STATE = 7  # where the state of the far body is kept (24)                  pass 1 -> 2, 3
+CHUNK_KEPT = 8   # where y of the path is kept: CHUNK_Y per degree of freedom     pass 2 -> 3; only with a far handle
+CHUNK_NODE = 9   # its node in the assembly tree
+CHUNK_I = 10
+CHUNK_Y = 8      # 6 and two unused: a cache line
+
+# A node of the assembly tree: a chunk, or chunks that are joined. *Open*: it carries others at its far link, so that it
+# has two handles. Everything is in link frames: above side in that of the link above, far side in that of the far link.
+NODE_V = 0       # 6, velocity of the link above (angular, linear)               pass 1, down: 6 floats per edge
+NODE_A = 6       # 6, its acceleration (angular, linear), gravity included       pass 3, down: 6, or 12 if open
+NODE_F = 12      # 6, force on the far link (moment, force); only if open        pass 3, down
+NODE_MOVE = 18   # 18, far link seen from the link above: rotation 9, position 3, and its relative velocity in its own
+                 # axes 6; only if open                                          pass 1, up: 18
+NODE_FRONT = 36  # force needed above = I a + p - Y F, far acceleration = Y^T a + beta + Theta F   pass 2, up: 27 or 90
+FRONT_I = 0      # 21: A 6, B 9, C 6 as in slots
+FRONT_P = 21     # 6 (moment, force)
+FRONT_Y = 27     # 36: six columns, one per component of F (moment, force)
+FRONT_BETA = 63  # 6
+FRONT_THETA = 69 # 21, packed lower triangle by rows
+FRONT_SIZE, FRONT_CLOSED = 90, 27
+NODE_KEPT = 126  # 78, joins: far acceleration of the upper part = G a + g + H F: G 36, g 6, H 36   pass 2 -> 3
+NODE_SIZE = 204
+
+# Messages between workers, floats per edge and pass [J, table IX]. Pass 1 of [J] has two more, step and order: here
+# every worker finds them itself from the totals of the sums.
+EDGE_VELOCITY, EDGE_INERTIA, EDGE_ACCELERATION, EDGE_SUMS = 6, FRONT_CLOSED, 6, 5
+EDGE_MOVE, EDGE_FAR, EDGE_FAR_DOWN = 18, FRONT_SIZE, 12   # with a far handle [YN02, sec. 5.2: 78 + 12]
+
+# ops (operations, CHUNK_OP) int32: what a worker does in one evaluation, in this order. Operands are chunks (numbers),
+# nodes and places (in the work array), boxes (numbers).
+DO_POST = 0      # place, floats, box: send
+DO_TAKE = 1      # place, floats, box: receive
+DO_COPY = 2      # place, floats, target
+DO_ACROSS = 3    # chunk: motion across its path                                 pass 1
+DO_COMPOSE = 4   # node, upper node, lower node: motion across both
+DO_ONWARD = 5    # upper node, lower node: velocity of the far link by the motion across
+DO_FOLLOW = 6    # chunk, lower node: velocity of the far link by its state
+DO_OUTWARD = 7   # chunk, first body, last body + 1, 1 at its beginning
+DO_BEGIN = 8     # chunk: empty its slots                                        pass 2
+DO_INWARD = 9    # first body (descending), last body
+DO_FAR = 10      # chunk: its path with a far handle
+DO_RECEIVE = 11  # chunk, lower node: add what hangs from the far link
+DO_CLOSED = 12   # chunk: what its sweep has left, to its node
+DO_JOIN = 13     # node, upper node, lower node
+DO_JOIN_OPEN = 14  # the same; the lower node is open
+DO_ADD = 15      # node, node, node: side by side; of the operands the first may be open, then 1
+DO_SPLIT = 16    # node, upper node, lower node                                  pass 3
+DO_SPLIT_OPEN = 17
+DO_DOWN = 18     # chunk, first body, last body + 1, 1 at its beginning
+DO_DOWN_FAR = 19 # chunk: its path with a far handle
+DO_CARRY = 20    # chunk, lower node: acceleration of the far link
+DO_GROUND = 21   # node: motion of the ground
+CHUNK_OP = 5
+
+# Mail of a team: a box per edge and direction, one cache line for its count, then its floats
+BOX_PLACE, BOX_COUNT = 0, 1   # boxes (boxes, 2) int64, of one worker: where it is in the mail, messages so far
+BOX_HEAD = 8                  # floats before the message; the first is the count (as an integer)
+MAIL_ABORT = 0                # words of the mail (integers): not 0 if the team gives up
+MAIL_YIELD = 1                # address of the function that lets other threads run
+MAIL_START = 16
 
 
 # -- places; compiled code may call these too (`algorithms/__init__.py`) ---------------------------------------------

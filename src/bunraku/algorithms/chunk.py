@@ -1,0 +1,186 @@
+"""A chunk: the articulated-body algorithm on a part of a mechanism whose ground moves.
+
+Idea: the sweeps of `aba.py` run unchanged on the bodies of a chunk, in the axes of the link above it. They begin with
+that link's velocity and no acceleration; its acceleration, gravity included, arrives in pass 3 and is all that the rest
+of the mechanism means to the chunk. In pass 2 the chunk hands its articulated inertia and force to the link above.
+What crosses the edge is therefore 6, 27 and 6 floats, whatever the size of the chunk [J, table IX].
+
+A chunk that carries others at its far body either waits for their inertia (`receive`) and is swept plainly, or is swept
+at once with a far handle (`far.py`) and joined later (`join.py`).
+Cost: that of `aba`, and some hundred operations per edge. Symbols: `plan/fields.py`, "chunks".
+"""
+
+from bunraku.algorithms.aba import carry_motion, deliver, inward, joint_part_size, outward_over
+from bunraku.algorithms.far import far_bias
+from bunraku.algorithms.tree import is_anchor, store_state, unit9, zero3
+from bunraku.jit import inline, inner
+from bunraku.plan import fields as f
+from bunraku.spatial.algebra import (
+    accumulate3,
+    add,
+    add6,
+    add9,
+    cross,
+    inertia_times,
+    load3,
+    load6,
+    load9,
+    matmul,
+    matTvec,
+    matvec,
+    rotate_symmetric,
+    shift_inertia,
+    store3,
+    store6,
+    store9,
+)
+from bunraku.spatial.scalar import clear, constant, load, store
+
+# -- pass 1 ----------------------------------------------------------------------------------------------------------
+
+
+@inline
+def hang(slot, w, v, work):
+    """The link above as a chunk sees it: where it is, with this velocity, without acceleration."""
+    store_state(work, slot, unit9(work), zero3(work), w, v, zero3(work), zero3(work))
+
+
+@inner
+def sweep_outward(first, end, body_i, body_f, q, v, tau, wrench, work):
+    """`outward_over`, compiled once."""
+    outward_over(first, end, body_i, body_f, q, v, tau, wrench, work)
+
+
+@inner
+def keep_state(source, target, work):
+    """Keep the state of a far body, whose slot pass 2 uses for something else."""
+    for k in range(24):
+        store(work, target + k, load(work, source + k))
+
+
+@inline
+def about_origin(state, w, v, work):
+    """A motion about the origin of the far body's group, in the chunk's axes, as one of the far body itself: about its
+    own origin, in its own axes."""
+    R, x = load9(work, state), load3(work, state + 9)
+    return matTvec(R, w), matTvec(R, add(v, cross(w, x)))
+
+
+@inner
+def far_velocity(state, to, work):
+    """Velocity of the far body for whoever hangs there."""
+    w, v = about_origin(state, load3(work, state + 12), load3(work, state + 15), work)
+    store3(work, to, w)
+    store3(work, to + 3, v)
+
+
+@inner
+def across(first, end, slot, to, body_i, body_f, q, v, work):
+    """Pose and velocity of the last body of a path, as seen from a link above at rest."""
+    hang(slot, zero3(q), zero3(q), work)
+    place = zero3(q)
+    last = body_i[end - 1, f.OWN_SLOT]
+    for i in range(first, end):
+        R, x, w, lin, _, _, _ = carry_motion(body_i[i, f.KIND], body_i[i, f.ELIMINATION], body_i[i, f.DOF],
+                                             is_anchor(body_i, i), i, body_i, body_f, q, v, work)
+        if is_anchor(body_i, i):
+            part = joint_part_size(body_i[i, f.ELIMINATION], body_i[i, f.DOF])
+            place = add(place, load3(work, body_i[i, f.BODY_RECORD] + f.REC_JOINT + part))
+        o = body_i[i, f.OWN_SLOT]
+        store9(work, o, R)
+        store3(work, o + 9, x)
+        store3(work, o + 12, w)
+        store3(work, o + 15, lin)
+    store9(work, to, load9(work, last))
+    store3(work, to + 9, add(place, load3(work, last + 9)))
+    far_velocity(last, to + 12, work)
+
+
+@inline
+def onward_motion(move, w, v, work):
+    """Velocity of the far link of a node, from that of the link above and the motion across."""
+    R, x = load9(work, move), load3(work, move + 9)
+    return (add(matTvec(R, w), load3(work, move + 12)),
+            add(matTvec(R, add(v, cross(w, x))), load3(work, move + 15)))
+
+
+@inner
+def onward(move, above, to, work):
+    w, v = onward_motion(move, load3(work, above), load3(work, above + 3), work)
+    store3(work, to, w)
+    store3(work, to + 3, v)
+
+
+@inner
+def compose(upper, lower, to, work):
+    """The motion across two nodes, one behind the other."""
+    R, x = load9(work, upper), load3(work, upper + 9)
+    w, v = onward_motion(lower, load3(work, upper + 12), load3(work, upper + 15), work)
+    place = add(x, matvec(R, load3(work, lower + 9)))
+    store9(work, to, matmul(R, load9(work, lower)))
+    store3(work, to + 9, place)
+    store3(work, to + 12, w)
+    store3(work, to + 15, v)
+
+
+# -- pass 2 ----------------------------------------------------------------------------------------------------------
+
+
+@inner
+def empty_slots(c, chunk_i, work):
+    """Make room for inertias."""
+    o = chunk_i[c, f.CHUNK_HANG]
+    clear(work[o:o + f.SLOT_SIZE])
+    clear(work[chunk_i[c, f.CHUNK_SLOTS]:chunk_i[c, f.CHUNK_SLOTS_END]])
+
+
+@inner
+def sweep_inward(first, last, body_i, dof_f, tau, work):
+    """`inward`, compiled once."""
+    return inward(first, last, body_i, dof_f, tau, work)
+
+
+@inline
+def rotate_general(R, B):
+    """R B R^T."""
+    return matmul(matmul(R, B), (R[0], R[3], R[6], R[1], R[4], R[7], R[2], R[5], R[8]))
+
+
+@inner
+def receive(state, front, slot, work):
+    """Add what hangs from a far body, (I, p) in its frame, to the slot of that body: with the force that it needs at
+    zero joint acceleration of the chunk, turned, and about the origin of the far body's group."""
+    A, B, C = load6(work, front), load9(work, front + 6), load6(work, front + 15)
+    p_w, p_v = load3(work, front + f.FRONT_P), load3(work, front + f.FRONT_P + 3)
+    alpha, a = far_bias(state, work)
+    n, force = inertia_times(A, B, C, alpha, a)
+    R, x = load9(work, state), load3(work, state + 9)
+    A, B, C = rotate_symmetric(R, A), rotate_general(R, B), rotate_symmetric(R, C)
+    p_w, p_v = matvec(R, add(p_w, n)), matvec(R, add(p_v, force))
+    A, B = shift_inertia(A, B, C, x)
+    store6(work, slot, add6(load6(work, slot), A))
+    store9(work, slot + 6, add9(load9(work, slot + 6), B))
+    store6(work, slot + 15, add6(load6(work, slot + 15), C))
+    accumulate3(work, slot + f.SLOT_BIAS, add(p_w, cross(x, p_v)))
+    accumulate3(work, slot + f.SLOT_BIAS + 3, p_v)
+
+
+# -- pass 3 ----------------------------------------------------------------------------------------------------------
+
+
+@inner
+def sweep_down(first, end, body_i, tau, acceleration, work):
+    """`deliver` for bodies first .. end - 1."""
+    residue = constant(tau, 0.0)
+    for i in range(first, end):
+        residue = residue + deliver(i, body_i, tau, acceleration, work)
+    return residue
+
+
+@inner
+def far_acceleration(slot, state, to, work):
+    """Acceleration of the far body, gravity included, for whoever hangs there."""
+    alpha, a = far_bias(state, work)
+    turn, slide = about_origin(state, load3(work, slot), load3(work, slot + 3), work)
+    store3(work, to, add(alpha, turn))
+    store3(work, to + 3, add(a, slide))
