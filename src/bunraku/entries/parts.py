@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import types
 
 from bunraku.algorithms.connections import DYNAMICS
 from bunraku.algorithms.forward import scratch_sizes

@@ -2,8 +2,6 @@
 
 A schedule is a binary tree whose leaves are links, or chunks of links, and whose nodes are joints [YN02, sec. 5.1].
 This module is the bridge from mechanisms to `scheduling/`, which sees arrays of parents and costs.
-
-Today one worker carries out every schedule; times and speed-ups are predictions.
 """
 
 from __future__ import annotations
@@ -20,6 +18,8 @@ from bunraku.errors import ModelError, NamingError
 from bunraku.evaluate.chunked import Chunked
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
+from bunraku.plan.build import Plan
+from bunraku.plan.chunk import Assembly
 from bunraku.scheduling import Costs, Partition
 from bunraku.scheduling.assembly import assembly_depth
 
@@ -223,8 +223,15 @@ class Schedule:
         return schedule(mechanism, self.asked, closing=self.closing, exactly=self._request["exactly"],
                         costs=self._request["costs"])
 
-    def items(self, mechanism: Mechanism) -> list[tuple[str, int]]:
-        """The order as ("joint", body) and ("connection", index)."""
+    def assembly(self, plan: Plan) -> Assembly | None:
+        """The chunks as a plan of this mechanism is divided by them; None for an order of joints."""
+        if self._made is None:
+            return None
+        chunked, part = self._made
+        return chunked.assembly(plan, part)
+
+    def fits(self, mechanism: Mechanism) -> None:
+        """Complain if it was made for another structure than the mechanism has now."""
         joints = {link.joint_name: k for k, link in enumerate(mechanism.links)}
         connections = {name: c for c, name in enumerate(mechanism.connections)}
         same = set(self.order) == {*joints, *connections}
@@ -234,6 +241,12 @@ class Schedule:
         if not same:
             raise ModelError(f"this schedule was made for another structure than {mechanism.name} has now; make a new "
                              "one with bk.schedule")
+
+    def items(self, mechanism: Mechanism) -> list[tuple[str, int]]:
+        """The order as ("joint", body) and ("connection", index)."""
+        self.fits(mechanism)
+        joints = {link.joint_name: k for k, link in enumerate(mechanism.links)}
+        connections = {name: c for c, name in enumerate(mechanism.connections)}
         plan = mechanism.plan("tree")
         first = np.full(len(mechanism.links), -1)
         first[plan.body_link[::-1]] = np.arange(plan.bodies)[::-1]

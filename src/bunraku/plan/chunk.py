@@ -101,7 +101,7 @@ class Division:
                 raise ValueError("a chunk carries others at two bodies")
             far[k] = carrier
         on_path = np.zeros(n, bool)
-        for k in np.flatnonzero(far >= 0):
+        for k in np.flatnonzero(far >= 0).tolist():
             body = int(far[k])
             while body >= 0 and chunk[body] == k:
                 on_path[body] = True
@@ -125,10 +125,10 @@ class Division:
         self.place = place
 
     def _lay_out(self, plan):
-        """Plans of the workers: rows of the bodies of their chunks, then places of chunks and nodes in the work array."""
+        """Plans of the workers: rows of the bodies of their chunks; places of chunks and nodes in the work array."""
         s = self.assembly
         self.mine = [np.flatnonzero(s.worker == w) for w in range(self.workers)]   # chunks
-        self.number = np.zeros(self.m, np.int64)                                   # of a chunk among those of its worker
+        self.number = np.zeros(self.m, np.int64)                                   # of a chunk at its worker
         self.plans, self.tables, self.indices, self.spans = [], [], [], []
         self.size: list[int] = []
         self._records: list[dict[int, int]] = [{} for _ in range(self.workers)]
@@ -244,7 +244,7 @@ class Division:
         return lambda: self._do(target, f.DO_TAKE, self._record(target, node) + field, floats, self._box(target, edge))
 
     def _write_passes(self):
-        m, s, place = self.m, self.assembly, self.place
+        m, s = self.m, self.assembly
         if m == 0:
             return
         left, right, series, is_open = s.left.tolist(), s.right.tolist(), s.series.tolist(), s.open.tolist()
@@ -436,8 +436,9 @@ class Division:
         body_i[-1, f.HEAD_WORK] = self.size[w]
         body_i[-1, f.HEAD_SUMS] = self.first_sums[w]
         body_i[-1, f.HEAD_TOTALS] = self.totals[w]
+        q_index, v_index = self.indices[w]
         return Part(self.plans[w], self.tables[w], _table(self._ops[w]), _table(self._sums[w]), list(self._boxes[w]),
-                    *self.indices[w], self.spans[w])
+                    q_index, v_index, self.spans[w])
 
     def mail(self) -> tuple[np.ndarray, np.ndarray]:
         """Empty mail of a team, and the place of every edge in it."""
