@@ -282,11 +282,12 @@ DO_DOWN = 18     # chunk, first body, last body + 1, 1 at its beginning
 DO_DOWN_FAR = 19 # chunk: its path with a far handle
 DO_CARRY = 20    # chunk, lower node: acceleration of the far link
 DO_GROUND = 21   # node: motion of the ground
+DO_STAY = 22     # lower node, closed, at a far link that stays open: as if its own far link were the one above it
 CHUNK_OP = 5
 
-# Mail of a team: a box per edge and direction, one cache line for its count, then its floats
+# Mail of a team: a box per edge and direction, its count and then its floats, from a cache line on
 BOX_PLACE, BOX_COUNT = 0, 1   # boxes (boxes, 2) int64, of one worker: where it is in the mail, messages so far
-BOX_HEAD = 8                  # floats before the message; the first is the count (as an integer)
+BOX_HEAD = 1                  # floats before the message; the first is the count (as an integer)
 MAIL_ABORT = 0                # words of the mail (integers): not 0 if the team gives up
 MAIL_YIELD = 1                # address of the function that lets other threads run
 MAIL_START = 16

@@ -20,7 +20,7 @@ from bunraku.algorithms.chunk import (
     sweep_outward,
 )
 from bunraku.algorithms.far import far_sweep, far_sweep_back
-from bunraku.algorithms.join import add_nodes, join, split
+from bunraku.algorithms.join import add_nodes, join, split, stay_open
 from bunraku.algorithms.tree import ground_acceleration
 from bunraku.jit import inner
 from bunraku.plan import fields as f
@@ -90,6 +90,8 @@ def go_through(plan, dof_f, q, v, tau, wrench, acceleration, work):
             compose(b + f.NODE_MOVE, c + f.NODE_MOVE, a + f.NODE_MOVE, work)
         elif op == f.DO_ONWARD:
             onward(a + f.NODE_MOVE, a + f.NODE_V, b + f.NODE_V, work)
+        elif op == f.DO_STAY:
+            stay_open(a + f.NODE_FRONT, work)
         elif op == f.DO_GROUND:
             for i in range(6):
                 work[a + f.NODE_V + i] = work[a + f.NODE_A + i] = 0.0
