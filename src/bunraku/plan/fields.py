@@ -255,7 +255,7 @@ NODE_SIZE = 204
 
 # Messages between workers, floats per edge and pass [J, table IX]. Pass 1 of [J] has two more, step and order: here
 # every worker finds them itself from the totals of the sums.
-EDGE_VELOCITY, EDGE_INERTIA, EDGE_ACCELERATION, EDGE_SUMS = 6, FRONT_CLOSED, 6, 5
+EDGE_VELOCITY, EDGE_INERTIA, EDGE_ACCELERATION, EDGE_SUMS = 6, FRONT_CLOSED, 6, 7
 EDGE_MOVE, EDGE_FAR, EDGE_FAR_DOWN = 18, FRONT_SIZE, 12   # with a far handle [YN02, sec. 5.2: 78 + 12]
 
 # ops (operations, CHUNK_OP) int32: what a worker does in one evaluation, in this order. Operands are chunks (numbers),
