@@ -53,6 +53,7 @@ class Part:
     chunk_i: np.ndarray
     ops: np.ndarray
     sum_ops: np.ndarray
+    whole: np.ndarray        # see `fields.py`; empty if nobody asks for the whole state
     boxes: list[int]         # numbers of the edges it uses, in the order of its boxes
     q_index: np.ndarray      # its coordinates among those of the whole mechanism
     v_index: np.ndarray
@@ -64,14 +65,14 @@ class Part:
         boxes[:, f.BOX_PLACE] = places[self.boxes]
         p = self.plan
         return Arrays(p.body_i, p.body_f, p.dof_f if dof_f is None else dof_f, p.link_i, p.link_f, p.spring_i,
-                      p.spring_f, *NO_LOOPS, self.chunk_i, self.ops, self.sum_ops, boxes, mail)
+                      p.spring_f, *NO_LOOPS, self.chunk_i, self.ops, self.sum_ops, self.whole, boxes, mail)
 
 
 class Division:
-    """A plan divided among workers."""
+    """A plan divided among workers. `gathers`: somebody asks for the whole state in every evaluation."""
 
-    def __init__(self, plan: Plan, assembly: Assembly):
-        self.assembly = assembly
+    def __init__(self, plan: Plan, assembly: Assembly, gathers: bool = False):
+        self.assembly, self.gathers = assembly, gathers
         self.m = len(assembly.worker)
         self.workers = int(assembly.worker.max(initial=0)) + 1
         self.edges: list[Edge] = []
@@ -83,6 +84,7 @@ class Division:
         self._lay_out(plan)
         self._write_passes()
         self._write_sums()
+        self._whole = self._gathering(plan) if gathers else [np.zeros(0, np.int64)] * self.workers
         self.parts = [self._part(w) for w in range(self.workers)]
 
     # -- bodies ------------------------------------------------------------------------------------------------------
@@ -433,14 +435,29 @@ class Division:
         for w in range(self.workers):
             self.totals[w] = at(w, root) if m else self.size[w]
 
+    def _gathering(self, plan) -> list[np.ndarray]:
+        """Who sends what, so that worker 0 has the whole state: coordinates and velocities there, torques back."""
+        q_index, v_index = self.indices[0]
+        first = [self.workers, self.size[0], plan.nq, plan.nv, len(q_index), len(v_index), *q_index, *v_index]
+        self.size[0] += plan.nq + 2 * plan.nv + max(len(q) + len(v) for q, v in self.indices)
+        found = []
+        for w in range(1, self.workers):
+            q_index, v_index = self.indices[w]
+            nq, nv = len(q_index), len(v_index)
+            edges = range(len(self.edges), len(self.edges) + 3)
+            self.edges += [Edge(w, 0, nq, f.GATHER), Edge(w, 0, nv, f.GATHER), Edge(0, w, nv, f.GATHER)]
+            first += [*(self._box(0, e) for e in edges), nq, nv, *q_index, *v_index]
+            found.append(np.array([self._box(w, e) for e in edges], np.int64))
+        return [np.array(first, np.int64), *found]
+
     def _part(self, w) -> Part:
         body_i = self.plans[w].body_i
         body_i[-1, f.HEAD_WORK] = self.size[w]
         body_i[-1, f.HEAD_SUMS] = self.first_sums[w]
         body_i[-1, f.HEAD_TOTALS] = self.totals[w]
         q_index, v_index = self.indices[w]
-        return Part(self.plans[w], self.tables[w], _table(self._ops[w]), _table(self._sums[w]), list(self._boxes[w]),
-                    q_index, v_index, self.spans[w])
+        return Part(self.plans[w], self.tables[w], _table(self._ops[w]), _table(self._sums[w]), self._whole[w],
+                    list(self._boxes[w]), q_index, v_index, self.spans[w])
 
     def mail(self) -> tuple[np.ndarray, np.ndarray]:
         """Empty mail of a team, and the place of every edge in it."""

@@ -285,6 +285,12 @@ DO_GROUND = 21   # node: motion of the ground
 DO_STAY = 22     # lower node, closed, at a far link that stays open: as if its own far link were the one above it
 CHUNK_OP = 5
 
+# whole int64: how the whole state is gathered by worker 0, for those who ask for all of it; empty if nobody does.
+# Of worker 0: workers, place of (q, v, tau) of the whole in its work array, nq, nv of the whole, its own nq and nv and
+# their numbers in the whole; then, for every other worker: its three boxes, its nq, nv, numbers. Of the others: boxes.
+WHOLE_WORKERS, WHOLE_PLACE, WHOLE_NQ, WHOLE_NV, WHOLE_START = range(5)
+GATHER = 0                    # number of the pass of these messages; their size grows with the mechanism
+
 # Mail of a team: a box per edge and direction, its count and then its floats, from a cache line on
 BOX_PLACE, BOX_COUNT = 0, 1   # boxes (boxes, 2) int64, of one worker: where it is in the mail, messages so far
 BOX_HEAD = 1                  # floats before the message; the first is the count (as an integer)
