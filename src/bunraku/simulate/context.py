@@ -21,6 +21,7 @@ from bunraku.entries.signatures import CLASHED, FAILED, FINE, MOTION, PLAN, floa
 from bunraku.integrate.callbacks import call_function
 from bunraku.integrate.memory import ACTUATION_FAILED, LOOPS_CLASH, MEMORY, STATE_FAILED, copy
 from bunraku.integrate.record import RECORD
+from bunraku.integrate.sums import alone
 from bunraku.jit import allocating, entry, inline, inner
 from bunraku.plan import fields as f
 from bunraku.plan.arrays import Arrays
@@ -145,6 +146,12 @@ def right_hand_side(context, t, y, dy):
         status = accelerations(context, q, v, dy[nq:])
         coordinate_rates(context.structure.body_i, q, v, dy[:nq])
     return status
+
+
+@inner
+def agree(context, memory, status):
+    """Totals of the sums, and a status that counts for all workers: `integrate/sums.py`."""
+    return alone(context, memory, status)
 
 
 @inline

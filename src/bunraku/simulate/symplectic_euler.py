@@ -11,7 +11,7 @@ from bunraku.integrate.control import fixed_step
 from bunraku.integrate.memory import copy
 from bunraku.integrate.record import record_step
 from bunraku.jit import entry, hold, inner, outlived
-from bunraku.simulate.context import RUN, accelerations, coordinates, drive, has_loops, make_context
+from bunraku.simulate.context import RUN, accelerations, agree, coordinates, drive, has_loops, make_context
 from bunraku.simulate.loops import close_loops, note_open, too_far
 from bunraku.tolerances import LAST_STEP
 
@@ -38,6 +38,7 @@ def steps(context, memory, record):
         if status == 0:
             status = accelerations(context, q, v, a)
         tally[m.EVALUATIONS] += 1
+        status = agree(context, memory, status)
         if status != 0:
             return status
         copy(y, start)

@@ -339,7 +339,7 @@ class Simulation:
         self._sharing.changed(mechanism)
         clock = self._memory.clock
         self._memory = self._settings.memory(np.concatenate([q, v]))
-        self._memory.clock[:] = clock
+        self._memory.clock[:m.SIZE] = clock[:m.SIZE]
         if t is not None:
             self._memory.clock[m.TIME] = t
         self._restart()  # what was a good step before says nothing now
