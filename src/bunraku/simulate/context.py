@@ -25,6 +25,8 @@ from bunraku.integrate.sums import alone
 from bunraku.jit import allocating, entry, inline, inner
 from bunraku.plan import fields as f
 from bunraku.plan.arrays import Arrays
+from bunraku.workers.sums import agree_together
+from bunraku.workers.whole import drive_together
 
 
 class Context(NamedTuple):
@@ -107,6 +109,12 @@ def has_loops(context):
 
 
 @inline
+def divided(context):
+    """Whether several workers share the mechanism, or one computes it chunk by chunk."""
+    return context.structure.chunk_i.shape[0] > 0
+
+
+@inline
 def evaluate(mode, dof_f, tau, drives, context, q, v, a):
     """The mechanism in any mode of `ada`, with dof_f in the place of its own. Returns what `closed_one` does."""
     return move(context.motion, mode, context.structure, dof_f, q, v, tau, drives, context.nothing, a, context.work)
@@ -123,7 +131,11 @@ def drive(context, t, q, v):
     torques = context.torques
     for j in range(torques.shape[0]):
         torques[j] = 0.0
-    if context.address != 0 and call_function(context.address, t, q, v, context.params, torques) != 0:
+    if context.address == 0:
+        return 0
+    if divided(context):
+        return drive_together(context.structure, context.address, t, q, v, context.params, torques, context.work)
+    if call_function(context.address, t, q, v, context.params, torques) != 0:
         return ACTUATION_FAILED
     return 0
 
@@ -136,22 +148,32 @@ def accelerations(context, q, v, a):
     return status_of(answer)
 
 
+@inline
+def driven_accelerations(context, t, q, v, a):
+    """Accelerations under the torques of the actuation: the status of both."""
+    status = drive(context, t, q, v)
+    if status == 0 or divided(context):  # other workers wait for this one's part in any case
+        answer = accelerations(context, q, v, a)
+        status = answer if status == 0 else status
+    return status
+
+
 @inner
 def right_hand_side(context, t, y, dy):
     """The derivative of y = (q, v)."""
     nq = coordinates(context)
     q, v = y[:nq], y[nq:]
-    status = drive(context, t, q, v)
-    if status == 0:
-        status = accelerations(context, q, v, dy[nq:])
-        coordinate_rates(context.structure.body_i, q, v, dy[:nq])
+    status = driven_accelerations(context, t, q, v, dy[nq:])
+    coordinate_rates(context.structure.body_i, q, v, dy[:nq])
     return status
 
 
 @inner
 def agree(context, memory, status):
     """Totals of the sums, and a status that counts for all workers: `integrate/sums.py`."""
-    return alone(context, memory, status)
+    if not divided(context):
+        return alone(context, memory, status)
+    return agree_together(context.structure, memory.sums, memory.totals, status, context.work)
 
 
 @inline

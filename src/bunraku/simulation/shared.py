@@ -144,8 +144,8 @@ class Shared:
         team, columns = self.teams[chosen], self.columns[chosen]
         self.sharing.workers, self.sharing.gathers = len(team), team.division.gathers
         records, before = self._pages(record), int(memory.tally[m.STEPS])
-        for own, pages in zip(self.memories, records, strict=True):
-            own.tally[m.RECORDED] = 0
+        for part, pages in zip(self.memories, records, strict=True):
+            part.tally[m.RECORDED] = 0
             pages.cursor[:] = 0
         begin = time.perf_counter()
         try:
