@@ -142,7 +142,8 @@ class Shared:
             self.now = chosen
             self.divide(memory)
         team, columns = self.teams[chosen], self.columns[chosen]
-        self.sharing.workers, self.sharing.gathers = len(team), team.division.gathers
+        self.sharing.workers = len(team)
+        self.sharing.gathers = team.division.gathers and len(team) > 1
         records, before = self._pages(record), int(memory.tally[m.STEPS])
         for part, pages in zip(self.memories, records, strict=True):
             part.tally[m.RECORDED] = 0
