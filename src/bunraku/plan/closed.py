@@ -261,6 +261,7 @@ def _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program: Program, 
     prog = program.array(base)
     for c, ends in enumerate(structure.ends):
         conn_i[c, f.STATE_A], conn_i[c, f.STATE_B] = (structure.slot[body] if body >= 0 else 0 for body in ends)
+    conn_i[-1, f.HEAD_LOOPS] = connections
     conn_i[-1, f.HEAD_CONN] = body_i[n, f.HEAD_WORK]
     conn_i[-1, f.HEAD_FORCES] = base + program.size
     conn_i[-1, f.HEAD_JUDGED] = base + program.size + program.ids_used

@@ -150,6 +150,7 @@ HEAD_CONN = 2        # where in the work array the records of connections start
 HEAD_FORCES = 3      # where the multipliers start, followed by the forces at other handles
 HEAD_JUDGED = 4      # where the scalars to judge the result by are: JUDGED_..
 HEAD_TOTAL = 5       # size of the work array, without room for passive torques and wrenches
+HEAD_LOOPS = 6       # connections of the whole mechanism, those of other workers included
 JUDGED_PIVOT = 0    # smallest pivot relative to its diagonal entry
 JUDGED_CLASH = 1    # largest inconsistency of the constraints
 JUDGED_MOBILITY, JUDGED_DRIVE = 2, 3  # sums over degrees of freedom: |S|^2 / D, u^2 / D

@@ -19,7 +19,15 @@ from bunraku.algorithms.states import coordinate_rates
 from bunraku.entries.loops import closed_one
 from bunraku.entries.signatures import CLASHED, FAILED, FINE, MOTION, PLAN, floats, int64, move
 from bunraku.integrate.callbacks import call_function
-from bunraku.integrate.memory import ACTUATION_FAILED, LOOPS_CLASH, MEMORY, STATE_FAILED, copy
+from bunraku.integrate.memory import (
+    ACTUATION_FAILED,
+    LARGEST,
+    LOOPS_CLASH,
+    MEMORY,
+    PLACES,
+    STATE_FAILED,
+    copy,
+)
 from bunraku.integrate.record import RECORD
 from bunraku.integrate.sums import alone
 from bunraku.jit import allocating, entry, inline, inner
@@ -48,6 +56,9 @@ class Context(NamedTuple):
     closed: np.ndarray       # (nq + nv,) nearest state with closed loops
     unclosed: np.ndarray     # (nq + nv,) the end of a step before its loops were closed
     start: np.ndarray        # (nq + nv,) the start of a step
+    spans: np.ndarray        # as in `Memory`
+    sums: np.ndarray
+    totals: np.ndarray
 
 
 # Places in `passing`
@@ -85,14 +96,14 @@ def structure_of(plan, hold: float = 0.0) -> tuple[int, Arrays]:
 
 
 @allocating
-def make_context(motion, structure, address, params):
+def make_context(motion, structure, address, params, memory):
     body_i, dof_f, conn_i = structure.body_i, structure.dof_f, structure.conn_i
     nq, nv, nc = np.int64(body_i[-1, f.HEAD_NQ]), dof_f.shape[1], np.int64(conn_i[-1, f.HEAD_FREEDOMS])
     size = max(np.int64(body_i[-1, f.HEAD_WORK]), np.int64(conn_i[-1, f.HEAD_TOTAL])) + scratch_total(body_i, dof_f)
     torques = np.zeros(nv + nc)
     return Context(motion, structure, address, params, torques, torques[nv:], torques[:0], np.zeros(nv), np.empty(nv),
                    np.empty(size), np.empty((2, nq)), np.full(nq, np.nan), np.zeros(PASSING), np.empty(nq + nv),
-                   np.empty(nq + nv), np.empty(nq + nv))
+                   np.empty(nq + nv), np.empty(nq + nv), memory.spans, memory.sums, memory.totals)
 
 
 @inline
@@ -102,10 +113,16 @@ def coordinates(context):
 
 
 @inline
+def connected(context):
+    """Whether the mechanism has connections, in this worker's part or elsewhere."""
+    conn_i = context.structure.conn_i
+    return conn_i[conn_i.shape[0] - 1, f.HEAD_LOOPS] > 0
+
+
+@inline
 def has_loops(context):
     """Whether there are loops for the solver to close: not those that close by themselves."""
-    structure = context.structure
-    return structure.conn_i.shape[0] > 1 and structure.conn_f[0, f.HOLD] == 0.0
+    return connected(context) and context.structure.conn_f[0, f.HOLD] == 0.0
 
 
 @inline
@@ -165,6 +182,8 @@ def right_hand_side(context, t, y, dy):
     q, v = y[:nq], y[nq:]
     status = driven_accelerations(context, t, q, v, dy[nq:])
     coordinate_rates(context.structure.body_i, q, v, dy[:nq])
+    if context.address != 0 and connected(context):  # what follows depends on it
+        status = np.int64(of_all(context, float(status)))
     return status
 
 
@@ -174,6 +193,19 @@ def agree(context, memory, status):
     if not divided(context):
         return alone(context, memory, status)
     return agree_together(context.structure, memory.sums, memory.totals, status, context.work)
+
+
+@inner
+def of_all(context, x):
+    """The largest of a number that every worker has, not negative; and so the same for all of them."""
+    if not divided(context):
+        return x
+    for s in range(context.sums.shape[0]):
+        for k in range(PLACES):
+            context.sums[s, k] = 0.0
+        context.sums[s, LARGEST] = x
+    agree_together(context.structure, context.sums, context.totals, 0, context.work)
+    return context.totals[LARGEST]
 
 
 @inline

@@ -21,6 +21,7 @@ from bunraku.simulate.context import (
     OPEN,
     RATIO,
     RECENT,
+    connected,
     coordinates,
     right_hand_side,
     smallest_pivot,
@@ -39,7 +40,7 @@ def right_hand_side_near(context, t, y, dy):
     passing = context.passing
     status = right_hand_side(context, t, y, dy)
     passing[RATIO] = 1.0
-    if status == 0 and context.structure.conn_i.shape[0] > 1 and passing[RECENT] > 0.0:
+    if status == 0 and connected(context) and passing[RECENT] > 0.0:
         passing[RATIO] = smallest_pivot(context) / passing[RECENT]
     if passing[RATIO] < BLIND and passing[MAY_COAST] > 0.0 and passing[COASTED] < LONGEST:
         return COAST
@@ -69,7 +70,7 @@ def settle_near(context, rows, count, h):
             return 0.0
         passing[COASTED] = 0.0
     gap = settle(context, rows, count, h)
-    if context.structure.conn_i.shape[0] > 1:
+    if connected(context):
         passing[RECENT] = max(smallest_pivot(context), FADING * passing[RECENT])
     return gap
 

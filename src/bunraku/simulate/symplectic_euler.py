@@ -60,5 +60,5 @@ def steps(context, memory, record):
 
 @entry("simulation with symplectic Euler", int64(*RUN), seconds=5)
 def run_symplectic_euler(motion, structure, address, params, memory, record):
-    owned = make_context(motion, structure, address, params)
+    owned = make_context(motion, structure, address, params, memory)
     return outlived(owned, steps(hold(owned), memory, record))
