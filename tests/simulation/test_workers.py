@@ -29,9 +29,10 @@ def runs(m, solver, workers, schedule, **more):
 
 def identical(one, other):
     (a, ta), (b, tb) = one, other
-    assert np.array_equal(ta.t, tb.t)
-    assert np.array_equal(ta.q, tb.q)
-    assert np.array_equal(ta.v, tb.v)
+    for x, y in zip(ta.segments, tb.segments, strict=True):
+        assert np.array_equal(x.t, y.t)
+        assert np.array_equal(x.q, y.q)
+        assert np.array_equal(x.v, y.v)
     for name in ("clock", "tally", "rows", "totals"):
         assert np.array_equal(getattr(a._memory, name), getattr(b._memory, name), equal_nan=True), name
 
@@ -150,11 +151,43 @@ def test_checkpoints_of_shared_simulations_go_on(tmp_path):
     assert np.abs(loaded.q - sim.q).max() < 1e-10
 
 
+def watched_run(m, workers, schedule, **more):
+    """A condition of time and a joint angle comes true again and again; the second time the joint is cut."""
+    q, v = start(m)
+    sim = bk.Simulation(m, q, v, workers=workers, schedule=schedule, **more)
+    joint, k, times = m.links[5].joint_name, m.q_slice(m.links[5].joint_name).start, []
+
+    def passes(sim):
+        times.append(sim.t)
+        if len(times) == 2:
+            sim.cut(joint)
+
+    sim.when(lambda t, q, v: np.sin(40.0 * t + q[k] - 1.0), passes, repeat=True)
+    sim.when(lambda t, q, v: t - 0.4, lambda sim: True)
+    return sim, sim.run(1.0), times
+
+
+@pytest.mark.parametrize("solver", ["gear", "tsit5"])
+def test_conditions_are_found_in_shared_runs(solver):
+    m = free_tree(30)
+    s = bk.schedule(m, 2, exactly=True)
+    alone, shared = watched_run(m, 1, s, solver=solver), watched_run(m, 2, s, solver=solver)
+    assert len(alone[2]) >= 2
+    assert alone[2] == shared[2]
+    identical(alone[:2], shared[:2])
+    assert shared[0].stats.workers == 2
+    whole = watched_run(m, 1, None, solver=solver)
+    assert abs(whole[0].t - 0.4) < 1e-12
+    assert len(whole[2]) == len(shared[2])
+    assert np.abs(np.array(whole[2]) - shared[2]).max() < 1e-8
+    assert np.abs(whole[0].q - shared[0].q).max() < 1e-7
+
+
 def test_one_worker_where_sharing_is_not_possible():
-    """Conditions see the whole state after every step: one worker computes, and the result is right."""
+    """An actuation with a memory must not be called beyond an event: one worker computes."""
     m = free_tree(30)
     q, v = start(m)
-    sim = bk.Simulation(m, q, v, workers=2, schedule=bk.schedule(m, 2, exactly=True))
+    sim = bk.Simulation(m, q, v, workers=2, schedule=bk.schedule(m, 2, exactly=True), actuation=in_python)
     sim.when(lambda t, q, v: t - 0.05, lambda sim: True)
     sim.run(1.0)
     assert abs(sim.t - 0.05) < 1e-12

@@ -24,6 +24,7 @@ from bunraku.integrate.record import COEFFICIENTS, Record, empty_record
 from bunraku.mechanism import Mechanism
 from bunraku.plan.build import Plan
 from bunraku.plan.chunk import Division
+from bunraku.simulate.replay import replay
 from bunraku.simulation.conditions import polynomial_room
 from bunraku.simulation.settings import Settings
 from bunraku.workers.threads import Team
@@ -62,10 +63,11 @@ class Sharing:
 
     def divided(self, mechanism: Mechanism, plan: Plan, memory: m.Memory, driven: bool, watched: bool) -> Shared | None:
         """The team for the runs to come, with its part of the memory each; None if one worker does everything: with
-        connections and point springs, with conditions, and where nothing is gained."""
+        connections and point springs, where nothing is gained, and where an actuation would be called beyond an event
+        (it may have a memory) or by a number of probes that depends on the worker (`simulate/implicit.py`)."""
         self.workers, self.gathers = 1, False
-        alone = (self.full_matrix or plan.loops is not None or len(plan.spring_i) or watched
-                 or (driven and self.settings.structured))
+        alone = (self.full_matrix or plan.loops is not None or len(plan.spring_i)
+                 or (driven and (watched or self.settings.structured)))
         if alone or (self.given is None and (self.asked or 2) < 2):
             return None
         key = id(plan), driven
@@ -144,7 +146,7 @@ class Shared:
         team, columns = self.teams[chosen], self.columns[chosen]
         self.sharing.workers = len(team)
         self.sharing.gathers = team.division.gathers and len(team) > 1
-        records, before = self._pages(record), int(memory.tally[m.STEPS])
+        records, before, began = self._pages(record), int(memory.tally[m.STEPS]), memory.clock[m.TIME]
         for part, pages in zip(self.memories, records, strict=True):
             part.tally[m.RECORDED] = 0
             pages.cursor[:] = 0
@@ -164,6 +166,8 @@ class Shared:
                 record.poly[:n, :, own] = pages.poly[:n]
         if kept:
             record.poly_t[:n] = records[0].poly_t[:n]
+        if record.g.shape[1] > 0 and n > 0:
+            status = replay.call(memory, record, n, float(began)) or status
         return status
 
     def _note(self, seconds: float, steps: int) -> None:

@@ -427,7 +427,8 @@ class Simulation:
         memory = self._memory
         memory.clock[m.UNTIL] = until
         shared = self._sharing.divided(self.mechanism, plan, memory, self._actuation is not None, bool(watched.watches))
-        polynomials = polynomial_room(rows if self._dense else 0, memory.rows.shape[1])
+        kept = self._dense or (shared is not None and watched.watches)
+        polynomials = polynomial_room(rows if kept else 0, memory.rows.shape[1])
         status = m.RECORD_FULL
         while status == m.RECORD_FULL:
             record = watched.record(rows, memory.rows.shape[1], polynomials)
