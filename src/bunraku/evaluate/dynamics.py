@@ -88,10 +88,18 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
 def _by_team(team, plan, q, v, tau):
     """Accelerations of one state by several workers; of a batch in the ordinary way."""
     tau = plan.zero_tau if tau is None else tau
-    arrays = as_floats("q", q, plan.nq), as_floats("v", v, plan.nv), as_floats("tau", tau, plan.nv)
-    a = accelerations(team, plan, *arrays) if all(x.ndim == 1 for x in arrays) else None
-    if a is None:  # the ordinary way also names the joint if there is no solution
-        a = forward.forward_dynamics(plan, arrays[0], arrays[1], arrays[2], None, None)
+    q, v = as_floats("q", q, plan.nq), as_floats("v", v, plan.nv)
+    if plan.loops is None:
+        tau = as_floats("tau", tau, plan.nv)
+    else:
+        torques, drives = closed.split(plan, tau)
+        torques = as_floats("tau", torques, plan.nv)
+        tau = torques if drives is None else np.concatenate([torques, drives], axis=-1)
+    a = accelerations(team, plan, q, v, tau) if all(x.ndim == 1 for x in (q, v, tau)) else None
+    if a is None:  # the ordinary way also names the joint or connection if there is no solution
+        if plan.loops is not None:
+            return closed.forward_dynamics(plan, q, v, tau, None, None)
+        a = forward.forward_dynamics(plan, q, v, tau, None, None)
     return a
 
 

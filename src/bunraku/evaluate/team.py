@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bunraku.entries.parts import part_of_state, part_one
+from bunraku.algorithms.connections import DYNAMICS
+from bunraku.entries.parts import part_closed, part_of_state, part_one
 from bunraku.entries.signatures import FINE
 from bunraku.errors import ModelError
 from bunraku.evaluate.schedule import Schedule
@@ -12,18 +13,19 @@ from bunraku.evaluate.schedule import schedule as schedule_for
 from bunraku.mechanism import Mechanism
 from bunraku.plan.build import Plan
 from bunraku.plan.chunk import Division
+from bunraku.plan.chunk_loops import ClosedDivision
 from bunraku.workers.threads import Team
 
 
 def team_for(mechanism: Mechanism, plan: Plan, schedule: Schedule | None, workers: int | None) -> Team | None:
     """The team that computes this plan of the mechanism by the schedule, with at most so many workers; None if nothing
-    is divided: one chunk, or connections and point springs, which one worker computes.
+    is divided: one chunk, or point springs, which one worker computes.
 
     Without a schedule: one for that many workers.
     """
     if schedule is not None and not isinstance(schedule, Schedule):
         raise ModelError(f"schedule must be made by bk.schedule or bk.Schedule, not {schedule!r}")
-    if plan.loops is not None or len(plan.spring_i):
+    if len(plan.spring_i):
         return None
     key = ("team", id(plan), id(schedule), workers)
     found = mechanism._variants.get(key)
@@ -40,17 +42,20 @@ def _team(mechanism, plan, schedule, workers) -> Team | None:
         return None
     if workers is not None and workers < chosen.workers:  # the same chunks on fewer
         assembly = assembly._replace(worker=assembly.worker * workers // chosen.workers)
-    return Team(Division(plan, assembly))
+    return Team(Division(plan, assembly) if plan.loops is None else ClosedDivision(plan, assembly))
 
 
 def accelerations(team: Team, plan: Plan, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray | None:
-    """Accelerations of one state; None if there are none."""
+    """Accelerations of one state; None if there are none, or if loops are in doubt. tau holds torques of the tree
+    joints, then of connections if it is longer."""
     a = np.empty(plan.nv)
-    motion = part_one.address
+    drives = tau[plan.nv:]
+    motion = (part_one if plan.loops is None else part_closed).address
     part_of_state.load()
 
     def work(k):
         part = team.parts[k]
-        return part_of_state.call(motion, team.arrays[k], part.q_index, part.v_index, q, v, tau, a)
+        return part_of_state.call(motion, DYNAMICS, team.arrays[k], part.q_index, part.v_index, part.drive_index, q, v,
+                                  tau, drives, a)
 
     return a if all(answer == FINE for answer in team.run(work)) else None

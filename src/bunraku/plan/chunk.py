@@ -10,7 +10,7 @@ Reference: [YN02, sec. 5.2], [J, sec. III]; docs/parallel.md. Cost: O(bodies).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -57,6 +57,8 @@ class Part:
     q_index: np.ndarray      # its coordinates among those of the whole mechanism
     v_index: np.ndarray
     spans: np.ndarray        # (2 chunks, 2) of its state: coordinates, then velocities, of each chunk
+    closing: tuple[np.ndarray, ...] = NO_LOOPS                                    # connections (`chunk_loops.py`)
+    drive_index: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # its drives among all connections'
 
     def arrays(self, mail: np.ndarray, places: np.ndarray, dof_f=None) -> Arrays:
         """For one team: with its mail, and counts of messages of its own."""
@@ -64,11 +66,13 @@ class Part:
         boxes[:, f.BOX_PLACE] = places[self.boxes]
         p = self.plan
         return Arrays(p.body_i, p.body_f, p.dof_f if dof_f is None else dof_f, p.link_i, p.link_f, p.spring_i,
-                      p.spring_f, *NO_LOOPS, self.chunk_i, self.ops, self.sum_ops, boxes, mail)
+                      p.spring_f, *self.closing, self.chunk_i, self.ops, self.sum_ops, boxes, mail)
 
 
 class Division:
     """A plan divided among workers."""
+
+    slotted = np.zeros(0, np.int64)  # bodies that need a slot of their own
 
     def __init__(self, plan: Plan, assembly: Assembly):
         self.assembly = assembly
@@ -155,6 +159,8 @@ class Division:
         far = self.far[chunks]
         keep = np.zeros(n, bool)
         keep[where[far[far >= 0]]] = True
+        known = where[self.slotted]
+        keep[known[known >= 0]] = True
         handle = [k for k in chunks.tolist() if self.far[k] >= 0 and not s.waits[k]]
         for k in handle:  # with a far handle free joints go column by column
             path = where[self.bodies[k][:self.path[k]]]
