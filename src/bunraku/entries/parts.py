@@ -32,33 +32,36 @@ def part_one(mode, plan, dof_f, q, v, tau, drives, external, a, work):
 def part_closed(mode, plan, dof_f, q, v, tau, drives, external, a, work):
     """As `closed_one`, for one worker of a team: all of them call it at the same time, and get the same answer."""
     judged = plan.conn_i[-1, f.HEAD_JUDGED]
-    clash, kind, nothing = judged + f.JUDGED_CLASH, mode % AGAIN, work[:0]
+    clash, kind = judged + f.JUDGED_CLASH, mode % AGAIN
     if mode == kind + AGAIN:
         residue = closed_part_again(kind, plan, q, v, tau, a, work)
         if work[judged + f.JUDGED_SOFT] > 0.0:
             residue += make_up_part(work[judged + f.JUDGED_SOFT], plan, a, work)
         return FAILED if residue != 0.0 else FINE if work[clash] <= 0.0 else CLASHED
-    acting, end = tau, np.int64(plan.conn_i[-1, f.HEAD_TOTAL])
+    acting, end, pushed = tau, np.int64(plan.conn_i[-1, f.HEAD_TOTAL]), external if kind == DYNAMICS else external[:0]
     if kind == DYNAMICS and plan.body_i[-1, f.HEAD_PASSIVE] != 0:
         acting = work[end:end + dof_f.shape[1]]
         passive_torque(plan.body_i, dof_f, q, v, tau, acting)
-    margin, residue = closed_part(kind, 0.0, plan, dof_f, q, v, acting, drives, nothing, a, work)
+    margin, residue = closed_part(kind, 0.0, plan, dof_f, q, v, acting, drives, pushed, a, work)
     if margin > 0.0 and residue == 0.0 and worth_a_second_look(mode, kind, judged, work):
         fits = work[clash] <= 0.0
-        margin, residue = look_again_part(kind, plan, dof_f, q, v, acting, drives, nothing, a, work)
+        margin, residue = look_again_part(kind, plan, dof_f, q, v, acting, drives, pushed, a, work)
         if fits and work[clash] > 0.0:  # so near a singular configuration that it does not converge
-            margin, residue = closed_part(kind, 0.0, plan, dof_f, q, v, acting, drives, nothing, a, work)
+            margin, residue = closed_part(kind, 0.0, plan, dof_f, q, v, acting, drives, pushed, a, work)
     if not (margin > 0.0 and residue == 0.0):
         return FAILED
     return FINE if work[clash] <= 0.0 else CLASHED
 
 
-@entry("forward dynamics by several workers", int64(int64, int64, PLAN, counts, counts, counts, floats, floats,
-                                                     floats, floats, floats), seconds=2)
-def part_of_state(motion, mode, plan, q_index, v_index, drive_index, q, v, tau, drives, a):
-    """One worker's part of the accelerations of one state of the whole mechanism, or of another `mode`; `drives` of its
-    connections, or nothing. DOUBTFUL after a second look, OPEN if a loop is open."""
+@entry("forward dynamics by several workers", int64(int64, int64, PLAN, counts, counts, counts, counts, floats,
+                                                     floats, floats, floats, floats, floats), seconds=2)
+def part_of_state(motion, mode, plan, q_index, v_index, drive_index, link_index, q, v, tau, drives, external, a):
+    """One worker's part of the accelerations of one state of the whole mechanism, or of another `mode`; `drives` of
+    the connections and forces on the links, or nothing. DOUBTFUL after a second look, OPEN if a loop is open."""
     own_drives = np.empty(drive_index.shape[0] if drives.shape[0] > 0 else 0)
+    pushed = np.empty(6 * link_index.shape[0] if external.shape[0] > 0 else 0)
+    for k in range(pushed.shape[0]):
+        pushed[k] = external[6 * link_index[k // 6] + k % 6]
     for k in range(own_drives.shape[0]):
         own_drives[k] = drives[drive_index[k]]
     own_q, own_v, own_tau = np.empty(q_index.shape[0]), np.empty(v_index.shape[0]), np.empty(v_index.shape[0])
@@ -67,7 +70,7 @@ def part_of_state(motion, mode, plan, q_index, v_index, drive_index, q, v, tau, 
         own_q[k] = q[q_index[k]]
     for k in range(v_index.shape[0]):
         own_v[k], own_tau[k] = v[v_index[k]], tau[v_index[k]]
-    answer = move(motion, mode, plan, plan.dof_f, own_q, own_v, own_tau, own_drives, own_tau[:0], own_a, work)
+    answer = move(motion, mode, plan, plan.dof_f, own_q, own_v, own_tau, own_drives, pushed, own_a, work)
     for k in range(v_index.shape[0]):
         a[v_index[k]] = own_a[k]
     judged = plan.conn_i[-1, f.HEAD_JUDGED]

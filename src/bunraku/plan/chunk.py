@@ -57,8 +57,9 @@ class Part:
     q_index: np.ndarray      # its coordinates among those of the whole mechanism
     v_index: np.ndarray
     spans: np.ndarray        # (2 chunks, 2) of its state: coordinates, then velocities, of each chunk
-    closing: tuple[np.ndarray, ...] = NO_LOOPS                                    # connections (`chunk_loops.py`)
+    closing: tuple[np.ndarray, np.ndarray, np.ndarray] = NO_LOOPS                   # connections (`chunk_loops.py`)
     drive_index: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # its drives among all connections'
+    link_index: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))   # its links, for external forces
 
     def arrays(self, mail: np.ndarray, places: np.ndarray, dof_f=None) -> Arrays:
         """For one team: with its mail, and counts of messages of its own."""

@@ -48,7 +48,10 @@ class ClosedDivision(Division):
         loops = plan.loops
         self.loops, s = loops, loops.structure
         ends = {body for pair in s.ends for body in pair}
-        self.slotted = np.array(sorted({*ends, *s.meet, *map(s.rotor_ends, s.rotors)} - {-1}), np.int64)
+        self.springs = [tuple(int(plan.link_i[link, f.LINK_BODY]) if link >= 0 else -1 for link in pair)
+                        for pair in plan.spring_i.tolist()]
+        pulled = {body for pair in self.springs for body in pair}
+        self.slotted = np.array(sorted({*ends, *s.meet, *pulled, *map(s.rotor_ends, s.rotors)} - {-1}), np.int64)
         self.whole = plan
         super().__init__(replace(plan, dof_f=loops.dof_f), assembly._replace(waits=np.ones(len(assembly.worker), bool)))
 
@@ -68,6 +71,8 @@ class ClosedDivision(Division):
             self.carried[self._chunk_at(body)].append(k)
         program = tip_to_root(self._structure())
         self._place_connections()
+        self._place_springs()
+        self._place_links()
         self._write_outward()
         self.programs = [_Local(self, w) for w in range(self.workers)]
         self._divide(program)
@@ -123,9 +128,9 @@ class ClosedDivision(Division):
         for w, mine in enumerate(self.mine_c):
             conn_i = np.concatenate([loops.conn_i[mine], loops.conn_i[-1:]])
             conn_f = loops.conn_f[mine] if mine else np.zeros((1, f.CONN_F))
-            conn_f[0, f.ROTOR] = loops.conn_f[0, f.ROTOR]
+            conn_f[0, f.ROTOR] = loops.conn_f[0, f.ROTOR] if len(loops.conn_f) else 0.0
             conn_i[-1, f.HEAD_CONN] = self.take(w, f.CONN_RECORD * len(mine))
-            proxies: dict[tuple[int, int], int] = {}          # (connection, side): where the state of an end is
+            proxies: dict[tuple[str, int, int], int] = {}     # (what, number, side): where the state of an end is
             for number, c in enumerate(mine):
                 row = conn_i[number]
                 inside = self.sides[c][0] == self.sides[c][1] != self.ground
@@ -140,7 +145,7 @@ class ClosedDivision(Division):
                         row[f.STATE_A + side], row[f.ORIGIN_A + side] = self.slot(body), -1
                         continue
                     place = 0 if k == self.ground else self.take(w, f.EDGE_STATE)
-                    proxies[c, side] = place
+                    proxies["connection", c, side] = place
                     row[f.STATE_A + side], row[f.ORIGIN_A + side] = place, place + f.ORIGIN_STATE
                 if not inside:
                     row[f.MEET] = -1
@@ -150,6 +155,40 @@ class ClosedDivision(Division):
             self.conn_i.append(conn_i)
             self.conn_f.append(conn_f)
             self.proxies.append(proxies)
+
+    def _place_springs(self):
+        """Point springs: like connections between chunks, also those inside one."""
+        plan = self.whole
+        ends = [tuple(int(self.position[body]) for body in pair) for pair in self.springs]
+        chunks = [tuple(map(self._chunk_at, pair)) for pair in ends]
+        self.pulled = list(zip(ends, chunks, strict=True))
+        self.spring_tables = []
+        for w in range(self.workers):
+            mine = [k for k, pair in enumerate(chunks) if any(x != self.ground and self.who[x] == w for x in pair)]
+            table, floats = np.full((len(mine), 4), -1, np.int32), plan.spring_f[mine]
+            for n, k in enumerate(mine):
+                for side in (0, 1):
+                    chunk, link = chunks[k][side], int(plan.spring_i[k, side])
+                    if chunk != self.ground and self.who[chunk] == w:
+                        table[n, f.SPRING_A + side] = self.local(ends[k][side])
+                    place = 0 if chunk == self.ground else self.take(w, f.EDGE_STATE)
+                    self.proxies[w]["spring", k, side] = table[n, f.SPRING_STATE_A + side] = place
+                    if link >= 0:
+                        point = slice(f.POINT_A + 3 * side, f.POINT_A + 3 * side + 3)
+                        floats[n, point] = (plan.link_f[link, f.LINK_OFFSET:f.LINK_OFFSET + 3]
+                                            + plan.link_f[link, :9].reshape(3, 3) @ floats[n, point])
+            self.spring_tables.append((table, floats))
+
+    def _place_links(self):
+        """Links of every worker, in the order of its bodies."""
+        position = self.position[self.whole.link_i[:, f.LINK_BODY]]
+        self.links: list[list[int]] = [[] for _ in range(self.workers)]
+        self.link_bodies: list[list[int]] = [[] for _ in range(self.workers)]
+        for link in np.argsort(position, kind="stable").tolist():
+            if position[link] >= 0:
+                w = self.who[self._chunk_at(int(position[link]))]
+                self.links[w].append(link)
+                self.link_bodies[w].append(self.local(int(position[link])))
 
     # -- pass 1 ------------------------------------------------------------------------------------------------------
 
@@ -180,17 +219,19 @@ class ClosedDivision(Division):
             if end > path:
                 self._do(w, f.DO_OUTWARD, 0, path, end)
         arriving = []
-        for c, chunks in enumerate(self.sides):
-            for side in (0, 1):
-                k, body = chunks[side], self.ends[c][side]
-                if chunks[0] == chunks[1] or k == self.ground:
-                    continue
-                w = self.who[k]
-                place = self.proxies[w][c, side]
-                self._do(w, f.DO_END, self.local(body), self.hang(k), place)
-                for other in range(self.workers):
-                    if other != w and (c, side) in self.proxies[other]:
-                        arriving.append(self._send_state(w, place, other, self.proxies[other][c, side]))
+        ends = {("connection", c, side): (chunks[side], self.ends[c][side]) for c, chunks in enumerate(self.sides)
+                for side in (0, 1) if chunks[0] != chunks[1]}
+        ends |= {("spring", n, side): (chunks[side], bodies[side]) for n, (bodies, chunks) in enumerate(self.pulled)
+                 for side in (0, 1)}
+        for key, (k, body) in ends.items():
+            if k == self.ground:
+                continue
+            w = self.who[k]
+            place = self.proxies[w][key]
+            self._do(w, f.DO_END, self.local(body), self.hang(k), place)
+            other = ends[key[0], key[1], 1 - key[2]][0]
+            if self.who[other] != w and key in self.proxies[self.who[other]]:
+                arriving.append(self._send_state(w, place, self.who[other], self.proxies[self.who[other]][key]))
         for arrive in arriving:
             arrive()
 
@@ -217,11 +258,11 @@ class ClosedDivision(Division):
                     parts[k].append((first, (f.OP_SWEEP, first, last, *op[3:])))
             else:
                 parts[self._chunk_at(here)].append((here, op))
-        lists, top = program.lists, set(range(len(self.position) - 1))
-        top = {x for x in top if self._chunk_at(int(self.position[self.parent[self._body(x)]])) != self._chunk_at(x)}
-        leaving: list[list[Leaving]] = [
-            [Leaving(op[2], op[3], lists[op[5]:op[5] + op[3]]) for body, op in part if op[0] == f.OP_STEP and body in top]
-            for part in parts]
+        chunk = self.assembly.chunk
+        above = np.where(self.parent >= 0, chunk[self.parent], -1)
+        tops = set(self.position[np.flatnonzero(above != chunk)].tolist())
+        leaving = [[Leaving(op[2], op[3], program.lists[op[5]:op[5] + op[3]]) for body, op in part
+                    if op[0] == f.OP_STEP and body in tops] for part in parts]
         parcels: dict[int, tuple] = {}
         for k in [*range(self.m - 1, -1, -1), self.ground]:
             local = self.programs[self.who[k]]
@@ -238,10 +279,6 @@ class ClosedDivision(Division):
             if k != self.ground:
                 parcels[k] = self._parcel(k, leaving[k])
                 local.parcel(f.OP_LEAVE, self.hang(k), *parcels[k][0])
-
-    def _body(self, position: int) -> int:
-        k = self._chunk_at(position)
-        return int(self.bodies[k][position - self.starts[k]])
 
     def _pieces(self, first, last):
         """A sweep, divided where chunks begin and below the bodies that carry others."""
@@ -285,8 +322,12 @@ class ClosedDivision(Division):
         self.conn_i[w][-1, f.HEAD_TOTAL] = self.size[w]
         starts = self.loops.conn_i[self.mine_c[w]][:, [f.FIRST_FREEDOM, f.FREEDOMS]].tolist()
         drives = np.array([first + d for first, count in starts for d in range(count)], np.int64)
-        return replace(super()._part(w), closing=(self.conn_i[w], self.conn_f[w], self.programs[w].array),
-                       drive_index=drives)
+        table, floats = self.spring_tables[w]
+        links = np.array(self.links[w], np.int64)
+        plan = replace(self.plans[w], spring_i=table, spring_f=floats, link_f=self.whole.link_f[links],
+                       link_i=np.array(self.link_bodies[w], np.int32).reshape(-1, f.LINK_I))
+        return replace(super()._part(w), plan=plan, closing=(self.conn_i[w], self.conn_f[w], self.programs[w].array),
+                       drive_index=drives, link_index=links)
 
 
 class _Local:

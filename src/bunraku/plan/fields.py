@@ -91,6 +91,8 @@ LINK_F = 12
 # -- spring_i (springs, 2), spring_f (springs, SPRING_F): springs and dampers between two points ----------------------
 SPRING_A = 0     # first link, -1 for ground
 SPRING_B = 1     # second link
+SPRING_STATE_A = 2  # chunks with loops only: SPRING_A, SPRING_B are bodies, -1 for ground and those of other workers;
+SPRING_STATE_B = 3  # points are in their frames, and here are the states of both ends
 POINT_A = 0      # 3, point in the first link's frame [m]
 POINT_B = 3      # 3
 SPRING_K = 6     # [N/m]

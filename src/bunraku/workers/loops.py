@@ -10,7 +10,8 @@ import numpy as np
 from bunraku.algorithms.aba import carry_motion
 from bunraku.algorithms.ada import assemble, disassemble, forget_forces, make_ready, substitute
 from bunraku.algorithms.chunk import sweep_outward
-from bunraku.algorithms.connections import group_origin, meet_connections
+from bunraku.algorithms.connections import DYNAMICS, group_origin, meet_connections, push
+from bunraku.algorithms.passive import spring_force
 from bunraku.algorithms.proximal import (
     SOLUTIONS,
     add_forces,
@@ -20,10 +21,10 @@ from bunraku.algorithms.proximal import (
     size_of_demands,
     worth_more,
 )
-from bunraku.algorithms.tree import ground_acceleration, is_anchor, store_state, unit9, zero3, zero6
+from bunraku.algorithms.tree import ground_acceleration, is_anchor, row3, store_state, unit9, zero3, zero6
 from bunraku.jit import allocating, inline, inner
 from bunraku.plan import fields as f
-from bunraku.spatial.algebra import add, load3, store3, store6, store9
+from bunraku.spatial.algebra import add, cross, load3, load9, matvec, store3, store6, store9
 from bunraku.spatial.scalar import clear
 from bunraku.tolerances import INCONSISTENT, PROXIMAL
 from bunraku.workers.engine import copy
@@ -33,11 +34,14 @@ from bunraku.workers.mail import post, take
 
 
 @inner
-def closed_part(mode, soft, plan, dof_f, q, v, tau, drives, wrench, acceleration, work):
-    """As `ada`: margin and residue, of all workers; margin is -1 if the team has given up."""
+def closed_part(mode, soft, plan, dof_f, q, v, tau, drives, external, acceleration, work):
+    """As `ada`: margin and residue, of all workers; margin is -1 if the team has given up. `external` is empty or 6 per
+    link of this worker."""
     body_i, conn_i, prog = plan.body_i, plan.conn_i, plan.prog
-    if not outward_part(False, plan, q, v, tau, wrench, work):
+    if not outward_part(False, plan, q, v, tau, external, work):
         return -1.0, 0.0
+    if mode == DYNAMICS:
+        pull_springs(plan, work)
     make_ready(mode, soft, body_i, conn_i, plan.conn_f, q, drives, work)
     margin = 1.0
     for k in range(prog[0]):
@@ -96,13 +100,13 @@ def part_back(plan, tau, acceleration, work):
 
 
 @inline
-def look_again_part(mode, plan, dof_f, q, v, tau, drives, wrench, acceleration, work):
+def look_again_part(mode, plan, dof_f, q, v, tau, drives, external, acceleration, work):
     """As `look_again`."""
     judged = plan.conn_i[-1, f.HEAD_JUDGED]
     pivot, weakest = work[judged + f.JUDGED_PIVOT], work[judged + f.JUDGED_WEAKEST]
     mobility, _ = largest(largest_mobility(plan.conn_i[-1, f.HEAD_ROWS], plan.prog, work), 0.0, plan, work)
     mu = PROXIMAL * (mobility if mobility > 0.0 else 1.0)
-    margin, residue = closed_part(mode, mu, plan, dof_f, q, v, tau, drives, wrench, acceleration, work)
+    margin, residue = closed_part(mode, mu, plan, dof_f, q, v, tau, drives, external, acceleration, work)
     residue += make_up_part(mu, plan, acceleration, work)
     work[judged + f.JUDGED_PIVOT], work[judged + f.JUDGED_WEAKEST] = pivot, weakest
     return margin, residue
@@ -139,9 +143,9 @@ def make_up_part(mu, plan, acceleration, work):
 
 
 @inner
-def outward_part(again, plan, q, v, tau, wrench, work):
-    """Positions, velocities and forces of the worker's bodies, states of far bodies and of ends of connections; `again`:
-    positions and velocities alone. Whether the team is still there."""
+def outward_part(again, plan, q, v, tau, external, work):
+    """Positions, velocities and forces of the worker's bodies, states of far bodies and of ends of connections;
+    `again`: positions and velocities alone. Whether the team is still there."""
     body_i, body_f, ops, boxes, mail = plan.body_i, plan.body_f, plan.ops, plan.boxes, plan.mail
     z = zero3(work)
     store_state(work, f.SLOT_STATE, unit9(work), z, z, z, z, z if again else ground_acceleration(body_f, work))
@@ -152,7 +156,7 @@ def outward_part(again, plan, q, v, tau, wrench, work):
             if again:
                 follow_over(b, c, body_i, body_f, q, v, work)
             else:
-                sweep_outward(b, c, body_i, body_f, q, v, tau, wrench, work)
+                outward_pushed(b, c, plan, q, v, tau, external, work)
         elif op == f.DO_COPY:
             copy(work, a, b, c)
         elif op == f.DO_END:
@@ -164,6 +168,45 @@ def outward_part(again, plan, q, v, tau, wrench, work):
         elif not take(work, a, b, c, boxes, mail):
             return False
     return True
+
+
+@inner
+def outward_pushed(first, end, plan, q, v, tau, external, work):
+    """Pass 1 of bodies first .. end - 1, with external forces on their links (force, moment at the link's origin)."""
+    body_i, body_f, link_i, link_f = plan.body_i, plan.body_f, plan.link_i, plan.link_f
+    if external.shape[0] == 0:
+        sweep_outward(first, end, body_i, body_f, q, v, tau, external, work)
+        return
+    link = 0
+    while link < link_i.shape[0] and link_i[link, f.LINK_BODY] < first:
+        link += 1
+    for i in range(first, end):
+        sweep_outward(i, i + 1, body_i, body_f, q, v, tau, external[:0], work)
+        slot = body_i[i, f.OWN_SLOT]
+        while link < link_i.shape[0] and link_i[link, f.LINK_BODY] == i:
+            arm = add(load3(work, slot + 9), matvec(load9(work, slot), row3(link_f, link, f.LINK_OFFSET)))
+            push(i, 1.0, arm, load3(external, 6 * link + 3), load3(external, 6 * link), body_i, work)
+            link += 1
+
+
+@inner
+def pull_springs(plan, work):
+    """Forces of point springs on the worker's bodies, from the states of both ends."""
+    spring_i, spring_f = plan.spring_i, plan.spring_f
+    for k in range(spring_i.shape[0]):
+        arm_a, x_a, v_a = spring_end(spring_i[k, f.SPRING_STATE_A], row3(spring_f, k, f.POINT_A), work)
+        arm_b, x_b, v_b = spring_end(spring_i[k, f.SPRING_STATE_B], row3(spring_f, k, f.POINT_B), work)
+        force, _ = spring_force(spring_f, k, x_a, v_a, x_b, v_b)
+        push(spring_i[k, f.SPRING_A], 1.0, arm_a, zero3(work), force, plan.body_i, work)
+        push(spring_i[k, f.SPRING_B], -1.0, arm_b, zero3(work), force, plan.body_i, work)
+
+
+@inline
+def spring_end(state, point, work):
+    """A point of a body: its position in the body's group and in the world, and its velocity."""
+    arm = add(load3(work, state + 9), matvec(load9(work, state), point))
+    return (arm, add(load3(work, state + f.ORIGIN_STATE), arm),
+            add(load3(work, state + 15), cross(load3(work, state + 12), arm)))
 
 
 @inner
