@@ -234,3 +234,83 @@ def test_schedules_of_another_structure_are_refused():
 def test_memory_has_a_size_of_the_whole():
     sim, _ = runs(free_tree(30), "gear", 2, bk.schedule(free_tree(30), 2, exactly=True))
     assert sim._memory.clock[memory.SIZE] == sim._memory.rows.shape[1]
+
+
+# -- loops -------------------------------------------------------------------------------------------------------------
+
+
+def on_the_bar():
+    m = bk.models.human(34)
+    where = bk.poses(m, m.neutral())
+    for hand in ("left_hand", "right_hand"):
+        rotation, position = where[hand]
+        m.connect("ground", hand, bk.Spherical(), f"{hand} grip", position_a=position, rotation_a=rotation)
+    return m
+
+
+LOOPS = {"bar": on_the_bar, "bricard": bk.models.bricard, "slider": bk.models.slider_crank,
+         "four bars": lambda: bk.models.n_four_bar(6)}
+
+
+@pytest.mark.parametrize("solver", ["gear", "tsit5", "implicit", "rk4", "symplectic_euler"])
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_across_workers(name, solver):
+    m = LOOPS[name]()
+    q, v = bk.project(m, m.neutral(), 0.3 * np.random.default_rng(1).normal(size=m.nv))
+    s = bk.Schedule(m, cuts=[link.joint_name for link in m.links[1::3]])
+    step = {"step": 0.002} if solver in FIXED else {}
+    found = []
+    for workers in (1, s.workers):
+        sim = bk.Simulation(m, q, v, solver=solver, workers=workers, schedule=s, **step)
+        found.append((sim, sim.run(0.05)))
+        assert sim.stats.workers == workers
+        assert sim.stats.loop_error < 1e-9
+    identical(*found)
+    whole = bk.Simulation(m, q, v, solver=solver, workers=1, **step)
+    whole.run(0.05)
+    assert whole.stats.steps == found[0][0].stats.steps
+    assert np.abs(whole.q - found[0][0].q).max() < 1e-10
+
+
+def test_connect_impact_and_cut_of_loops_under_several_workers():
+    """The figure grips the bar while it moves, and lets go with one hand: schedules are made again each time."""
+    m = bk.models.human(34)
+    found = []
+    for workers in (1, 3):
+        sim = bk.Simulation(m, v=0.1 * np.ones(m.nv), workers=workers, schedule=bk.schedule(m, 3, exactly=True))
+        sim.run(0.02)
+        for hand in ("left_hand", "right_hand"):
+            sim.connect("ground", hand, bk.Spherical(), name=f"{hand} grip")
+        sim.run(0.05)
+        assert sim.stats.workers == workers
+        sim.when(lambda t, q, v: t - 0.06, lambda sim: sim.cut("right_hand grip"))
+        found.append((sim, sim.run(0.09)))
+    identical(*found)
+    assert list(map(str, found[0][1].events)) == list(map(str, found[1][1].events))
+    assert len(found[0][1].events) == 4
+
+
+def test_forces_that_hold_loops_together_across_workers():
+    m = on_the_bar()
+    s = bk.Schedule(m, cuts=[link.joint_name for link in m.links[2::4]])
+    q, v = bk.project(m, m.neutral(), 0.2 * np.ones(m.nv))
+    found = []
+    for workers in (1, s.workers):
+        sim = bk.Simulation(m, q, v, workers=workers, schedule=s, baumgarte=50.0)
+        found.append((sim, sim.run(0.05)))
+    identical(*found)
+    whole = bk.Simulation(m, q, v, workers=1, baumgarte=50.0)
+    whole.run(0.05)
+    assert np.abs(whole.q - found[0][0].q).max() < 1e-9
+
+
+def test_point_springs_across_workers():
+    m = free_tree(30)
+    m.add_spring("link3", "link20", stiffness=40.0, rest_length=0.1, damping=0.3)
+    m.add_spring("ground", "link28", stiffness=20.0, rest_length=0.2)
+    s = bk.schedule(m, 3, exactly=True)
+    alone, shared = runs(m, "gear", 1, s), runs(m, "gear", 3, s)
+    identical(alone, shared)
+    assert shared[0].stats.workers > 1
+    whole, _ = runs(m, "gear", 1, None)
+    assert np.abs(whole.q - shared[0].q).max() < 1e-10

@@ -64,8 +64,19 @@ def ada(mode, soft, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, driv
     at the connections alone (tau must be zeros). Multipliers are left in `work`, as are scalars to judge by.
     soft: how much each constraint yields per force; 0 but for a second look (`proximal.py`).
     """
-    n, judged = body_i.shape[0] - 1, conn_i[conn_i.shape[0] - 1, f.HEAD_JUDGED]
     first_pass(body_i, body_f, q, v, tau, wrench, work)
+    make_ready(mode, soft, body_i, conn_i, conn_f, q, drives, work)
+    margin = constant(q, 1.0)
+    for k in range(prog[0]):
+        o = f.PROGRAM_START + f.PROGRAM_STEP * k
+        margin = minimum(margin, assemble(prog[o], o, soft, body_i, dof_f, conn_i, conn_f, prog, tau, work))
+    return margin, go_back(body_i, conn_i, prog, tau, acceleration, work)
+
+
+@inner
+def make_ready(mode, soft, body_i, conn_i, conn_f, q, drives, work):
+    """Between pass 1 and the assembly: records of the connections, empty slots, nothing judged so far."""
+    n, judged = body_i.shape[0] - 1, conn_i[conn_i.shape[0] - 1, f.HEAD_JUDGED]
     store(work, judged + f.JUDGED_GAP, constant(q, 0.0))
     meet_connections(mode, body_i, conn_i, conn_f, drives, work)
     if mode != DYNAMICS:
@@ -80,11 +91,6 @@ def ada(mode, soft, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, driv
     store(work, judged + f.JUDGED_SOFT, constant(q, soft))
     store(work, judged + f.JUDGED_DROPPED, constant(q, -1.0))
     store(work, judged + f.JUDGED_MISSED, constant(q, -1.0))
-    margin = constant(q, 1.0)
-    for k in range(prog[0]):
-        o = f.PROGRAM_START + f.PROGRAM_STEP * k
-        margin = minimum(margin, assemble(prog[o], o, soft, body_i, dof_f, conn_i, conn_f, prog, tau, work))
-    return margin, go_back(body_i, conn_i, prog, tau, acceleration, work)
 
 
 @inner
@@ -103,15 +109,21 @@ def ada_again(mode, body_i, body_f, conn_i, conn_f, prog, q, v, tau, acceleratio
 def answer_demands(body_i, conn_i, prog, tau, acceleration, work):
     """Accelerations (or changes of velocity, moves) that the demands in the connections' records lead to by the factors
     at hand, while nothing else acts. tau must be zeros. Returns `residue`."""
+    forget_forces(body_i, conn_i, tau, work)
+    for k in range(prog[0]):
+        o = f.PROGRAM_START + f.PROGRAM_STEP * k
+        substitute(prog[o], o, body_i, conn_i, prog, work)
+    return go_back(body_i, conn_i, prog, tau, acceleration, work)
+
+
+@inner
+def forget_forces(body_i, conn_i, tau, work):
+    """Before a further right-hand side."""
     judged = conn_i[conn_i.shape[0] - 1, f.HEAD_JUDGED]
     for slot in range(body_i[body_i.shape[0] - 1, f.HEAD_SLOTS]):
         store6(work, slot * f.SLOT_SIZE + f.SLOT_BIAS, zero6(tau))
     store(work, judged + f.JUDGED_CLASH, constant(tau, -1.0))
     store(work, judged + f.JUDGED_DRIVE, constant(tau, 0.0))
-    for k in range(prog[0]):
-        o = f.PROGRAM_START + f.PROGRAM_STEP * k
-        substitute(prog[o], o, body_i, conn_i, prog, work)
-    return go_back(body_i, conn_i, prog, tau, acceleration, work)
 
 
 @inner

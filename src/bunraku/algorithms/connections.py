@@ -71,9 +71,7 @@ def meet_connection(mode, c, body_i, conn_i, conn_f, drives, work, rec, judged):
     turn_a, turn = matmul(R_a, row9(conn_f, c, f.FRAME_A)), matmul(R_b, row9(conn_f, c, f.FRAME_B))
     end_a = add(load3(work, a + 9), matvec(R_a, row3(conn_f, c, f.FRAME_A + 9)))
     arm_b = add(load3(work, b + 9), matvec(R_b, row3(conn_f, c, f.FRAME_B + 9)))
-    apart = sub(group_origin(conn_i[c, f.BODY_B], conn_i[c, f.MEET], body_i, work),
-                group_origin(conn_i[c, f.BODY_A], conn_i[c, f.MEET], body_i, work))
-    arm_a = add(arm_b, apart)
+    arm_a = add(arm_b, apart(c, body_i, conn_i, work))
     store9(work, rec + f.CONN_TURN, turn)
     store3(work, rec + f.CONN_ARM_A, arm_a)
     store3(work, rec + f.CONN_ARM_B, arm_b)
@@ -125,6 +123,15 @@ def meet_connection(mode, c, body_i, conn_i, conn_f, drives, work, rec, judged):
         if mode == POSITION:
             W, V = gap_w, gap_v
     demand(conn_i[c, f.ROWS], turn, W, V, work, rec, rec + f.CONN_BIAS)  # [YN02, eqs. 4-5]; impact: [YN99, eq. 13]
+
+
+@inline
+def apart(c, body_i, conn_i, work):
+    """From the origin of a's group to that of b's."""
+    if conn_i[c, f.ORIGIN_A] >= 0:
+        return sub(load3(work, conn_i[c, f.ORIGIN_B]), load3(work, conn_i[c, f.ORIGIN_A]))
+    return sub(group_origin(conn_i[c, f.BODY_B], conn_i[c, f.MEET], body_i, work),
+               group_origin(conn_i[c, f.BODY_A], conn_i[c, f.MEET], body_i, work))
 
 
 @inline

@@ -19,9 +19,10 @@ Cost: one `ada`, and for each further solution (2 to 4 as a rule) about half of 
 import numpy as np
 
 from bunraku.algorithms.ada import ada, answer_demands
+from bunraku.algorithms.connections import DYNAMICS, ONCE, TWICE
 from bunraku.jit import allocating, inline, inner
 from bunraku.plan import fields as f
-from bunraku.tolerances import INCONSISTENT, PROXIMAL, PROXIMAL_RESIDUAL, SURE
+from bunraku.tolerances import INCONSISTENT, PROXIMAL, PROXIMAL_GAP, PROXIMAL_RESIDUAL, SURE
 
 SLOW = 0.9
 """Stop if the residual shrinks by less than this factor."""
@@ -32,6 +33,15 @@ SOLUTIONS = 40
 def doubtful(pivot, dropped):
     """Whether the smallest pivot that was kept, or the largest that was not, is too near the border."""
     return pivot < SURE or dropped > 0.0
+
+
+@inline
+def worth_a_second_look(mode, kind, judged, work):
+    """Whether to look again, after `ada`: if asked for, or in doubt; not if the loops are open."""
+    if mode == kind + ONCE or not work[judged + f.JUDGED_GAP] < PROXIMAL_GAP * PROXIMAL_GAP:
+        return False
+    return (mode == kind + TWICE or doubtful(work[judged + f.JUDGED_PIVOT], work[judged + f.JUDGED_DROPPED])
+            or (kind == DYNAMICS and (work[judged + f.JUDGED_CLASH] > 0.0 or work[judged + f.JUDGED_MISSED] > 0.0)))
 
 
 @inline
@@ -52,28 +62,19 @@ def look_again(mode, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, dri
 def make_up(mu, body_i, conn_i, prog, acceleration, work):
     """Make up for constraints that yield by mu per force, after a solution that `work` holds: add to accelerations and
     forces until nothing is left to add. Returns `residue`."""
-    last, rows = conn_i.shape[0] - 1, np.int64(conn_i[-1, f.HEAD_ROWS])
-    judged, forces = conn_i[last, f.HEAD_JUDGED], conn_i[last, f.HEAD_FORCES]
+    rows = np.int64(conn_i[-1, f.HEAD_ROWS])
+    judged, forces = conn_i[-1, f.HEAD_JUDGED], conn_i[-1, f.HEAD_FORCES]
     n = acceleration.shape[0]
-    bias, total, change, nothing = np.empty(rows), np.zeros(rows), np.empty(n), np.zeros(n)
+    bias, total, change, nothing = np.zeros(rows), np.zeros(rows), np.empty(n), np.zeros(n)
     copy_bias(False, bias, conn_i, work)
-    size = np.sqrt(mu / PROXIMAL * work[judged + f.JUDGED_DRIVE])
-    for k in range(rows):
-        size = max(size, abs(bias[k]))
+    size = size_of_demands(mu, bias, judged, work)
     left, before, residue = 0.0, np.inf, 0.0
     for _ in range(SOLUTIONS):
-        left = 0.0
-        for k in range(rows):
-            force = work[forces + k]
-            total[k] += force
-            left = max(left, mu * abs(force))
-        if not (left > PROXIMAL_RESIDUAL * size and left < SLOW * before and residue == 0.0):
+        left = mu * add_forces(total, forces, work)
+        if not worth_more(left, before, size, residue):
             break
         before = left
-        for c in range(last):
-            o = f.connection_record(conn_i, c) + f.CONN_BIAS
-            for k in range(conn_i[c, f.ROWS]):
-                work[o + k] = -mu * work[forces + conn_i[c, f.FIRST_ROW] + k]
+        demand_rest(mu, conn_i, work)
         residue += answer_demands(body_i, conn_i, prog, nothing, change, work)
         for j in range(n):
             acceleration[j] += change[j]
@@ -82,6 +83,41 @@ def make_up(mu, body_i, conn_i, prog, acceleration, work):
     copy_bias(True, bias, conn_i, work)
     work[judged + f.JUDGED_CLASH] = left - INCONSISTENT * (size + 1.0)
     return residue
+
+
+@inner
+def size_of_demands(mu, bias, judged, work):
+    """Largest acceleration that takes part: of what connections demand, and of what forces do."""
+    size = np.sqrt(mu / PROXIMAL * work[judged + f.JUDGED_DRIVE])
+    for k in range(bias.shape[0]):
+        size = max(size, abs(bias[k]))
+    return size
+
+
+@inner
+def add_forces(total, forces, work):
+    """Add the forces of the last solution to those before; the largest."""
+    most = 0.0
+    for k in range(total.shape[0]):
+        total[k] += work[forces + k]
+        most = max(most, abs(work[forces + k]))
+    return most
+
+
+@inline
+def worth_more(left, before, size, residue):
+    """Whether a further solution is worth it."""
+    return left > PROXIMAL_RESIDUAL * size and left < SLOW * before and residue == 0.0
+
+
+@inner
+def demand_rest(mu, conn_i, work):
+    """What is left for the next solution: by how much the connections have yielded."""
+    last = conn_i.shape[0] - 1
+    for c in range(last):
+        o = f.connection_record(conn_i, c) + f.CONN_BIAS
+        for k in range(conn_i[c, f.ROWS]):
+            work[o + k] = -mu * work[conn_i[last, f.HEAD_FORCES] + conn_i[c, f.FIRST_ROW] + k]
 
 
 @inner

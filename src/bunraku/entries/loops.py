@@ -10,11 +10,11 @@ import numpy as np
 from numba import types
 
 from bunraku.algorithms.ada import ada, ada_again
-from bunraku.algorithms.connections import AGAIN, DYNAMICS, ONCE, TWICE
+from bunraku.algorithms.connections import AGAIN, DYNAMICS
 from bunraku.algorithms.forward import accelerate_closed, gather_forces, scratch_total
 from bunraku.algorithms.kinematics import STATE
 from bunraku.algorithms.passive import passive_torque
-from bunraku.algorithms.proximal import doubtful, look_again, make_up
+from bunraku.algorithms.proximal import doubtful, look_again, make_up, worth_a_second_look
 from bunraku.entries.signatures import (
     CLASHED,
     DOUBTFUL,
@@ -34,7 +34,7 @@ from bunraku.jit import entry
 from bunraku.plan import fields as f
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import clear, gather, scatter, store
-from bunraku.tolerances import PROXIMAL_GAP, TOO_OPEN
+from bunraku.tolerances import TOO_OPEN
 
 SMALLEST_SHARE = 128
 DENSE = 200
@@ -90,10 +90,7 @@ def closed_one(mode, plan, dof_f, q, v, tau, drives, external, a, work):
         gather_forces(body_i, body_f, dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, q, v, tau,
                       external, acting, wrench, work[end + nv + 6 * n:end + nv + (6 + STATE) * n])
     margin, residue = ada(kind, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives, wrench, a, work)
-    fitting = work[judged + f.JUDGED_GAP] < PROXIMAL_GAP * PROXIMAL_GAP
-    if mode != kind + ONCE and margin > 0.0 and residue == 0.0 and fitting and (
-            mode == kind + TWICE or doubtful(work[judged + f.JUDGED_PIVOT], work[judged + f.JUDGED_DROPPED])
-            or (kind == DYNAMICS and (work[clash] > 0.0 or work[judged + f.JUDGED_MISSED] > 0.0))):
+    if margin > 0.0 and residue == 0.0 and worth_a_second_look(mode, kind, judged, work):
         fits = work[clash] <= 0.0
         margin, residue = look_again(kind, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives, wrench, a,
                                      work)

@@ -67,12 +67,12 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
     if prescribed:
         plan, tau = _prescribe(mechanism, plan, passive, tau, prescribed)
     pushed = _external(mechanism, external)
-    if np.ndim(q) == 1 and method == "auto" and (workers is not None or schedule is not None):
+    if method == "auto" and (workers is not None or schedule is not None) and as_array("q", q).ndim == 1:
         if workers is not None:
             as_count("workers", workers)
-        team = team_for(mechanism, plan, schedule, workers) if pushed is None else None
+        team = team_for(mechanism, plan, schedule, workers, pushed is not None)
         if team is not None:
-            return _by_team(team, plan, q, v, tau)
+            return _by_team(team, plan, q, v, tau, pushed)
     plan = _scheduled_plan(mechanism, plan, method, schedule)
     if method == "unit_vector":
         if prescribed:
@@ -85,13 +85,22 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
     return forward.forward_dynamics(plan, q, v, tau, pushed, workers)
 
 
-def _by_team(team, plan, q, v, tau):
+def _by_team(team, plan, q, v, tau, pushed=None):
     """Accelerations of one state by several workers; of a batch in the ordinary way."""
     tau = plan.zero_tau if tau is None else tau
-    arrays = as_floats("q", q, plan.nq), as_floats("v", v, plan.nv), as_floats("tau", tau, plan.nv)
-    a = accelerations(team, plan, *arrays) if all(x.ndim == 1 for x in arrays) else None
-    if a is None:  # the ordinary way also names the joint if there is no solution
-        a = forward.forward_dynamics(plan, arrays[0], arrays[1], arrays[2], None, None)
+    q, v = as_floats("q", q, plan.nq), as_floats("v", v, plan.nv)
+    if plan.loops is None:
+        tau = as_floats("tau", tau, plan.nv)
+    else:
+        torques, drives = closed.split(plan, tau)
+        torques = as_floats("tau", torques, plan.nv)
+        tau = torques if drives is None else np.concatenate([torques, drives], axis=-1)
+    one = all(x.ndim == 1 for x in (q, v, tau)) and (pushed is None or pushed.ndim == 1)
+    a = accelerations(team, plan, q, v, tau, pushed) if one else None
+    if a is None:  # the ordinary way also names the joint or connection if there is no solution
+        if plan.loops is not None:
+            return closed.forward_dynamics(plan, q, v, tau, pushed, None)
+        a = forward.forward_dynamics(plan, q, v, tau, pushed, None)
     return a
 
 

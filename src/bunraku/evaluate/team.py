@@ -4,35 +4,39 @@ from __future__ import annotations
 
 import numpy as np
 
-from bunraku.entries.parts import part_of_state, part_one
+from bunraku.algorithms.connections import DYNAMICS
+from bunraku.entries.parts import part_closed, part_of_state, part_one
 from bunraku.entries.signatures import FINE
 from bunraku.errors import ModelError
 from bunraku.evaluate.schedule import Schedule
 from bunraku.evaluate.schedule import schedule as schedule_for
 from bunraku.mechanism import Mechanism
 from bunraku.plan.build import Plan
-from bunraku.plan.chunk import Division
+from bunraku.plan.chunk import Assembly, Division
+from bunraku.plan.chunk_loops import ClosedDivision
+from bunraku.plan.closed import with_connections
 from bunraku.workers.threads import Team
 
 
-def team_for(mechanism: Mechanism, plan: Plan, schedule: Schedule | None, workers: int | None) -> Team | None:
-    """The team that computes this plan of the mechanism by the schedule, with at most so many workers; None if nothing
-    is divided: one chunk, or connections and point springs, which one worker computes.
+def team_for(mechanism: Mechanism, plan: Plan, schedule: Schedule | None, workers: int | None,
+             pushed: bool = False) -> Team | None:
+    """The team that computes this plan of the mechanism by the schedule, with at most so many workers, also if external
+    forces act (`pushed`); None if nothing is divided: one chunk, or an order of joints.
 
-    Without a schedule: one for that many workers.
+    Without a schedule: one for that many workers. Connections, point springs and external forces need world axes:
+    `ClosedDivision`, whose chunks wait for those that they carry.
     """
     if schedule is not None and not isinstance(schedule, Schedule):
         raise ModelError(f"schedule must be made by bk.schedule or bk.Schedule, not {schedule!r}")
-    if plan.loops is not None or len(plan.spring_i):
-        return None
-    key = ("team", id(plan), id(schedule), workers)
+    posed = plan.loops is not None or len(plan.spring_i) > 0 or pushed
+    key = ("team", id(plan), id(schedule), workers, posed)
     found = mechanism._variants.get(key)
     if found is None:  # kept with the plan and the schedule, so that their numbers stay their own
-        found = mechanism._variants[key] = (_team(mechanism, plan, schedule, workers), plan, schedule)
+        found = mechanism._variants[key] = (_team(mechanism, plan, schedule, workers, posed), plan, schedule)
     return found[0]
 
 
-def _team(mechanism, plan, schedule, workers) -> Team | None:
+def _team(mechanism, plan, schedule, workers, posed) -> Team | None:
     chosen = schedule_for(mechanism, workers) if schedule is None else schedule
     chosen.fits(mechanism)
     assembly = chosen.assembly(plan)
@@ -40,17 +44,34 @@ def _team(mechanism, plan, schedule, workers) -> Team | None:
         return None
     if workers is not None and workers < chosen.workers:  # the same chunks on fewer
         assembly = assembly._replace(worker=assembly.worker * workers // chosen.workers)
-    return Team(Division(plan, assembly))
+    return Team(divide(plan, assembly, posed))
 
 
-def accelerations(team: Team, plan: Plan, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray | None:
-    """Accelerations of one state; None if there are none."""
+def divide(plan: Plan, assembly: Assembly, posed: bool = False, gathers: bool = False) -> Division:
+    """A plan divided by an assembly; `posed`: with poses, which connections, springs and external forces need."""
+    if not (posed or plan.loops is not None or len(plan.spring_i)):
+        return Division(plan, assembly, gathers)
+    return ClosedDivision(with_connections(plan, ()) if plan.loops is None else plan, assembly, gathers)
+
+
+def motion_of(division: Division) -> int:
+    """Address of the function that computes a part of it."""
+    return (part_closed if isinstance(division, ClosedDivision) else part_one).address
+
+
+def accelerations(team: Team, plan: Plan, q: np.ndarray, v: np.ndarray, tau: np.ndarray,
+                  external: np.ndarray | None = None) -> np.ndarray | None:
+    """Accelerations of one state; None if there are none, or if loops are in doubt. tau holds torques of the tree
+    joints, then of connections if it is longer; `external` 6 per link."""
     a = np.empty(plan.nv)
-    motion = part_one.address
+    drives = tau[plan.nv:]
+    pushed = plan.nothing if external is None else external
+    motion = motion_of(team.division)
     part_of_state.load()
 
     def work(k):
         part = team.parts[k]
-        return part_of_state.call(motion, team.arrays[k], part.q_index, part.v_index, q, v, tau, a)
+        return part_of_state.call(motion, DYNAMICS, team.arrays[k], part.q_index, part.v_index, part.drive_index,
+                                  part.link_index, q, v, tau, drives, pushed, a)
 
     return a if all(answer == FINE for answer in team.run(work)) else None

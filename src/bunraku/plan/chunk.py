@@ -10,7 +10,7 @@ Reference: [YN02, sec. 5.2], [J, sec. III]; docs/parallel.md. Cost: O(bodies).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -58,6 +58,9 @@ class Part:
     q_index: np.ndarray      # its coordinates among those of the whole mechanism
     v_index: np.ndarray
     spans: np.ndarray        # (2 chunks, 2) of its state: coordinates, then velocities, of each chunk
+    closing: tuple[np.ndarray, np.ndarray, np.ndarray] = NO_LOOPS                   # connections (`chunk_loops.py`)
+    drive_index: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # its drives among all connections'
+    link_index: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))   # its links, for external forces
 
     def arrays(self, mail: np.ndarray, places: np.ndarray, dof_f=None) -> Arrays:
         """For one team: with its mail, and counts of messages of its own."""
@@ -65,11 +68,13 @@ class Part:
         boxes[:, f.BOX_PLACE] = places[self.boxes]
         p = self.plan
         return Arrays(p.body_i, p.body_f, p.dof_f if dof_f is None else dof_f, p.link_i, p.link_f, p.spring_i,
-                      p.spring_f, *NO_LOOPS, self.chunk_i, self.ops, self.sum_ops, self.whole, boxes, mail)
+                      p.spring_f, *self.closing, self.chunk_i, self.ops, self.sum_ops, self.whole, boxes, mail)
 
 
 class Division:
     """A plan divided among workers. `gathers`: somebody asks for the whole state in every evaluation."""
+
+    slotted = np.zeros(0, np.int64)  # bodies that need a slot of their own
 
     def __init__(self, plan: Plan, assembly: Assembly, gathers: bool = False):
         self.assembly, self.gathers = assembly, gathers
@@ -157,6 +162,8 @@ class Division:
         far = self.far[chunks]
         keep = np.zeros(n, bool)
         keep[where[far[far >= 0]]] = True
+        known = where[self.slotted]
+        keep[known[known >= 0]] = True
         handle = [k for k in chunks.tolist() if self.far[k] >= 0 and not s.waits[k]]
         for k in handle:  # with a far handle free joints go column by column
             path = where[self.bodies[k][:self.path[k]]]
@@ -435,18 +442,26 @@ class Division:
         for w in range(self.workers):
             self.totals[w] = at(w, root) if m else self.size[w]
 
+    def _drives(self, w) -> np.ndarray:
+        """Free directions of the connections of a worker, among those of the whole mechanism."""
+        return np.zeros(0, np.int64)
+
     def _gathering(self, plan) -> list[np.ndarray]:
         """Who sends what, so that worker 0 has the whole state: coordinates and velocities there, torques back."""
-        q_index, v_index = self.indices[0]
-        first = [self.workers, self.size[0], plan.nq, plan.nv, len(q_index), len(v_index), *q_index, *v_index]
-        self.size[0] += plan.nq + 2 * plan.nv + max(len(q) + len(v) for q, v in self.indices)
+        shares = []
+        for w, (q_index, v_index) in enumerate(self.indices):
+            shares.append((q_index, v_index, np.concatenate([v_index, plan.nv + self._drives(w)])))
+        size = plan.nq + 2 * plan.nv + (0 if plan.loops is None else plan.loops.freedoms)
+        first = [self.workers, self.size[0], plan.nq, plan.nv, size - plan.nq - plan.nv, *map(len, shares[0]),
+                 *np.concatenate(shares[0])]
+        self.size[0] += size + max(sum(map(len, share)) for share in shares)
         found = []
         for w in range(1, self.workers):
-            q_index, v_index = self.indices[w]
-            nq, nv = len(q_index), len(v_index)
-            edges = range(len(self.edges), len(self.edges) + 3)
-            self.edges += [Edge(w, 0, nq, f.GATHER), Edge(w, 0, nv, f.GATHER), Edge(0, w, nv, f.GATHER)]
-            first += [*(self._box(0, e) for e in edges), nq, nv, *q_index, *v_index]
+            numbers, share = len(self.edges), shares[w]
+            self.edges += [Edge(w, 0, len(share[0]), f.GATHER), Edge(w, 0, len(share[1]), f.GATHER),
+                           Edge(0, w, len(share[2]), f.GATHER)]
+            edges = range(numbers, numbers + 3)
+            first += [*(self._box(0, e) for e in edges), *map(len, share), *np.concatenate(share)]
             found.append(np.array([self._box(w, e) for e in edges], np.int64))
         return [np.array(first, np.int64), *found]
 

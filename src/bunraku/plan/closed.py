@@ -218,7 +218,7 @@ def _tie(plan: Plan, connection, length, prescribed, parent) -> Tie:
             b = parent[b]
     directions = np.diag([length] * 3 + [1.0] * 3) if prescribed else law.directions
     integers = np.array((body_a, body_b, a, law.law, len(directions), 0, law.freedoms, 0, 0, 0, len(law.screws),
-                         prescribed), np.int32)
+                         prescribed, -1, -1), np.int32)
     floats[f.SCREWS:f.SCREWS + law.screws.size] = law.screws.ravel()
     floats[f.DIRECTIONS:f.DIRECTIONS + directions.size] = directions.ravel()
     passive = connection.joint.passive

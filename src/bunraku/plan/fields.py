@@ -91,6 +91,8 @@ LINK_F = 12
 # -- spring_i (springs, 2), spring_f (springs, SPRING_F): springs and dampers between two points ----------------------
 SPRING_A = 0     # first link, -1 for ground
 SPRING_B = 1     # second link
+SPRING_STATE_A = 2  # chunks with loops only: SPRING_A, SPRING_B are bodies, -1 for ground and those of other workers;
+SPRING_STATE_B = 3  # points are in their frames, and here are the states of both ends
 POINT_A = 0      # 3, point in the first link's frame [m]
 POINT_B = 3      # 3
 SPRING_K = 6     # [N/m]
@@ -141,7 +143,9 @@ STATE_A = 8      # slot in which pass 1 leaves the state of body a
 STATE_B = 9
 ELEMENTS = 10    # simple joints in a row
 GIVEN = 11       # 1: the tail of tau holds accelerations in place of torques
-CONN_I = 12
+ORIGIN_A = 12    # where the origin of body a's group is in the world; -1: found by going up to MEET   (chunks only)
+ORIGIN_B = 13
+CONN_I = 14
 LAW_FIXED, LAW_SCREW, LAW_CYLINDRICAL, LAW_PLANAR, LAW_SPHERICAL, LAW_FREE, LAW_COMPOUND = range(7)
 # header row (conn_i[connections, ...])
 HEAD_ROWS = 0        # multipliers of all connections
@@ -151,6 +155,8 @@ HEAD_FORCES = 3      # where the multipliers start, followed by the forces at ot
 HEAD_JUDGED = 4      # where the scalars to judge the result by are: JUDGED_..
 HEAD_TOTAL = 5       # size of the work array, without room for passive torques and wrenches
 HEAD_LOOPS = 6       # connections of the whole mechanism, those of other workers included
+HEAD_VOTES = 7       # chunks only: where a worker's votes are, VOTES each: its own, then one it has received
+HEAD_BALLOT = 8      # chunks only: 6 boxes or -1: take from two workers, post to one, take from it, post to the two
 JUDGED_PIVOT = 0    # smallest pivot relative to its diagonal entry
 JUDGED_CLASH = 1    # largest inconsistency of the constraints
 JUDGED_MOBILITY, JUDGED_DRIVE = 2, 3  # sums over degrees of freedom: |S|^2 / D, u^2 / D
@@ -198,6 +204,10 @@ OP_ATTACH = 5    # front, rows, target front, list of target rows: fronts that m
 OP_CLOSE = 6     # front, rows, how many of them (the last), slot of the near body or -1, ids, sign, scratch
 OP_RESET = 7     # slot: zero
 OP_GRAFT = 8     # list: see GRAFT_FRONT
+OP_BEGIN = 9     # a chunk begins                                                           9 to 11: chunks only
+OP_LEAVE = 10    # slot above the chunk, parcel, list, fronts, box up or -1, box down or -1: to the chunk above
+OP_ARRIVE = 11   # slot of the far body or -1, parcel, list, fronts, box up or -1, box down or -1: from a chunk
+                 # list, for each front: place, rows, the number of each row's force
 PROGRAM_STEP = 8
 PROGRAM_START = 1
 
@@ -284,12 +294,23 @@ DO_DOWN_FAR = 19 # chunk: its path with a far handle
 DO_CARRY = 20    # chunk, lower node: acceleration of the far link
 DO_GROUND = 21   # node: motion of the ground
 DO_STAY = 22     # lower node, closed, at a far link that stays open: as if its own far link were the one above it
+DO_END = 40      # body, slot above its chunk, target: its state and the origin of its group         loops, pass 1
 CHUNK_OP = 5
 
+# Loops: chunks of a mechanism with connections (`chunk_loops.py`). World axes and groups are those of one worker: the
+# slot that stands for the link above is a copy of that link's own, and nothing is turned or shifted on an edge.
+ORIGIN_STATE = 24   # 3, origin of the group in the world: behind the state of a body in a slot      pass 1
+EDGE_STATE = 27     # state 24 and origin 3 of the link above (or of a body that a connection leads to)   pass 1, down
+PARCEL_SLOT, PARCEL_JUDGED = 27, 3  # up: inertia 21, force 6; mobility, drive, gap (JUDGED_..); then the open fronts
+PARCEL_DOWN = 8     # down: acceleration of the link above 6; total drive, largest gap; then the forces of open rows
+PARCEL_AGAIN = 7    # up, by the factors at hand: force 6, drive; then beta and its size of each open row
+VOTES_LEAST, VOTES_MOST, VOTES_SUM = 0, 3, 7  # of a worker: 3 least (margin, pivot, weakest), 4 most (clash, gap,
+VOTES = 8                                     # dropped, missed), 1 sum (residue)                     pass 4
+
 # whole int64: how the whole state is gathered by worker 0, for those who ask for all of it; empty if nobody does.
-# Of worker 0: workers, place of (q, v, tau) of the whole in its work array, nq, nv of the whole, its own nq and nv and
-# their numbers in the whole; then, for every other worker: its three boxes, its nq, nv, numbers. Of the others: boxes.
-WHOLE_WORKERS, WHOLE_PLACE, WHOLE_NQ, WHOLE_NV, WHOLE_START = range(5)
+# Of worker 0: workers, place of (q, v, tau) of the whole in its work array, their sizes; of its own share the sizes of
+# q, v, tau and their numbers in the whole; then, for every other worker: three boxes, sizes, numbers. Of others: boxes.
+WHOLE_WORKERS, WHOLE_PLACE, WHOLE_NQ, WHOLE_NV, WHOLE_NT, WHOLE_START = range(6)
 GATHER = 0                    # number of the pass of these messages; their size grows with the mechanism
 
 # Mail of a team: a box per edge and direction, its count and then its floats, from a cache line on

@@ -67,6 +67,7 @@ class Program:
         self.numbers: dict[Group, range] = {}
         self.stepped: set[int] = set()  # bodies taken through their joint with columns
         self.pressed: set[int] = set()  # near bodies of subchains that loops are closed in
+        self.marks: list[tuple[int, int]] = []  # (operations so far, body): from here on those at this body
 
     # -- memory ------------------------------------------------------------------------------------------------------
 

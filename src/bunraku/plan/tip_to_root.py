@@ -44,6 +44,7 @@ def tip_to_root(s: Structure) -> Program:
     bodies = len(s.parent)
     for body in sorted(involved, reverse=True):
         program.sweep(bodies - 1, body + 1)
+        program.marks.append((len(program.ops), body))
         bodies = body
         left = arrived.pop(body, [])
         if body in busy:

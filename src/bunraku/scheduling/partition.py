@@ -148,12 +148,12 @@ class Partitions:
         return worker
 
     def evaluate(self, worker: np.ndarray) -> Partition:
-        """The partition in which these workers have these links, with the better of two ways to wait."""
+        """The partition in which these workers have these links, with the best of the ways to wait."""
         chunks = self.weighed.chunks(worker)
         carries = chunks.far >= 0
         short = carries & (chunks.path[:, 1] <= self.costs.join + (self.costs.far - 1) * chunks.path[:, :3].sum(axis=1))
         ways = [short, np.zeros(len(chunks), bool), *([carries] if len(chunks) < MANY else [])]
-        if not self.far:
+        if not self.far or self.weighed.rows.any():  # open rows of connections travel tips to root only
             ways = [carries]
         found = []
         for waits in {w.tobytes(): w for w in ways}.values():

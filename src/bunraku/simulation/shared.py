@@ -13,17 +13,18 @@ import time
 import numpy as np
 
 from bunraku.checks import as_count
-from bunraku.entries.parts import part_one
 from bunraku.entries.pool import available
 from bunraku.errors import ModelError
 from bunraku.evaluate.schedule import Schedule, schedule
+from bunraku.evaluate.team import divide, motion_of
 from bunraku.integrate import memory as m
 from bunraku.integrate.history import Family
 from bunraku.integrate.methods import method_of
 from bunraku.integrate.record import COEFFICIENTS, Record, empty_record
 from bunraku.mechanism import Mechanism
+from bunraku.plan import fields as f
 from bunraku.plan.build import Plan
-from bunraku.plan.chunk import Division
+from bunraku.plan.chunk_loops import ClosedDivision
 from bunraku.simulate.replay import replay
 from bunraku.simulation.conditions import polynomial_room
 from bunraku.simulation.settings import Settings
@@ -62,12 +63,11 @@ class Sharing:
             self.given = self.schedule = self.given.rebuilt(mechanism)
 
     def divided(self, mechanism: Mechanism, plan: Plan, memory: m.Memory, driven: bool, watched: bool) -> Shared | None:
-        """The team for the runs to come, with its part of the memory each; None if one worker does everything: with
-        connections and point springs, where nothing is gained, and where an actuation would be called beyond an event
-        (it may have a memory) or by a number of probes that depends on the worker (`simulate/implicit.py`)."""
+        """The team for the runs to come, with its part of the memory each; None if one worker does everything: where
+        nothing is gained, and where an actuation would be called beyond an event (it may have a memory) or by a number
+        of probes that depends on the worker (`simulate/implicit.py`)."""
         self.workers, self.gathers = 1, False
-        alone = (self.full_matrix or plan.loops is not None or len(plan.spring_i)
-                 or (driven and (watched or self.settings.structured)))
+        alone = self.full_matrix or (driven and (watched or self.settings.structured))
         if alone or (self.given is None and (self.asked or 2) < 2):
             return None
         key = id(plan), driven
@@ -96,7 +96,11 @@ class Sharing:
         ways = [worker]
         if most is None and self.given is None and worker.any():
             ways.insert(0, np.zeros_like(worker))
-        return Shared([Team(Division(plan, assembly._replace(worker=w), gathers=driven)) for w in ways], plan.nq, self)
+        teams = [Team(divide(plan, assembly._replace(worker=w), gathers=driven)) for w in ways]
+        for team in teams:
+            for arrays in team.arrays:
+                arrays.conn_f[:, f.HOLD] = self.settings.hold
+        return Shared(teams, plan.nq, self)
 
 
 class Shared:
@@ -136,6 +140,14 @@ class Shared:
         for own, part in zip(self.columns[self.now], self.memories, strict=True):
             memory.rows[:, own] = part.rows
 
+    def _name_open(self, memory: m.Memory) -> None:
+        """Number of the connection that is open among those of the whole: workers number their own."""
+        division = self.teams[self.now].division
+        if isinstance(division, ClosedDivision):
+            for mine, part in zip(division.mine_c, self.memories, strict=True):
+                if mine and part.tally[m.OPEN_AT] >= 0 and part.clock[m.OPEN_BY] >= memory.clock[m.OPEN_BY]:
+                    memory.tally[m.OPEN_AT] = mine[int(part.tally[m.OPEN_AT])]
+
     def run(self, entry, method, address: int, params, memory: m.Memory, record: Record) -> int:
         """One stretch of compiled code by all workers; memory and record of the whole are kept up. Returns how it
         ended."""
@@ -150,12 +162,14 @@ class Shared:
         for part, pages in zip(self.memories, records, strict=True):
             part.tally[m.RECORDED] = 0
             pages.cursor[:] = 0
-        begin = time.perf_counter()
+        begin, motion = time.perf_counter(), motion_of(team.division)
         try:
-            status = team.run(lambda k: entry.call(*method, part_one.address, team.arrays[k], address, params,
+            status = team.run(lambda k: entry.call(*method, motion, team.arrays[k], address, params,
                                                    self.memories[k], records[k]))[0]
         finally:
             self.unite(memory)
+        if status == m.LOOPS_OPEN:
+            self._name_open(memory)
         steps = int(memory.tally[m.STEPS]) - before
         self._note(time.perf_counter() - begin, steps)
         n = int(memory.tally[m.RECORDED])

@@ -26,34 +26,36 @@ def drive_together(plan, address, t, q, v, params, torques, work):
     if whole.shape[0] == 3:  # not worker 0
         post(q, 0, q.shape[0], whole[0], boxes, mail)
         post(v, 0, v.shape[0], whole[1], boxes, mail)
-        return 0 if take(torques, 0, v.shape[0], whole[2], boxes, mail) else ACTUATION_FAILED
-    place, nq, nv = whole[f.WHOLE_PLACE], whole[f.WHOLE_NQ], whole[f.WHOLE_NV]
-    at_v, at_tau, spare = place + nq, place + nq + nv, place + nq + 2 * nv
-    for k in range(nv):
-        work[at_tau + k] = 0.0
-    o = f.WHOLE_START + 2
-    spread_out(q, 0, whole, o, q.shape[0], work, place)
-    spread_out(v, 0, whole, o + q.shape[0], v.shape[0], work, at_v)
-    o += q.shape[0] + v.shape[0]
-    begin, status = o, 0
-    for _ in range(1, whole[f.WHOLE_WORKERS]):
-        own_q, own_v = whole[o + 3], whole[o + 4]
-        if not (take(work, spare, own_q, whole[o], boxes, mail) and
-                take(work, spare + own_q, own_v, whole[o + 1], boxes, mail)):
-            return ACTUATION_FAILED
-        spread_out(work, spare, whole, o + 5, own_q, work, place)
-        spread_out(work, spare + own_q, whole, o + 5 + own_q, own_v, work, at_v)
-        o += 5 + own_q + own_v
-    if call_function(address, t, work[place:at_v], work[at_v:at_tau], params, work[at_tau:spare]) != 0:
-        status = ACTUATION_FAILED
-    o = f.WHOLE_START + 2 + q.shape[0]
-    for k in range(v.shape[0]):
-        torques[k] = work[at_tau + whole[o + k]]
+        return 0 if take(torques, 0, torques.shape[0], whole[2], boxes, mail) else ACTUATION_FAILED
+    place = whole[f.WHOLE_PLACE]
+    at_v = place + whole[f.WHOLE_NQ]
+    at_tau = at_v + whole[f.WHOLE_NV]
+    spare = at_tau + whole[f.WHOLE_NT]
+    for k in range(at_tau, spare):
+        work[k] = 0.0
+    o, nq, nv = f.WHOLE_START + 3, q.shape[0], v.shape[0]
+    spread_out(q, 0, whole, o, nq, work, place)
+    spread_out(v, 0, whole, o + nq, nv, work, at_v)
+    own = o + nq + nv
+    begin = own + torques.shape[0]
     o = begin
     for _ in range(1, whole[f.WHOLE_WORKERS]):
-        own_q, own_v = whole[o + 3], whole[o + 4]
-        for k in range(own_v):
-            work[spare + k] = work[at_tau + whole[o + 5 + own_q + k]]
-        post(work, spare, own_v, whole[o + 2], boxes, mail)
-        o += 5 + own_q + own_v
+        nq, nv, nt = whole[o + 3], whole[o + 4], whole[o + 5]
+        if not (take(work, spare, nq, whole[o], boxes, mail) and take(work, spare + nq, nv, whole[o + 1], boxes, mail)):
+            return ACTUATION_FAILED
+        spread_out(work, spare, whole, o + 6, nq, work, place)
+        spread_out(work, spare + nq, whole, o + 6 + nq, nv, work, at_v)
+        o += 6 + nq + nv + nt
+    status = 0
+    if call_function(address, t, work[place:at_v], work[at_v:at_tau], params, work[at_tau:spare]) != 0:
+        status = ACTUATION_FAILED
+    for k in range(torques.shape[0]):
+        torques[k] = work[at_tau + whole[own + k]]
+    o = begin
+    for _ in range(1, whole[f.WHOLE_WORKERS]):
+        nq, nv, nt = whole[o + 3], whole[o + 4], whole[o + 5]
+        for k in range(nt):
+            work[spare + k] = work[at_tau + whole[o + 6 + nq + nv + k]]
+        post(work, spare, nt, whole[o + 2], boxes, mail)
+        o += 6 + nq + nv + nt
     return status
