@@ -342,14 +342,13 @@ class ClosedDivision(Division):
     def _write_ballot(self):
         """Votes go up a binary tree of workers, the result comes back down."""
         for w in range(self.workers):
-            header = self.conn_i[w][-1]
-            header[f.HEAD_VOTES] = self.take(w, 2 * f.VOTES)
-            header[f.HEAD_BALLOT:f.HEAD_BALLOT + 6] = -1
+            self.conn_i[w][-1, f.HEAD_VOTES] = self.take(w, 2 * f.VOTES)
         for w in range(1, self.workers):
             above, place = (w - 1) // 2, (w - 1) % 2
             up, down = self._edge(w, above, f.VOTES, 4), self._edge(above, w, f.VOTES, 4)
-            self.conn_i[w][-1, f.HEAD_BALLOT + 2], self.conn_i[above][-1, f.HEAD_BALLOT + place] = up
-            self.conn_i[above][-1, f.HEAD_BALLOT + 4 + place], self.conn_i[w][-1, f.HEAD_BALLOT + 3] = down
+            own, theirs = self.conn_i[w][-1], self.conn_i[above][-1]
+            own[f.HEAD_BALLOT + 2], theirs[f.HEAD_BALLOT + place] = up[0] + 1, up[1] + 1
+            theirs[f.HEAD_BALLOT + 4 + place], own[f.HEAD_BALLOT + 3] = down[0] + 1, down[1] + 1
 
     def _part(self, w) -> Part:
         self.conn_i[w][-1, f.HEAD_TOTAL] = self.size[w]
