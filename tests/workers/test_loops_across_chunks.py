@@ -267,6 +267,15 @@ def test_messages_do_not_grow_with_the_mechanism():
     assert max(sizes[0]) == f.PARCEL_SLOT + f.PARCEL_JUDGED + f.row_start(3)
 
 
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_messages_are_as_long_as_predicted(name):
+    m, _ = MECHANISMS[name]()
+    for schedule in (bk.schedule(m, 2, exactly=True), random_cuts(m, np.random.default_rng(1), 0.3)):
+        edges = ClosedDivision(m.plan(), schedule.assembly(m.plan())).edges
+        sent = tuple(max((edge.floats for edge in edges if edge.number == number), default=0) for number in range(1, 5))
+        assert all(a <= b for a, b in zip(sent, schedule.floats_per_edge, strict=True))
+
+
 def test_states_without_a_solution_are_refused_as_by_one_worker():
     m, q = bow()
     schedule = bk.Schedule(m, cuts=[m.joint_names[20]])

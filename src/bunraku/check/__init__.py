@@ -13,7 +13,7 @@ An attack is a module here with
 
 from typing import NamedTuple
 
-ATTACKS = ("marathon", "redundant", "stops", "closed", "sample", "kill", "files")
+ATTACKS = ("marathon", "redundant", "stops", "closed", "sample", "workers", "kill", "files")
 
 
 class Case(NamedTuple):

@@ -12,6 +12,7 @@ ATTACKS_SHORT = """attacks:
   stops       runs stopped a few rounding errors apart, with every solver
   closed      every solver on every linkage: a run ends closed, or says why not
   sample      states between steps are as good as steps
+  workers     structures cut at random joints: several workers against one
   kill        processes killed while they save, compile or run lose nothing
   files       damaged files load and can be used, or are refused by name
   all         all of these

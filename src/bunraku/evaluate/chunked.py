@@ -45,7 +45,7 @@ class Chunked:
         np.add.at(of_groups, self.group, cost)
         rows, self.ends = self._rows(mechanism, Tree(hangs))
         of_groups[:, 1] += costs.row * rows
-        self.partitions = Partitions(hangs, of_groups, costs, rows, passes, far)
+        self.partitions = Partitions(hangs, of_groups, costs, self.ties, passes, far)
 
     def _group_of(self, link: int) -> int:
         k = self.number[link]
@@ -53,18 +53,21 @@ class Chunked:
 
     def _rows(self, mechanism: Mechanism, tree: Tree) -> tuple[np.ndarray, list[tuple[int, int]]]:
         """Open rows of connections at the joint of each group, if each is closed where its two ends meet."""
-        opened, ends = np.zeros(tree.n, np.int64), []
+        opened, ends, ties = np.zeros(tree.n, np.int64), [], []
         for c in mechanism.connections.values():
             a, b = self._group_of(c.link_a), self._group_of(c.link_b)
+            rows = max(0, 6 - c.joint.nv)
             ends.append((a, b))
+            ties.append((a, b, rows))
             if a == b:
                 continue
-            rows, meet = max(0, 6 - c.joint.nv), tree.meet(a, b)
+            meet = tree.meet(a, b)
             for end in (a, b):
                 if end >= 0:
                     opened[end] += rows
             if meet >= 0:
                 opened[meet] -= 2 * rows
+        self.ties = np.array(ties, np.int64).reshape(-1, 3)
         return (tree.below(opened).astype(np.int64) if opened.any() else opened), ends
 
     def at(self, mechanism: Mechanism, cuts: Sequence[str]) -> Partition:

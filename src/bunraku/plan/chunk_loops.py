@@ -1,11 +1,14 @@
 """Chunks of a mechanism with connections: the program of one processor, divided among workers.
 
 Idea: the articulated-body algorithm with loops (`tip_to_root.py`) is written down for the whole mechanism, bodies
-numbered chunk by chunk. Every operation then belongs to the chunk of the body that it is done at, or to the *ground*,
-where loops through the ground are closed. A worker's program is the operations of its chunks, tips to root. Where a
-chunk ends its inertia, force and open fronts leave in a *parcel*, which arrives at the far body of the chunk above; on
-the way back a parcel brings that body's acceleration and the forces of the open rows. All chunks wait for those that
-they carry: there are no far handles, and axes and groups are those of one worker.
+numbered chunk by chunk. Every operation then belongs to the chunk of the body that it is done at, or to the *ground*.
+A worker's program is the operations of its chunks, tips to root. Where a chunk ends its inertia, force and open fronts
+leave in a *parcel*, which arrives at the far body of the chunk above; on the way back a parcel brings that body's
+acceleration and the forces of the open rows. All chunks wait for those that they carry: there are no far handles, and
+axes and groups are those of one worker.
+
+In front of the bodies of each chunk stands its *top*, the link above as the chunk sees it: loops that meet there and
+lie in this chunk and those that it carries are closed in it and do not travel on.
 
 Connections: both ends in one chunk are met as ever. Otherwise both workers compute the same record, from the states of
 both ends: each sends its own. Loops are closed in the chunk where their sides meet.
@@ -63,9 +66,9 @@ class ClosedDivision(Division):
         self.ground = self.m                                  # the number of the ground, as if it were a chunk
         self.who = [*self.assembly.worker.tolist(), int(self.assembly.worker[0]) if self.m else 0]
         order = np.concatenate([*self.bodies, np.zeros(0, np.int64)])
-        self.position = np.full(self.whole.bodies + 1, -1)    # of each body in the order chunk by chunk; the ground: -1
-        self.position[order] = np.arange(len(order))
-        self.starts = np.cumsum([0, *map(len, self.bodies)]).tolist()
+        self.tops = [n + k for k, n in enumerate(np.cumsum([0, *map(len, self.bodies)])[:-1].tolist())]
+        self.position = np.full(self.whole.bodies + 1, -1)    # of each body, chunk by chunk behind tops; the ground: -1
+        self.position[order] = np.arange(len(order)) + 1 + np.sort(self.assembly.chunk)
         self.carrier = [int(self.position[self.parent[bodies[0]]]) for bodies in self.bodies]  # body above each chunk
         self.carried: list[list[int]] = [[] for _ in range(self.m + 1)]
         for k, body in enumerate(self.carrier):
@@ -84,24 +87,48 @@ class ClosedDivision(Division):
     # -- bodies ------------------------------------------------------------------------------------------------------
 
     def _structure(self) -> Structure:
-        """The mechanism with its bodies in the order chunk by chunk; a slot is the body it belongs to."""
-        s, at = self.loops.structure, self.position.tolist()
-        order = np.argsort(self.position[:-1])
-        return Structure(self.position[self.parent[order]].tolist(), [s.dof[i] for i in order], range(len(order)),
-                         [s.ball[i] for i in order], [(at[a], at[b]) for a, b in s.ends], [at[x] for x in s.meet],
-                         s.first_row, s.rows, {at[body]: held for body, held in s.rotors.items()})
+        """The mechanism with its bodies chunk by chunk, and tops; a slot is the body it belongs to."""
+        s, at, chunk = self.loops.structure, self.position.tolist(), self.assembly.chunk
+        count = self.whole.bodies + self.m
+        parent, dof, ball = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, bool)
+        parent[self.tops] = self.carrier
+        above = np.where(self.parent >= 0, chunk[self.parent], -1)
+        tops = np.array(self.tops, np.int64)
+        parent[self.position[:-1]] = np.where(above == chunk, self.position[self.parent], tops[chunk])
+        dof[self.position[:-1]], ball[self.position[:-1]] = s.dof, s.ball
+        ends = [(at[a], at[b]) for a, b in s.ends]
+        self.meet = [self._closed_at(at[x], *pair) for x, pair in zip(s.meet, ends, strict=True)]
+        there = [(meet if a < 0 else a, meet if b < 0 else b) for (a, b), meet in zip(ends, self.meet, strict=True)]
+        return Structure(parent.tolist(), dof.tolist(), range(count), ball.tolist(), there, self.meet, s.first_row,
+                         s.rows, {at[body]: held for body, held in s.rotors.items()})
+
+    def _closed_at(self, meet: int, *ends: int) -> int:
+        """Where a loop is closed that meets at a body, or at the ground: at a chunk's top if that stands for it."""
+        found, upper = set(), self._chunk_at(meet)
+        for end in ends:
+            k = self._chunk_at(end)
+            if k == self.ground:
+                continue
+            while k not in (upper, self.ground) and self.carrier[k] != meet:
+                k = self._chunk_at(self.carrier[k])
+            found.add(k if k != upper else -1)
+        k = found.pop() if len(found) == 1 else -1
+        return self.tops[k] if k >= 0 else meet
 
     def _chunk_at(self, position: int) -> int:
-        return self.ground if position < 0 else bisect_right(self.starts, position) - 1
+        return self.ground if position < 0 else bisect_right(self.tops, position) - 1
 
     def local(self, position: int) -> int:
         """Number of a body at the worker of its chunk."""
         k = self._chunk_at(position)
         table = self.tables[self.who[k]]
-        return int(table[self.number[k], f.CHUNK_FIRST]) + position - self.starts[k]
+        return int(table[self.number[k], f.CHUNK_FIRST]) + position - self.tops[k] - 1
 
     def slot(self, position: int) -> int:
-        """A body's own slot at the worker of its chunk."""
+        """A body's own slot at the worker of its chunk; -1 for the ground."""
+        k = self._chunk_at(position)
+        if k == self.ground or position == self.tops[k]:
+            return -1 if k == self.ground or self.carrier[k] < 0 else self.hang(k)
         return int(self.plans[self.who[self._chunk_at(position)]].body_i[self.local(position), f.OWN_SLOT])
 
     def hang(self, k: int) -> int:
@@ -117,13 +144,19 @@ class ClosedDivision(Division):
     # -- connections -------------------------------------------------------------------------------------------------
 
     def _place_connections(self):
-        """The connections of every worker and their rows of numbers; `sides`: the chunk of each end."""
+        """The connections of every worker and their rows of numbers; `sides`: the chunk of each end.
+
+        The ground as link a adds nothing to a front; as link b it brings the demand, where the loop is closed.
+        """
         loops, s = self.loops, self.loops.structure
         self.ends = [tuple(int(self.position[body]) for body in pair) for pair in s.ends]
         self.sides = [tuple(self._chunk_at(x) for x in pair) for pair in self.ends]
         self.mine_c: list[list[int]] = [[] for _ in range(self.workers)]
-        for c, (chunks, rows) in enumerate(zip(self.sides, s.rows, strict=True)):
-            for w in sorted({self.who[k] for k in chunks if k != self.ground or rows}):
+        for c, chunks in enumerate(self.sides):
+            users = {self.who[k] for k in chunks if k != self.ground}
+            if chunks[1] == self.ground:
+                users.add(self.who[self._chunk_at(self.meet[c])])
+            for w in sorted(users):
                 self.mine_c[w].append(c)
         self.conn_i, self.conn_f, self.proxies = [], [], []
         for w, mine in enumerate(self.mine_c):
@@ -230,9 +263,9 @@ class ClosedDivision(Division):
             w = self.who[k]
             place = self.proxies[w][key]
             self._do(w, f.DO_END, self.local(body), self.hang(k), place)
-            other = ends[key[0], key[1], 1 - key[2]][0]
-            if self.who[other] != w and key in self.proxies[self.who[other]]:
-                arriving.append(self._send_state(w, place, self.who[other], self.proxies[self.who[other]][key]))
+            for other in range(self.workers):
+                if other != w and key in self.proxies[other]:
+                    arriving.append(self._send_state(w, place, other, self.proxies[other][key]))
         for arrive in arriving:
             arrive()
 
@@ -249,21 +282,20 @@ class ClosedDivision(Division):
     def _divide(self, program: Program):
         """Hand every operation to the chunk that it is done in."""
         parts: list[list[tuple[int, tuple]]] = [[] for _ in range(self.m + 1)]  # (body, operation) of each chunk
+        leaving: list[list[Leaving]] = [[] for _ in range(self.m)]
         marks = iter([*program.marks, (len(program.ops) + 1, -1)])
         here, (until, body) = -1, next(marks)
         for n, op in enumerate(program.ops):
             while n >= until:
                 here, (until, body) = body, next(marks)
+            k = self._chunk_at(here)
             if op[0] == f.OP_SWEEP:
                 for k, first, last in self._pieces(op[1], op[2]):
                     parts[k].append((first, (f.OP_SWEEP, first, last, *op[3:])))
-            else:
-                parts[self._chunk_at(here)].append((here, op))
-        chunk = self.assembly.chunk
-        above = np.where(self.parent >= 0, chunk[self.parent], -1)
-        tops = set(self.position[np.flatnonzero(above != chunk)].tolist())
-        leaving = [[Leaving(op[2], op[3], program.lists[op[5]:op[5] + op[3]]) for body, op in part
-                    if op[0] == f.OP_STEP and body in tops] for part in parts]
+            elif op[0] == f.OP_STEP and here == self.tops[k]:  # no joint: the chunk ends
+                leaving[k].append(Leaving(op[2], op[3], program.lists[op[5]:op[5] + op[3]]))
+            elif op[0] != f.OP_START or op[4] == 1 or self.ends[op[3]][0] >= 0:
+                parts[k].append((here, op))
         parcels: dict[int, tuple] = {}
         for k in [*range(self.m - 1, -1, -1), self.ground]:
             local = self.programs[self.who[k]]
@@ -287,9 +319,10 @@ class ClosedDivision(Division):
             k = self._chunk_at(first)
             below = self.carried[k]
             far = self.carrier[below[0]] if below else -1
-            stop = max(last, self.starts[k], far + 1 if far < first else 0)
-            yield k, first, stop
-            first = stop - 1
+            stop = max(last, self.tops[k] + 1, far + 1 if far < first else 0)
+            if first >= stop:
+                yield k, first, stop
+            first = stop - 1 if stop > self.tops[k] + 1 else self.tops[k] - 1
 
     def _parcel(self, k: int, fronts: list[Leaving]):
         """What leaves chunk k, for both ends of its way: place, fronts, boxes up and down."""
@@ -310,14 +343,13 @@ class ClosedDivision(Division):
     def _write_ballot(self):
         """Votes go up a binary tree of workers, the result comes back down."""
         for w in range(self.workers):
-            header = self.conn_i[w][-1]
-            header[f.HEAD_VOTES] = self.take(w, 2 * f.VOTES)
-            header[f.HEAD_BALLOT:f.HEAD_BALLOT + 6] = -1
+            self.conn_i[w][-1, f.HEAD_VOTES] = self.take(w, 2 * f.VOTES)
         for w in range(1, self.workers):
             above, place = (w - 1) // 2, (w - 1) % 2
             up, down = self._edge(w, above, f.VOTES, 4), self._edge(above, w, f.VOTES, 4)
-            self.conn_i[w][-1, f.HEAD_BALLOT + 2], self.conn_i[above][-1, f.HEAD_BALLOT + place] = up
-            self.conn_i[above][-1, f.HEAD_BALLOT + 4 + place], self.conn_i[w][-1, f.HEAD_BALLOT + 3] = down
+            own, theirs = self.conn_i[w][-1], self.conn_i[above][-1]
+            own[f.HEAD_BALLOT + 2], theirs[f.HEAD_BALLOT + place] = up[0] + 1, up[1] + 1
+            theirs[f.HEAD_BALLOT + 4 + place], own[f.HEAD_BALLOT + 3] = down[0] + 1, down[1] + 1
 
     def _drives(self, w) -> np.ndarray:
         starts = self.loops.conn_i[self.mine_c[w]][:, [f.FIRST_FREEDOM, f.FREEDOMS]].tolist()
@@ -394,7 +426,7 @@ class _Local:
             elif op[0] == f.OP_ATTACH:
                 row[4] = listed(program.lists[op[4]:op[4] + op[2]])
             elif op[0] == f.OP_CLOSE:
-                row[4] = -1 if op[4] < 0 else d.slot(op[4])
+                row[4] = d.slot(op[4])
                 row[5], row[7] = listed(self.ids[i] for i in program.lists[op[5]:op[5] + op[2]]), d.take(w, op[3])
             elif op[0] in (f.OP_LEAVE, f.OP_ARRIVE):
                 row[3] = listed([i for x in self.parcels[n]

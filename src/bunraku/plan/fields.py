@@ -156,7 +156,8 @@ HEAD_JUDGED = 4      # where the scalars to judge the result by are: JUDGED_..
 HEAD_TOTAL = 5       # size of the work array, without room for passive torques and wrenches
 HEAD_LOOPS = 6       # connections of the whole mechanism, those of other workers included
 HEAD_VOTES = 7       # chunks only: where a worker's votes are, VOTES each: its own, then one it has received
-HEAD_BALLOT = 8      # chunks only: 6 boxes or -1: take from two workers, post to one, take from it, post to the two
+HEAD_BALLOT = 8      # 6 numbers of boxes, from 1 on, or 0: take from two workers, post to one, take from it, post to
+                     # the two; all 0 if there is one worker
 JUDGED_PIVOT = 0    # smallest pivot relative to its diagonal entry
 JUDGED_CLASH = 1    # largest inconsistency of the constraints
 JUDGED_MOBILITY, JUDGED_DRIVE = 2, 3  # sums over degrees of freedom: |S|^2 / D, u^2 / D

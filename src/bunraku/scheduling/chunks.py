@@ -32,6 +32,7 @@ class Chunks:
     cost     of all its links, in plain sweeps
     path     of the links from `above` to `far`
     rows     open rows of connections at `above`
+    looped   whether there are connections: states, fronts and forces of open rows are sent
     """
 
     above: np.ndarray
@@ -43,6 +44,7 @@ class Chunks:
     cost: np.ndarray
     path: np.ndarray
     rows: np.ndarray
+    looped: bool = False
 
     def __len__(self):
         return len(self.above)
@@ -51,9 +53,9 @@ class Chunks:
 class Weighed:
     """A tree with the costs of its links, and sums that chunks are made of."""
 
-    def __init__(self, tree: Tree, cost: np.ndarray, rows: np.ndarray | None = None):
+    def __init__(self, tree: Tree, cost: np.ndarray, ties: np.ndarray | None = None):
         self.tree, self.cost = tree, cost
-        self.rows = np.zeros(tree.n, np.int64) if rows is None else rows   # open rows of connections, per link
+        self.ties = np.zeros((0, 3), np.int64) if ties is None else ties   # connections: link, link, rows
         self.subtree = tree.below(cost)
         self.to_ground = tree.above(cost)                                  # the last row: the ground
 
@@ -92,10 +94,25 @@ class Weighed:
         names: dict[int, int] = {}
         renamed = np.array([names.setdefault(who, len(names)) for who in out["worker"]])
         tops = out["tops"]
-        rows = np.array([self.rows[t].sum() for t in tops]) if self.rows.any() else np.zeros(len(tops), np.int64)
         made = {name: np.array(out[name]) for name in ("above", "far", "parent")}
         made |= {name: np.array(out[name]).reshape(-1, self.cost.shape[1]) for name in ("cost", "path")}
-        return Chunks(**made, tops=tops, worker=renamed, labels=np.array(list(names), np.int64), rows=rows)
+        return Chunks(**made, tops=tops, worker=renamed, labels=np.array(list(names), np.int64),
+                      rows=self._open_rows(tops, made["above"]), looped=len(self.ties) > 0)
+
+    def _open_rows(self, tops, above) -> np.ndarray:
+        """Rows of the connections with one end in a chunk or in what it carries, and the other elsewhere. Those to the
+        ground are closed in the chunk that hangs from it."""
+        rows = np.zeros(len(tops), np.int64)
+        if not len(self.ties):
+            return rows
+        a, b = (np.where(x >= 0, self.tree.post[x], -1) for x in self.ties[:, :2].T)
+        to_ground = (a < 0) | (b < 0)
+        for k, links in enumerate(tops):
+            begin, end = np.sort(self.tree.start[links]), np.sort(self.tree.post[links])
+            one, other = (np.searchsorted(begin, x, "right") > np.searchsorted(end, x, "left") for x in (a, b))
+            leaves = (one != other) & ~(to_ground & (above[k] < 0))
+            rows[k] = self.ties[leaves, 2].sum()
+        return rows
 
     def members(self, chunks: Chunks) -> np.ndarray:
         """The chunk of every link."""

@@ -24,6 +24,8 @@ FLOATS = (8, 27, 6, 5)   # per edge and pass [J, table IX]; inertia packed: 21 +
 FLOATS_FAR = 90          # pass 2 with a far handle: 27, Y 36, beta 6, Theta 21 [YN02, sec. 5.2: 78 + 12]
 FLOATS_FAR_DOWN = 12     # pass 3: acceleration above and force below
 FLOATS_MOTION = 18       # pass 1 with a far handle: pose and velocity across a chunk
+FLOATS_LOOPS = (27, 30, 8, 8)  # with connections: states in world axes, and what loops are judged by; for each open row
+                               # 9 and its part of Theta in pass 2, and its force in pass 3
 
 HINGE = (33e-9, 24e-9, 13e-9, 8e-9)
 BODIES: dict[str, tuple[float, float, float, float]] = {

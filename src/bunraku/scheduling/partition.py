@@ -49,13 +49,13 @@ class Partitions:
     far      whether chunks may have far handles; without, all wait for what they carry
     """
 
-    def __init__(self, parent, cost: np.ndarray, costs: Costs, rows: np.ndarray | None = None, passes: int = 3,
+    def __init__(self, parent, cost: np.ndarray, costs: Costs, ties: np.ndarray | None = None, passes: int = 3,
                  far: bool = True):
         self.costs, self.passes, self.far = costs, passes, far
         self.cost = np.asarray(cost, float)
         self.total = self.cost[:, :passes].sum(axis=1)
         self.tree = Tree(parent, self.total)
-        self.weighed = Weighed(self.tree, self.cost, rows)
+        self.weighed = Weighed(self.tree, self.cost, ties)
         n = self.tree.n
         self.sums = np.concatenate([[0.0], np.cumsum(self.tree.weight[self.tree.order])])
         steps = np.zeros(n + 2)   # how many links are boundary links if the order is cut before a place
@@ -153,7 +153,7 @@ class Partitions:
         carries = chunks.far >= 0
         short = carries & (chunks.path[:, 1] <= self.costs.join + (self.costs.far - 1) * chunks.path[:, :3].sum(axis=1))
         ways = [short, np.zeros(len(chunks), bool), *([carries] if len(chunks) < MANY else [])]
-        if not self.far or self.weighed.rows.any():  # open rows of connections travel tips to root only
+        if not self.far or chunks.looped:  # open rows of connections travel tips to root only
             ways = [carries]
         found = []
         for waits in {w.tobytes(): w for w in ways}.values():

@@ -14,7 +14,7 @@ import numpy as np
 
 from bunraku.scheduling.chunks import NONE, Chunks
 from bunraku.scheduling.clusters import Clusters
-from bunraku.scheduling.costs import FLOATS, FLOATS_FAR, FLOATS_FAR_DOWN, FLOATS_MOTION, PASSES, Costs
+from bunraku.scheduling.costs import FLOATS, FLOATS_FAR, FLOATS_FAR_DOWN, FLOATS_LOOPS, FLOATS_MOTION, PASSES, Costs
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +51,11 @@ class _Play:
         self.messages, self.tasks = 0, []
         self.floats = [0] * PASSES
         self.place = self._places(chunks.worker.tolist())
-        more = [k * 7 + k * (k + 1) // 2 for k in chunks.rows.tolist()]  # Y, beta and Theta of open rows
-        self.more = more + [0] * (self.m - 1)
+        self.base = FLOATS_LOOPS if chunks.looped else FLOATS
+        self.rows = chunks.rows.tolist() + [0] * (self.m - 1)  # open at the link above
         for k in range(self.m - 1):
-            self.more[self.m + k] = self.more[self.left[k]] + (0 if self.series[k] else self.more[self.right[k]])
+            self.rows[self.m + k] = self.rows[self.left[k]] + (0 if self.series[k] else self.rows[self.right[k]])
+        self.more = [k * 9 + k * (k + 1) // 2 for k in self.rows]  # floats: Y, beta and Theta, sizes to judge by
 
     def _places(self, place: list[int]) -> list[int]:
         """The worker of every node: a join is done where its taller operand is, or by the chunk that waits."""
@@ -111,14 +112,14 @@ class _Play:
         for node in range(2 * m - 2, m - 1, -1):
             j = node - m
             a, b = self.left[j], self.right[j]
-            at[a] = self._sent(at[node], node, a, FLOATS[0], 1)
+            at[a] = self._sent(at[node], node, a, self.base[0], 1)
             if self._waiting(j):
                 at[a] = self._path(a, at[a], 1)
-                at[b] = self._sent(at[a], a, b, FLOATS[0], 1)
+                at[b] = self._sent(at[a], a, b, self.base[0], 1)
             elif self.series[j]:
-                at[b] = self._sent(max(at[node], across[a]), a, b, FLOATS[0], 1)
+                at[b] = self._sent(max(at[node], across[a]), a, b, self.base[0], 1)
             else:
-                at[b] = self._sent(at[node], node, b, FLOATS[0], 1)
+                at[b] = self._sent(at[node], node, b, self.base[0], 1)
         self._leaves(at, end, 1)
         return end
 
@@ -148,7 +149,7 @@ class _Play:
             done[k] = self._do(k, moved[k], max(seconds, 0.0) + costs.chunk, 2)
         for j in range(m - 1):
             a, b = self.left[j], self.right[j]
-            ready = max(self._sent(done[x], x, m + j, (FLOATS_FAR if self.open[x] else FLOATS[1]) + self.more[x], 2)
+            ready = max(self._sent(done[x], x, m + j, (FLOATS_FAR if self.open[x] else self.base[1]) + self.more[x], 2)
                         for x in (a, b))
             if self._waiting(j):
                 seconds = self.path[a][1]
@@ -167,12 +168,13 @@ class _Play:
             j = node - m
             a, b = self.left[j], self.right[j]
             if self._waiting(j):
-                at[a] = self._path(a, self._sent(at[node], node, a, FLOATS[2], 3), 3)
-                at[b] = self._sent(at[a], a, b, FLOATS[2], 3)
+                at[a] = self._path(a, self._sent(at[node], node, a, self.base[2] + self.rows[a], 3), 3)
+                at[b] = self._sent(at[a], a, b, self.base[2] + self.rows[b], 3)
             else:
                 known = self._do(node, at[node], costs.split, 3) if self.series[j] else at[node]
                 for x in (a, b):
-                    at[x] = self._sent(known, node, x, FLOATS_FAR_DOWN if self.open[x] else FLOATS[2], 3)
+                    floats = FLOATS_FAR_DOWN if self.open[x] else self.base[2] + self.rows[x]
+                    at[x] = self._sent(known, node, x, floats, 3)
         self._leaves(at, end, 3)
         return end
 
@@ -182,5 +184,5 @@ class _Play:
         done = [self._do(k, ready[k], self.whole[k][3] + self.costs.chunk, 4) for k in range(m)]
         for j in range(m - 1):
             a, b = self.left[j], self.right[j]
-            done.append(max(self._sent(done[x], x, m + j, FLOATS[3], 4) for x in (a, b)))
+            done.append(max(self._sent(done[x], x, m + j, self.base[3], 4) for x in (a, b)))
         return done

@@ -362,6 +362,8 @@ def copy_forces(into, count, fronts, parcel, forces, prog, work):
 @inner
 def agree(margin, residue, plan, work):
     """Margin, residue and all that is judged, of all workers; margin is -1 if the team has given up."""
+    if alone(plan.conn_i):
+        return margin, residue
     votes, judged = plan.conn_i[-1, f.HEAD_VOTES], plan.conn_i[-1, f.HEAD_JUDGED]
     least, most = votes + f.VOTES_LEAST, votes + f.VOTES_MOST
     work[least], work[least + 1] = margin, work[judged + f.JUDGED_PIVOT]
@@ -379,13 +381,23 @@ def agree(margin, residue, plan, work):
 
 @inner
 def largest(x, residue, plan, work):
-    """The largest x and the residue of all workers; NaN if the team has given up."""
+    """The largest x and the residue of all workers; residue is NaN if the team has given up. Of one worker, or a plan
+    that is not divided: x and residue."""
+    if alone(plan.conn_i):
+        return x, residue
     votes = plan.conn_i[-1, f.HEAD_VOTES]
     clear(work[votes:votes + f.VOTES])
     work[votes + f.VOTES_MOST], work[votes + f.VOTES_SUM] = x, residue
     if not vote(plan, work):
         return x, np.nan
     return work[votes + f.VOTES_MOST], work[votes + f.VOTES_SUM]
+
+
+@inline
+def alone(conn_i):
+    """Whether there is nobody to agree with."""
+    head = conn_i.shape[0] - 1
+    return conn_i[head, f.HEAD_BALLOT] + conn_i[head, f.HEAD_BALLOT + 2] == 0
 
 
 @inner
@@ -395,7 +407,7 @@ def vote(plan, work):
     votes, last = conn_i[-1, f.HEAD_VOTES], conn_i.shape[0] - 1
     other = votes + f.VOTES
     for k in range(2):
-        box = conn_i[last, f.HEAD_BALLOT + k]
+        box = conn_i[last, f.HEAD_BALLOT + k] - 1
         if box >= 0:
             if not take(work, other, f.VOTES, box, boxes, mail):
                 return False
@@ -404,12 +416,12 @@ def vote(plan, work):
             for d in range(f.VOTES_MOST, f.VOTES_SUM):
                 work[votes + d] = max(work[votes + d], work[other + d])
             work[votes + f.VOTES_SUM] += work[other + f.VOTES_SUM]
-    if conn_i[last, f.HEAD_BALLOT + 2] >= 0:
-        post(work, votes, f.VOTES, conn_i[last, f.HEAD_BALLOT + 2], boxes, mail)
-        if not take(work, votes, f.VOTES, conn_i[last, f.HEAD_BALLOT + 3], boxes, mail):
+    if conn_i[last, f.HEAD_BALLOT + 2] > 0:
+        post(work, votes, f.VOTES, conn_i[last, f.HEAD_BALLOT + 2] - 1, boxes, mail)
+        if not take(work, votes, f.VOTES, conn_i[last, f.HEAD_BALLOT + 3] - 1, boxes, mail):
             return False
     for k in range(2):
-        box = conn_i[last, f.HEAD_BALLOT + 4 + k]
+        box = conn_i[last, f.HEAD_BALLOT + 4 + k] - 1
         if box >= 0:
             post(work, votes, f.VOTES, box, boxes, mail)
     return True
