@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import types
 
 from bunraku.algorithms.connections import DYNAMICS
 from bunraku.algorithms.forward import scratch_sizes
@@ -11,7 +10,9 @@ from bunraku.algorithms.passive import passive_torque
 from bunraku.entries.signatures import FAILED, FINE, MOTION, PLAN, counts, floats, int64, move
 from bunraku.jit import entry
 from bunraku.plan import fields as f
+from bunraku.spatial.lanes import WIDTH
 from bunraku.workers.engine import go_through
+from bunraku.workers.lanes import go_through_lanes
 
 
 @entry("motion of chunks", MOTION, seconds=8, by_address=True)
@@ -23,6 +24,28 @@ def part_one(mode, plan, dof_f, q, v, tau, drives, external, a, work):
         acting = rest[:total]
         passive_torque(plan.body_i, dof_f, q, v, tau, acting)
     margin, residue = go_through(plan, dof_f, q, v, acting, work[:0], a, work)
+    return FINE if margin > 0.0 and residue == 0.0 else FAILED
+
+
+@entry("motion in lanes", MOTION, seconds=12, by_address=True)
+def lanes_one(mode, plan, dof_f, q, v, tau, drives, external, a, work):
+    """As `tree_one`, for a plan with like chunks in lanes (`plan/like.py`). Rotors in lanes are those of the plan,
+    whatever `dof_f` says: not for the implicit solver. There are no external forces."""
+    size, total, _, _ = scratch_sizes(plan.body_i, dof_f, False)
+    acting = tau
+    if total > 0:
+        acting = work[size:size + total]
+        passive_torque(plan.body_i, dof_f, q, v, tau, acting)
+    shape_i, numbers = plan.sum_ops, plan.mail
+    rows, freedoms = shape_i.shape[0], np.int64(shape_i[-1, f.HEAD_FREEDOMS_IN_LANES])
+    split = rows * f.BODY_F
+    first = np.int64(shape_i[-1, f.HEAD_WORK])
+    first += (-(work.ctypes.data // 8 + first)) % 8  # lanes start on a cache line
+    height = (size - first) // WIDTH
+    margin, residue = go_through_lanes(
+        plan, shape_i, numbers[:split].reshape((rows, f.BODY_F)),
+        numbers[split:split + f.DOF_F * freedoms].reshape((f.DOF_F, freedoms)), dof_f, q, v, acting, a, work,
+        work[first:first + height * WIDTH].reshape((height, WIDTH)))
     return FINE if margin > 0.0 and residue == 0.0 else FAILED
 
 
