@@ -207,6 +207,16 @@ def split(node, upper, lower, is_open, work):
 
 
 @inner
+def stay_open(front, work):
+    """A closed node with the link it hangs from as its far link: Y = 1, beta = Theta = 0. So it is joined where others
+    will hang from the same link."""
+    for k in range(f.FRONT_CLOSED, f.FRONT_SIZE):
+        work[front + k] = 0.0
+    for i in range(6):
+        work[front + f.FRONT_Y + 7 * i] = 1.0
+
+
+@inner
 def add_nodes(node, one, other, is_open, work):
     """Two nodes that hang from the same link; if `is_open`, the first carries others."""
     for k in range(f.FRONT_CLOSED):

@@ -23,6 +23,7 @@ from bunraku.compiler import files
 from bunraku.mechanism import Spherical
 from bunraku.models import human
 from bunraku.simulation import Simulation, Trajectory
+from bunraku.simulation.checkpoint import KEPT
 from bunraku.simulation.trajectory import Event
 
 TITLE = "SIGKILL while saving, compiling, running: files stay whole, runs go on to the last bit, the cache heals"
@@ -197,7 +198,7 @@ def _undisturbed() -> tuple[bytes, int]:
 
 
 def _bits(simulation: Simulation) -> bytes:
-    parts = [array.tobytes() for array in simulation._memory]
+    parts = [getattr(simulation._memory, name).tobytes() for name in KEPT]
     for segment in simulation.trajectory.segments:
         parts += [segment.t.tobytes(), segment.q.tobytes(), segment.v.tobytes()]
     return b"".join(parts)

@@ -67,6 +67,11 @@ BENCHES = {
         "Mass matrices of Talos and of chains with up to 256 degrees of freedom beside pin.crba in one run: single "
         "calls, inside compiled code, batches.",
         ROBOTS, lasts="half a minute after the first run", quick="shorter and less exact", colours=False),
+    "parallel": Bench(
+        "one mechanism on several workers and in lanes",
+        "Forward dynamics and Gear steps of one mechanism on two threads, as a part of what two independent copies of "
+        "the serial run reach in the same rounds; long chains in lanes; the cost of single operations.",
+        quick="shorter and less exact"),
     "start": Bench(
         "seconds to the first result: compilation, cold and warm",
         "Import, first evaluations, first simulation, first connection, the demo and all entries, each in new "

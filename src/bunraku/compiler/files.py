@@ -27,8 +27,8 @@ from bunraku.compiler.calling import HEAD
 from bunraku.compiler.parts import ON
 from bunraku.compiler.targets import lane_width, level
 
-# kernels live here
-KERNEL_FOLDERS = ("spatial", "plan", "algorithms", "integrate", "workers", "entries", "simulate", "ivp")
+KERNEL_FOLDERS = ("spatial", "plan", "algorithms", "integrate", "workers", "entries", "simulate",
+                  "ivp")  # kernels live here
 KERNEL_FILES = ("jit.py", "tolerances.py", "compiler")
 UNUSED_DAYS = 30  # caches of other versions of the package that were not used for so long are deleted
 MAGIC = b"bunraku machine code 1\n"

@@ -36,14 +36,14 @@ def lanes_one(mode, plan, dof_f, q, v, tau, drives, external, a, work):
     if total > 0:
         acting = work[size:size + total]
         passive_torque(plan.body_i, dof_f, q, v, tau, acting)
-    shape_i, numbers = plan.sum_ops, plan.mail
-    rows, freedoms = shape_i.shape[0], np.int64(shape_i[-1, f.HEAD_FREEDOMS_IN_LANES])
-    split = rows * f.BODY_F
+    rows, numbers = np.int64(plan.body_i[-1, f.HEAD_SHAPES]), plan.mail
+    shape_i, chunk_i = plan.sum_ops[:rows], plan.sum_ops[rows:]
+    freedoms, split = np.int64(shape_i[-1, f.HEAD_FREEDOMS_IN_LANES]), rows * f.BODY_F
     first = np.int64(shape_i[-1, f.HEAD_WORK])
     first += (-(work.ctypes.data // 8 + first)) % 8  # lanes start on a cache line
     height = (size - first) // WIDTH
     margin, residue = go_through_lanes(
-        plan, shape_i, numbers[:split].reshape((rows, f.BODY_F)),
+        plan.ops, chunk_i, plan.boxes, numbers, shape_i, numbers[:split].reshape((rows, f.BODY_F)),
         numbers[split:split + f.DOF_F * freedoms].reshape((f.DOF_F, freedoms)), dof_f, q, v, acting, a, work,
         work[first:first + height * WIDTH].reshape((height, WIDTH)))
     return FINE if margin > 0.0 and residue == 0.0 else FAILED

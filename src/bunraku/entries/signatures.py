@@ -16,7 +16,8 @@ flags = types.uint8[::1]
 counts = types.int64[::1]
 
 PLAN = Held(types.NamedTuple([integers, table, table, integers, table, integers, table, integers, table,
-                              types.int32[::1], integers, integers, integers, types.int64[:, ::1], floats], Arrays))
+                              types.int32[::1], integers, integers, integers, counts, types.int64[:, ::1], floats],
+                             Arrays))
 
 # A mechanism in motion, for whoever integrates it: mode, plan, dof_f, q, v, tau, drives, external, a, work
 MOTION = int64(int64, PLAN, table, floats, floats, floats, floats, floats, floats, floats)

@@ -21,7 +21,7 @@ class Chunked:
     """The tree that is divided. Links on Fixed joints stay with their parents, massless links with what they carry;
     links fixed to the ground belong to the ground and are listed with the first chunk."""
 
-    def __init__(self, mechanism: Mechanism, costs: Costs):
+    def __init__(self, mechanism: Mechanism, costs: Costs, passes: int = 3, far: bool = True):
         self.costs = costs
         links, plan = mechanism.links, mechanism.plan("tree")
         n = len(links)
@@ -45,7 +45,7 @@ class Chunked:
         np.add.at(of_groups, self.group, cost)
         rows, self.ends = self._rows(mechanism, Tree(hangs))
         of_groups[:, 1] += costs.row * rows
-        self.partitions = Partitions(hangs, of_groups, costs, rows)
+        self.partitions = Partitions(hangs, of_groups, costs, rows, passes, far)
 
     def _group_of(self, link: int) -> int:
         k = self.number[link]

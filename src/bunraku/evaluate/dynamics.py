@@ -9,7 +9,7 @@ import numpy as np
 from numpy import empty
 
 from bunraku.algorithms.connections import DYNAMICS
-from bunraku.checks import as_array, as_floats, hint
+from bunraku.checks import as_array, as_count, as_floats, hint
 from bunraku.entries import closed, forward, inverse, reference
 from bunraku.entries.forward import forward_one
 from bunraku.entries.loops import closed_plain
@@ -17,6 +17,7 @@ from bunraku.errors import ModelError, NamingError, ShapeError
 from bunraku.evaluate.closed_chain import closed_inverse_dynamics
 from bunraku.evaluate.kinematics import kinematics
 from bunraku.evaluate.schedule import Schedule
+from bunraku.evaluate.team import accelerations, team_for
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.mechanism.named import Named
@@ -37,16 +38,21 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
     passive     springs, dampers, limits and armature act
     method      "auto": articulated bodies, and with connections assembly and disassembly, O(N); "aba": trees only;
                 "ada": assembly and disassembly; "unit_vector": the O(N^3) reference
-    workers     threads for a batch; by default as many as there are cores
-    schedule    order of assembly for "ada"; by default tips to root
+    workers     threads: for a batch by default as many as there are cores; for one state at most so many, with a part
+                of the mechanism each (`bk.schedule`), by default one
+    schedule    who computes which part of the mechanism, from `bk.schedule` or `bk.Schedule`; or the order of assembly
+                for "ada". By default tips to root by one worker
     """
-    if external is None and prescribed is None and passive and method != "unit_vector":
+    if external is None and prescribed is None and passive and method != "unit_vector" and workers is None:
         # Straight to compiled code, which refuses whatever is not one state in plain arrays
         try:
             plan = mechanism._plan
             if plan is None:
                 plan = mechanism.plan_for(closed_plain if mechanism.connections else forward_one)
             if method != "auto" or schedule is not None:
+                team = team_for(mechanism, plan, schedule, None) if method == "auto" else None
+                if team is not None:
+                    return _by_team(team, plan, q, v, tau)
                 plan = _scheduled_plan(mechanism, plan, method, schedule)
             a, loops = empty(plan.nv), plan.loops
             if loops is None:
@@ -60,8 +66,14 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
     plan = as_mechanism(mechanism).plan(None if passive else "bare")
     if prescribed:
         plan, tau = _prescribe(mechanism, plan, passive, tau, prescribed)
-    plan = _scheduled_plan(mechanism, plan, method, schedule)
     pushed = _external(mechanism, external)
+    if np.ndim(q) == 1 and method == "auto" and (workers is not None or schedule is not None):
+        if workers is not None:
+            as_count("workers", workers)
+        team = team_for(mechanism, plan, schedule, workers) if pushed is None else None
+        if team is not None:
+            return _by_team(team, plan, q, v, tau)
+    plan = _scheduled_plan(mechanism, plan, method, schedule)
     if method == "unit_vector":
         if prescribed:
             raise ModelError("the unit-vector method takes torques only; use method='auto' with prescribed joints")
@@ -71,6 +83,16 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
     if plan.loops is not None:
         return closed.forward_dynamics(plan, q, v, tau, pushed, workers)
     return forward.forward_dynamics(plan, q, v, tau, pushed, workers)
+
+
+def _by_team(team, plan, q, v, tau):
+    """Accelerations of one state by several workers; of a batch in the ordinary way."""
+    tau = plan.zero_tau if tau is None else tau
+    arrays = as_floats("q", q, plan.nq), as_floats("v", v, plan.nv), as_floats("tau", tau, plan.nv)
+    a = accelerations(team, plan, *arrays) if all(x.ndim == 1 for x in arrays) else None
+    if a is None:  # the ordinary way also names the joint if there is no solution
+        a = forward.forward_dynamics(plan, arrays[0], arrays[1], arrays[2], None, None)
+    return a
 
 
 def _scheduled_plan(mechanism, plan, method, schedule):

@@ -2,8 +2,6 @@
 
 A schedule is a binary tree whose leaves are links, or chunks of links, and whose nodes are joints [YN02, sec. 5.1].
 This module is the bridge from mechanisms to `scheduling/`, which sees arrays of parents and costs.
-
-Today one worker carries out every schedule; times and speed-ups are predictions.
 """
 
 from __future__ import annotations
@@ -20,6 +18,8 @@ from bunraku.errors import ModelError, NamingError
 from bunraku.evaluate.chunked import Chunked
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
+from bunraku.plan.build import Plan
+from bunraku.plan.chunk import Assembly
 from bunraku.scheduling import Costs, Partition
 from bunraku.scheduling.assembly import assembly_depth
 
@@ -47,13 +47,17 @@ class Schedule:
     costs    for predictions: None, the stated ones; "measured", those of this machine; a `bunraku.scheduling.Costs` or
              a dict with some of its fields
 
+    far      whether chunks may have far handles, which let them work at the same time as what they carry, at 1.2 times
+             the cost; without, each waits for what it carries
+    passes   predictions are for 3: forward dynamics; 4: with the vector work and the sums of a solver
+
     Results do not depend on it beyond rounding. A connection whose turn comes before its links hang together waits
-    until they do. `depth` is how many joins lie above the deepest link. One worker carries out the whole schedule:
-    `predicted_time` and `predicted_speedup` say what `workers` of them would reach.
+    until they do. `depth` is how many joins lie above the deepest link.
     """
 
     def __init__(self, mechanism: Mechanism, order: Sequence[str] | None = None, closing: str = "inside", *,
-                 cuts: Sequence[str] | None = None, costs: Costs | Mapping | str | None = None):
+                 cuts: Sequence[str] | None = None, costs: Costs | Mapping | str | None = None, far: bool = True,
+                 passes: int = 3):
         if closing not in CLOSINGS:
             raise ModelError(f"closing {closing!r} is not one of {', '.join(CLOSINGS)}")
         if order is not None and cuts is not None:
@@ -65,13 +69,14 @@ class Schedule:
         self._joints = [link.joint_name for link in mechanism.links]
         self._parents = [link.parent for link in mechanism.links]
         self._connected = {c.name: (c.link_a, c.link_b) for c in mechanism.connections.values()}
-        self._request: dict = {"cuts": None if cuts is None else tuple(cuts), "costs": costs}
+        self._request: dict = {"cuts": None if cuts is None else tuple(cuts), "costs": costs, "far": far,
+                               "passes": passes}
         self._made: tuple[Chunked, Partition] | None = None
         if order is not None:
             self.serial = False
             self.order = self._checked(order)
         else:
-            chunked = Chunked(mechanism, _as_costs(costs))
+            chunked = Chunked(mechanism, _as_costs(costs), passes, far)
             part = chunked.partitions.serial() if cuts is None else chunked.at(mechanism, cuts)
             self._take(chunked, part)
 
@@ -220,11 +225,18 @@ class Schedule:
             raise ModelError("an order of joints cannot be rebuilt: give the new one to bk.Schedule")
         if self.asked is None:
             return Schedule(mechanism, closing=self.closing, **self._request)
-        return schedule(mechanism, self.asked, closing=self.closing, exactly=self._request["exactly"],
-                        costs=self._request["costs"])
+        request = {name: self._request[name] for name in ("exactly", "costs", "far", "passes")}
+        return schedule(mechanism, self.asked, closing=self.closing, **request)
 
-    def items(self, mechanism: Mechanism) -> list[tuple[str, int]]:
-        """The order as ("joint", body) and ("connection", index)."""
+    def assembly(self, plan: Plan) -> Assembly | None:
+        """The chunks as a plan of this mechanism is divided by them; None for an order of joints."""
+        if self._made is None:
+            return None
+        chunked, part = self._made
+        return chunked.assembly(plan, part)
+
+    def fits(self, mechanism: Mechanism) -> None:
+        """Complain if it was made for another structure than the mechanism has now."""
         joints = {link.joint_name: k for k, link in enumerate(mechanism.links)}
         connections = {name: c for c, name in enumerate(mechanism.connections)}
         same = set(self.order) == {*joints, *connections}
@@ -234,6 +246,12 @@ class Schedule:
         if not same:
             raise ModelError(f"this schedule was made for another structure than {mechanism.name} has now; make a new "
                              "one with bk.schedule")
+
+    def items(self, mechanism: Mechanism) -> list[tuple[str, int]]:
+        """The order as ("joint", body) and ("connection", index)."""
+        self.fits(mechanism)
+        joints = {link.joint_name: k for k, link in enumerate(mechanism.links)}
+        connections = {name: c for c, name in enumerate(mechanism.connections)}
         plan = mechanism.plan("tree")
         first = np.full(len(mechanism.links), -1)
         first[plan.body_link[::-1]] = np.arange(plan.bodies)[::-1]
@@ -264,15 +282,15 @@ class Schedule:
 
 
 def schedule(mechanism: Mechanism, workers: int = 1, *, closing: str = "inside", exactly: bool = False,
-             costs: Costs | Mapping | str | None = None) -> Schedule:
+             costs: Costs | Mapping | str | None = None, far: bool = True, passes: int = 3) -> Schedule:
     """A schedule for so many workers: chunks with at most two boundary links, of equal cost, joined in an assembly tree
     whose depth grows with the logarithm of their number.
 
     exactly   use that many workers, even if fewer are predicted to be faster
-    costs     see `Schedule`
+    costs, far, passes   see `Schedule`
     """
     asked = as_count("workers", workers)
-    found = Schedule(mechanism, None, closing, costs=costs)
+    found = Schedule(mechanism, None, closing, costs=costs, far=far, passes=passes)
     chunked, _ = found._parts()
     if asked > 1:
         found._take(chunked, (chunked.partitions.exactly if exactly else chunked.partitions.best)(asked))

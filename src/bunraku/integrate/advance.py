@@ -2,12 +2,16 @@
 
 A method is five compiled functions over `Memory`; `runge_kutta.py` and `nordsieck.py` have them:
 
-    prepare(rhs, context, method, memory) -> status      from the state rows[0] at the time TIME
-    attempt(rhs, context, method, memory) -> ACCEPTED, TRY_AGAIN, or why not
-    complete(rhs, context, method, memory) -> status     what is still to be evaluated at the new state; one that puts
-                                                         TIME and state back takes the step back (TRY_AGAIN, or why)
+    prepare(rhs, agree, context, method, memory) -> status      from the state rows[0] at the time TIME
+    attempt(rhs, agree, context, method, memory) -> ACCEPTED, TRY_AGAIN, or why not
+    complete(rhs, agree, context, method, memory) -> status     what is still to be evaluated at the new state; one
+                                                         that puts TIME and state back takes the step back (TRY_AGAIN,
+                                                         or why)
     polynomial(method, memory, out) -> (origin, scale, degree)      the last step, as the method itself sees it
     go_on(method, memory)                                before the next step
+
+`rhs(context, t, y, dy) -> status` evaluates the derivatives; `agree` (`sums.py`) makes of sums and status of one worker
+those of all. Every decision depends on what is agreed.
 
 To restart after a discontinuity: put the state into rows[0] and set tally[STARTED] and clock[STEP] to 0.
 """
@@ -19,7 +23,8 @@ SPECK = 1e-6  # of the way to a new stop: a past shorter than this says nothing 
 
 
 @inline
-def advance(prepare, attempt, complete, polynomial, go_on, rhs, settle, note, context, method, memory, notes, room):
+def advance(prepare, attempt, complete, polynomial, go_on, rhs, agree, settle, note, context, method, memory, notes,
+            room):
     """From TIME to UNTIL, or until `room` states are recorded, or something fails: says which.
 
     `note(polynomial, context, method, memory, notes) -> status` sees every new state; other than 0 it ends the run.
@@ -33,7 +38,7 @@ def advance(prepare, attempt, complete, polynomial, go_on, rhs, settle, note, co
             tally[m.STARTED], clock[m.STEP] = 0, 0.0
     clock[m.AIM] = clock[m.UNTIL]
     if tally[m.STARTED] == 0:
-        status = prepare(rhs, context, method, memory)
+        status = prepare(rhs, agree, context, method, memory)
         if status != 0:
             return status
         tally[m.STARTED], clock[m.BEGAN] = 1, clock[m.TIME]
@@ -41,13 +46,13 @@ def advance(prepare, attempt, complete, polynomial, go_on, rhs, settle, note, co
         if tally[m.RECORDED] >= room:
             return m.RECORD_FULL
         began = clock[m.TIME]
-        status = attempt(rhs, context, method, memory)
+        status = attempt(rhs, agree, context, method, memory)
         if status == m.TRY_AGAIN:
             continue
         if status != m.ACCEPTED:
             return status
         clock[m.GAP] = max(clock[m.GAP], settle(context, memory.rows, tally[m.ORDER] + 1, clock[m.STEP]))
-        unfinished = complete(rhs, context, method, memory)
+        unfinished = complete(rhs, agree, context, method, memory)
         if clock[m.TIME] == began:  # taken back
             if unfinished == m.TRY_AGAIN:
                 continue

@@ -2,7 +2,8 @@
 
 References: Gear (1971), ch. 11; Byrne, Hindmarsh, ACM TOMS 1 (1975); the handling of the Jacobian is that of CVODE
 (Hindmarsh et al., ACM TOMS 31 (2005)): it is kept, and only the matrix 1 - h l_0 J is made anew when h or the order
-has changed much. The Jacobian comes from differences: n evaluations; factors cost n^3/3.
+has changed much. The Jacobian comes from differences: n evaluations; factors cost n^3/3. The matrix is of the whole
+state: for one worker.
 
 Order q: l(x) = sum l_j x^j is proportional to (x + 1)(x + 2)...(x + q), and l_1 = 1.
 """
@@ -19,16 +20,19 @@ from bunraku.integrate.dense import factor, solve
 from bunraku.integrate.gear import product
 from bunraku.integrate.history import (
     CHANGE,
+    CHANGED,
     CONVERGED,
     DIVERGED,
     HIGHEST,
     ITERATIONS,
+    MOVED,
     RATES,
     TRIAL,
     WEIGHTS,
     Family,
-    norm,
+    compare_orders,
 )
+from bunraku.integrate.sums import add_squares, root_mean_square
 from bunraku.jit import inner
 
 ORDERS = 5
@@ -57,19 +61,21 @@ METHOD = family()
 
 
 @inner
-def differentiate(rhs, context, memory, t, h):
+def differentiate(rhs, agree, context, memory, t, h):
     """Jacobian at (t, z_0), whose derivatives are RATES, by differences; the status of the right-hand side."""
     z, J = memory.rows, memory.matrix
     n = z.shape[1]
     rates, y, weights, moved = z[RATES], z[TRIAL], z[WEIGHTS], z[CHANGE]
-    least = 1000.0 * abs(h) * m.EPSILON * n * norm(rates, weights)  # a move that rounding cannot hide
+    add_squares(rates, weights, memory, MOVED)
+    agree(context, memory, 0)
+    least = 1000.0 * abs(h) * m.EPSILON * n * root_mean_square(memory, MOVED)  # a move that rounding cannot hide
     for j in range(n):
         y[j] = z[0, j]
     for j in range(n):
         delta = max(math.sqrt(m.EPSILON) * abs(y[j]), (least if least > 0.0 else 1.0) / weights[j])
         y[j] = z[0, j] + delta
         delta = y[j] - z[0, j]
-        status = rhs(context, t, y, moved)
+        status = agree(context, memory, rhs(context, t, y, moved))
         y[j] = z[0, j]
         memory.tally[m.EVALUATIONS] += 1
         if status != 0:
@@ -80,7 +86,7 @@ def differentiate(rhs, context, memory, t, h):
 
 
 @inner
-def renew(rhs, context, method, memory, t, h):
+def renew(rhs, agree, context, method, memory, t, h):
     """Factors of 1 - h l_0 J, with a new Jacobian where the old one is to blame: (status, new Jacobian)."""
     tally, clock, M = memory.tally, memory.clock, memory.matrix
     n, steps = M.shape[1], tally[m.STEPS]
@@ -89,7 +95,7 @@ def renew(rhs, context, method, memory, t, h):
              or tally[m.TROUBLE] == STEP_FAILED
              or (tally[m.TROUBLE] == STALE and abs(gamma / clock[m.GAMMA] - 1.0) < 0.2))
     if fresh:
-        status = differentiate(rhs, context, memory, t, h)
+        status = differentiate(rhs, agree, context, memory, t, h)
         if status != 0:
             return status, fresh
         tally[m.JACOBIANS] += 1
@@ -104,7 +110,7 @@ def renew(rhs, context, method, memory, t, h):
 
 
 @inner
-def newton(rhs, context, method, memory, t, h):
+def newton(rhs, agree, context, method, memory, t, h):
     """Solve y = z_0 + l_0 (h f(y) - z_1), with an old matrix as long as that converges: (outcome, size of change)."""
     tally, clock, z = memory.tally, memory.clock, memory.rows
     n, q = z.shape[1], tally[m.ORDER]
@@ -116,11 +122,11 @@ def newton(rhs, context, method, memory, t, h):
     fresh = False
     for i in range(n):
         y[i] = z[0, i]
-    status = rhs(context, t, y, rates)
+    status = agree(context, memory, rhs(context, t, y, rates))
     tally[m.EVALUATIONS] += 1
     while status == 0:
         if renewed:
-            status, fresh = renew(rhs, context, method, memory, t, h)
+            status, fresh = renew(rhs, agree, context, method, memory, t, h)
             if status != 0:
                 break
         for i in range(n):
@@ -129,14 +135,16 @@ def newton(rhs, context, method, memory, t, h):
         before = 0.0
         for iteration in range(ITERATIONS):
             if iteration > 0:
-                status = rhs(context, t, y, rates)
+                status = agree(context, memory, rhs(context, t, y, rates))
                 tally[m.EVALUATIONS] += 1
                 if status != 0:
                     return status, 0.0
             for i in range(n):
                 y[i] = scale * (h * rates[i] - (z[1, i] + change[i]))
             solve(memory.matrix[n:], memory.pivots, y)
-            moved = norm(y, weights)
+            add_squares(y, weights, memory, MOVED)
+            agree(context, memory, 0)
+            moved = root_mean_square(memory, MOVED)
             for i in range(n):
                 change[i] += y[i]
                 y[i] = z[0, i] + l0 * change[i]
@@ -146,7 +154,11 @@ def newton(rhs, context, method, memory, t, h):
                     break
             if moved * min(1.0, clock[m.RATE]) <= CLOSE * passing:
                 tally[m.TROUBLE] = NONE
-                return CONVERGED, norm(change, weights)
+                add_squares(change, weights, memory, CHANGED)
+                if tally[m.WAIT] == 1:
+                    compare_orders(method, memory)
+                agree(context, memory, 0)
+                return CONVERGED, root_mean_square(memory, CHANGED)
             before = moved
         if fresh:
             break
@@ -154,7 +166,7 @@ def newton(rhs, context, method, memory, t, h):
         tally[m.TROUBLE] = STALE
         for i in range(n):
             y[i] = z[0, i]
-        status = rhs(context, t, y, rates)
+        status = agree(context, memory, rhs(context, t, y, rates))
         tally[m.EVALUATIONS] += 1
     tally[m.TROUBLE] = STEP_FAILED
     return (DIVERGED if status == 0 else status), 0.0

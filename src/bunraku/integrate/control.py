@@ -3,11 +3,13 @@
 import math
 
 from bunraku.integrate.memory import EPSILON, MAX_STEP, MIN_STEP, TIME, UNTIL
+from bunraku.integrate.sums import root_mean_square, span_end, span_start
 from bunraku.jit import inline
 from bunraku.tolerances import LAST_STAGE
 
 SAFETY = 0.9
 SHRINK, GROW = 0.2, 5.0
+STATE, SLOPE, BEND = 0, 1, 2    # places of the sums for a first step: of y, of y' and of its change
 
 
 @inline
@@ -17,13 +19,15 @@ def weight(a, b, rtol, atol):
 
 
 @inline
-def scaled_norm(y, d, tolerance):
-    """Root mean square of d, component by component in units of its tolerance."""
-    total = 0.0
-    for i in range(y.shape[0]):
-        x = d[i] / weight(y[i], y[i], tolerance[0, i], tolerance[1, i])
-        total += x * x
-    return math.sqrt(total / y.shape[0])
+def add_scaled_squares(y, d, memory, k):
+    """Sums k: of the squares of d, component by component in units of its tolerance at y."""
+    spans, tolerance = memory.spans, memory.tolerance
+    for s in range(spans.shape[0]):
+        total = 0.0
+        for i in range(span_start(spans, s), span_end(spans, s)):
+            x = d[i] / weight(y[i], y[i], tolerance[0, i], tolerance[1, i])
+            total += x * x
+        memory.sums[s, k] = total
 
 
 @inline
@@ -56,18 +60,23 @@ def fitted_step(clock, h, even):
 
 
 @inline
-def first_step(rhs, context, t, y, dy, span, order, tolerance, y_trial, dy_trial):
-    """A first step from one more evaluation (Hairer, Norsett, Wanner: Solving ODEs I, sec. II.4)."""
-    d0, d1 = scaled_norm(y, y, tolerance), scaled_norm(y, dy, tolerance)
+def first_step(rhs, agree, context, memory, order, y_trial, dy_trial):
+    """A first step from one more evaluation (Hairer, Norsett, Wanner: Solving ODEs I, sec. II.4), where the totals
+    STATE and SLOPE are agreed."""
+    y, dy, t = memory.rows[0], memory.rows[1], memory.clock[TIME]
+    span = memory.clock[UNTIL] - t
+    d0, d1 = root_mean_square(memory, STATE), root_mean_square(memory, SLOPE)
     h = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
     h, limit = math.copysign(min(h, abs(span)), span), abs(span)
     for i in range(y.shape[0]):
         y_trial[i] = y[i] + h * dy[i]
-    if rhs(context, t + h, y_trial, dy_trial) != 0:
-        return 1e-3 * h
+    status = rhs(context, t + h, y_trial, dy_trial)
     for i in range(y.shape[0]):
         dy_trial[i] -= dy[i]
-    d2 = scaled_norm(y, dy_trial, tolerance) / abs(h)
+    add_scaled_squares(y, dy_trial, memory, BEND)
+    if agree(context, memory, status) != 0:
+        return 1e-3 * h
+    d2 = root_mean_square(memory, BEND) / abs(h)
     if max(d1, d2) <= 1e-15:
         return math.copysign(min(max(1e-6, 1e-3 * abs(h)), limit), span)
     return math.copysign(min(100.0 * abs(h), (0.01 / max(d1, d2)) ** (1.0 / order), limit), span)

@@ -1,7 +1,7 @@
 """Gear: Adams-Moulton methods of orders 1 to 12 with functional iteration, for what is not stiff [J, table II].
 
 References: Gear, Comm. ACM 14 (1971), 176-179 (DIFSUB); Hindmarsh, in Scientific Computing (1983) (LSODE), whose
-tests of convergence and error are used. One or two evaluations a step.
+tests of convergence and error are used. One or two evaluations a step, each with its follow-up (`nordsieck.py`).
 
 The iteration converges at a rate proportional to h l_0. What second iterations show of that is remembered, so that
 steps and orders are chosen with which it will converge (as Petzold, SIAM J. Sci. Stat. Comput. 4 (1983), does in
@@ -24,17 +24,20 @@ import numpy as np
 
 from bunraku.integrate.history import (
     CHANGE,
+    CHANGED,
     CONVERGED,
     DIVERGED,
     HIGHEST,
     ITERATIONS,
+    MOVED,
     RATES,
     TRIAL,
     WEIGHTS,
     Family,
-    norm,
+    compare_orders,
 )
-from bunraku.integrate.memory import EVALUATIONS, ORDER, RATE, STEEPNESS
+from bunraku.integrate.memory import EVALUATIONS, ORDER, RATE, STEEPNESS, WAIT, copy
+from bunraku.integrate.sums import root_mean_square, span_end, span_start
 from bunraku.jit import inline, inner
 
 ORDERS = 12
@@ -75,39 +78,65 @@ METHOD = family()
 
 
 @inline
-def independent(context, y, rates):
+def independent(context, memory, l0, h):
     """All rates must be evaluated."""
 
 
 @inner
-def functional(rhs, follow, context, method, memory, t, h):
+def corrected(memory, l0, h):
+    """The state that the last evaluation leads to: y = z_0 + l_0 (h f - z_1)."""
+    z = memory.rows
+    for i in range(z.shape[1]):
+        z[TRIAL, i] = z[0, i] + l0 * (h * z[RATES, i] - z[1, i])
+
+
+@inner
+def follow_up(method, memory, h, first):
+    """Vector work after an evaluation, the first of a step or not [J, sec. III.C]: the correction, and the sums that
+    control needs."""
+    z, spans, sums = memory.rows, memory.spans, memory.sums
+    for s in range(spans.shape[0]):
+        moved = changed = 0.0
+        if first:
+            for i in range(span_start(spans, s), span_end(spans, s)):
+                new = h * z[RATES, i] - z[1, i]
+                b = new * z[WEIGHTS, i]
+                changed += b * b
+                z[CHANGE, i] = new
+            moved = changed
+        else:
+            for i in range(span_start(spans, s), span_end(spans, s)):
+                new = h * z[RATES, i] - z[1, i]
+                a, b = (new - z[CHANGE, i]) * z[WEIGHTS, i], new * z[WEIGHTS, i]
+                moved += a * a
+                changed += b * b
+                z[CHANGE, i] = new
+        sums[s, MOVED], sums[s, CHANGED] = moved, changed
+    if memory.tally[WAIT] == 1:
+        compare_orders(method, memory)
+
+
+@inner
+def functional(rhs, agree, follow, context, method, memory, t, h):
     """y <- z_0 + l_0 (h f(y) - z_1), until it stays: (outcome, size of the change).
 
-    `follow(context, y, rates)` may replace rates that follow from y without an evaluation.
+    `follow(context, memory, l0, h)` may replace rates that follow from the rest of the state without an evaluation.
     """
     tally, clock, z = memory.tally, memory.clock, memory.rows
     n, q = z.shape[1], tally[ORDER]
     l0, passing = method.L[q, 0], method.T[q, 1]
-    change, rates, y, weights = z[CHANGE], z[RATES], z[TRIAL], z[WEIGHTS]
-    for i in range(n):
-        y[i], change[i] = z[0, i], 0.0
+    change, y = z[CHANGE], z[TRIAL]
+    copy(z[0], y)
     before = 0.0
     for iteration in range(ITERATIONS):
-        status = rhs(context, t, y, rates)
+        status = rhs(context, t, y, z[RATES])
         tally[EVALUATIONS] += 1
+        follow(context, memory, l0, h)
+        follow_up(method, memory, h, iteration == 0)
+        status = agree(context, memory, status)
         if status != 0:
             return status, 0.0
-        for i in range(n):
-            y[i] = z[0, i] + l0 * (h * rates[i] - z[1, i])
-        follow(context, y, rates)
-        total = 0.0
-        for i in range(n):
-            new = h * rates[i] - z[1, i]
-            a = (new - change[i]) * weights[i]
-            total += a * a
-            change[i] = new
-            y[i] = z[0, i] + l0 * new
-        moved = math.sqrt(total / n)  # norm of the correction [J, sec. III.C]
+        moved = root_mean_square(memory, MOVED)
         if iteration > 0:
             rate = moved / before
             clock[RATE] = max(0.2 * clock[RATE], rate)
@@ -118,6 +147,8 @@ def functional(rhs, follow, context, method, memory, t, h):
         if moved * min(1.0, 1.5 * clock[RATE]) <= 0.5 / (q + 2) * passing:
             if iteration == 0:
                 clock[STEEPNESS] *= FADE
-            return CONVERGED, norm(change, weights)
+            return CONVERGED, root_mean_square(memory, CHANGED)
+        for i in range(n):
+            y[i] = z[0, i] + l0 * change[i]
         before = moved
     return DIVERGED, 0.0

@@ -7,14 +7,14 @@ Problems in Ordinary Differential Equations (1971), ch. 9.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from numba import types
 
-from bunraku.integrate.memory import table
-from bunraku.jit import Held, inline, inner
+from bunraku.integrate.memory import ORDER, table
+from bunraku.integrate.sums import span_end, span_start
+from bunraku.jit import Held, inner
 
 HIGHEST = 12                                # order
 # Rows of memory after z_0 ... z_12
@@ -24,6 +24,12 @@ RATES = HIGHEST + 3                         # derivatives
 TRIAL = HIGHEST + 4                         # a state
 WEIGHTS = HIGHEST + 5                       # 1 / tolerance of each component
 ROWS = HIGHEST + 6
+
+# Places of the five sums of squares that control needs [J, table IX], each in units of the tolerance
+MOVED = 0                                   # last correction
+CHANGED = 1                                 # all corrections: the error of this order
+ABOVE = 2                                   # difference to the change of the step before: that of the next order
+BELOW, BELOW_IF_REJECTED = 3, 4             # z_q after and before its correction: that of the order below
 
 CONVERGED, DIVERGED = 0, -1                 # what correctors answer; anything else is from the right-hand side
 ITERATIONS = 3
@@ -86,11 +92,25 @@ def rescale(z, q, ratio):
             z[j, i] *= power
 
 
-@inline
-def norm(x, weights):  # [J, sec. III.C]
-    """Root mean square in units of the tolerance."""
-    total = 0.0
-    for i in range(x.shape[0]):
-        a = x[i] * weights[i]
-        total += a * a
-    return math.sqrt(total / x.shape[0])
+@inner
+def correct_history(z, change, factors, q):
+    """Add the change that the corrector has found, l_j times to z_j."""
+    for j in range(q + 1):
+        part = factors[j]
+        for i in range(z.shape[1]):
+            z[j, i] += part * change[i]
+
+
+@inner
+def compare_orders(method, memory):
+    """Sums ABOVE and BELOW, for a step at whose end the order is reconsidered."""
+    z, spans, q = memory.rows, memory.spans, memory.tally[ORDER]
+    part = method.L[q, q]
+    for s in range(spans.shape[0]):
+        above = below = 0.0
+        for i in range(span_start(spans, s), span_end(spans, s)):
+            a = (z[CHANGE, i] - z[LAST_CHANGE, i]) * z[WEIGHTS, i]
+            b = (z[q, i] + part * z[CHANGE, i]) * z[WEIGHTS, i]
+            above += a * a
+            below += b * b
+        memory.sums[s, ABOVE], memory.sums[s, BELOW] = above, below

@@ -25,8 +25,20 @@ from __future__ import annotations
 import math
 
 from bunraku.integrate import bdf, history
-from bunraku.integrate.history import CHANGE, CONVERGED, DIVERGED, RATES, TRIAL, WEIGHTS, Family, norm
-from bunraku.integrate.memory import EVALUATIONS, FACTORISATIONS, ORDER, RATE
+from bunraku.integrate.history import (
+    CHANGE,
+    CHANGED,
+    CONVERGED,
+    DIVERGED,
+    MOVED,
+    RATES,
+    TRIAL,
+    WEIGHTS,
+    Family,
+    compare_orders,
+)
+from bunraku.integrate.memory import EVALUATIONS, FACTORISATIONS, ORDER, RATE, SIZE, WAIT
+from bunraku.integrate.sums import add_squares, root_mean_square, span_end, span_start
 from bunraku.jit import inline, inner
 
 ITERATIONS = 7
@@ -38,58 +50,108 @@ RESIDUAL, ANSWER = history.ROWS, history.ROWS + 1      # of the iteration before
 SHOWN = history.ROWS + 2                               # differences of residuals, orthonormal: DEPTH rows
 MEANT = SHOWN + DEPTH                                  # the differences of answers that belong to them
 ROWS = MEANT + DEPTH
+# Places of sums, where those of the orders have nothing to say yet
+WITH_RESIDUAL, WITH_NEW = 0, 1                         # inner products of a difference
+DIFFERENCE, EFFECT = 2, 3                              # squares of a new one of residuals, of answers
 
 METHOD = Family(bdf.METHOD.L, bdf.METHOD.T, False)
 
 
-@inline
-def inner_product(x, y, weights):
-    total = 0.0
-    for i in range(x.shape[0]):
-        total += x[i] * y[i] * weights[i] * weights[i]
-    return total / x.shape[0]
+@inner
+def follow_up(method, memory, h, first):
+    """Vector work after an evaluation [J, sec. III.C]: y becomes the residual, slope the answer; the sums that control
+    needs, should the `first` iteration be the last."""
+    z, spans, sums = memory.rows, memory.spans, memory.sums
+    for s in range(spans.shape[0]):
+        moved = changed = 0.0
+        for i in range(span_start(spans, s), span_end(spans, s)):
+            answer = h * z[RATES, i] - z[1, i]
+            residual = answer - z[CHANGE, i]
+            a, b = residual * z[WEIGHTS, i], answer * z[WEIGHTS, i]
+            moved += a * a
+            changed += b * b
+            z[TRIAL, i], z[RATES, i], z[CHANGE, i] = residual, answer, answer
+        sums[s, MOVED], sums[s, CHANGED] = moved, changed
+    if first and memory.tally[WAIT] == 1:
+        compare_orders(method, memory)
 
 
 @inner
-def remember(z, count, residual, answer):
-    """Add what changed since the iteration before to the `count` differences known: (how many there are now, size of
-    the change of the answer per unit of residual)."""
-    shown, meant, weights = z[SHOWN + count], z[MEANT + count], z[WEIGHTS]
-    for i in range(z.shape[1]):
-        shown[i], meant[i] = residual[i] - z[RESIDUAL, i], answer[i] - z[ANSWER, i]
-    size, ratio = norm(shown, weights), norm(meant, weights)
-    ratio = ratio / size if size > 0.0 else 0.0
-    for k in range(count):
-        part = inner_product(z[SHOWN + k], shown, weights)
-        for i in range(z.shape[1]):
-            shown[i] -= part * z[SHOWN + k, i]
-            meant[i] -= part * z[MEANT + k, i]
-    left = norm(shown, weights)
-    if not left > 1e-6 * size:
-        return count, ratio
-    for i in range(z.shape[1]):
-        shown[i] /= left
-        meant[i] /= left
-    return count + 1, ratio
+def compare(memory, count):
+    """How residual and answer differ from those of the iteration before, and how much."""
+    z, spans, sums = memory.rows, memory.spans, memory.sums
+    shown, meant = z[SHOWN + count], z[MEANT + count]
+    for s in range(spans.shape[0]):
+        total = total_meant = 0.0
+        for i in range(span_start(spans, s), span_end(spans, s)):
+            shown[i], meant[i] = z[TRIAL, i] - z[RESIDUAL, i], z[RATES, i] - z[ANSWER, i]
+            a, b = shown[i] * z[WEIGHTS, i], meant[i] * z[WEIGHTS, i]
+            total += a * a
+            total_meant += b * b
+        sums[s, DIFFERENCE], sums[s, EFFECT] = total, total_meant
 
 
 @inner
-def combine(z, count, residual, answer):
-    """Change the answer by the differences known, so that the least residual is left."""
+def add_products(memory, along, x, y):
+    """Sums of the inner products of a row with the rows x and y."""
+    z, spans, sums = memory.rows, memory.spans, memory.sums
+    for s in range(spans.shape[0]):
+        with_x = with_y = 0.0
+        for i in range(span_start(spans, s), span_end(spans, s)):
+            a = z[along, i] * z[WEIGHTS, i] * z[WEIGHTS, i]
+            with_x += a * z[x, i]
+            with_y += a * z[y, i]
+        sums[s, WITH_RESIDUAL], sums[s, WITH_NEW] = with_x, with_y
+
+
+@inner
+def combine(agree, context, memory, count, learning, size):
+    """Change the answer by the `count` differences known, so that the least residual is left: how many there are now.
+
+    A new difference (`learning`), of the given size, is made orthogonal to those known and counts as one of them,
+    unless it is a combination of them.
+    """
+    z, totals, n, components = memory.rows, memory.totals, memory.rows.shape[1], memory.clock[SIZE]
+    residual, answer, new = z[TRIAL], z[RATES], min(count, DEPTH - 1)
+    shown, meant = z[SHOWN + new], z[MEANT + new]
     for k in range(count):
-        part = inner_product(z[SHOWN + k], residual, z[WEIGHTS])
-        for i in range(z.shape[1]):
+        add_products(memory, SHOWN + k, TRIAL, SHOWN + new)
+        agree(context, memory, 0)
+        part, common = totals[WITH_RESIDUAL] / components, totals[WITH_NEW] / components
+        for i in range(n):
             residual[i] -= part * z[SHOWN + k, i]
             answer[i] -= part * z[MEANT + k, i]
+        if learning:
+            for i in range(n):
+                shown[i] -= common * z[SHOWN + k, i]
+                meant[i] -= common * z[MEANT + k, i]
+    if not learning:
+        return count
+    add_products(memory, SHOWN + new, TRIAL, SHOWN + new)
+    agree(context, memory, 0)
+    left = root_mean_square(memory, WITH_NEW)
+    if not left > 1e-6 * size:
+        return count
+    part = totals[WITH_RESIDUAL] / components / left
+    for i in range(n):
+        shown[i] /= left
+        meant[i] /= left
+        residual[i] -= part * shown[i]
+        answer[i] -= part * meant[i]
+    return count + 1
 
 
 @inline
-def solve(improve, context, method, memory, t, h):
-    """Solve y = z_0 + l_0 (h s - z_1), s = f(t, y): (outcome, size of the change e = h s - z_1)."""
+def solve(improve, agree, context, method, memory, t, h):
+    """Solve y = z_0 + l_0 (h s - z_1), s = f(t, y): (outcome, size of the change e = h s - z_1).
+
+    One agreement if one iteration is enough; another one, after it, for every difference known, two more for the new
+    one and the combined answer.
+    """
     tally, clock, z = memory.tally, memory.clock, memory.rows
     n, q = z.shape[1], tally[ORDER]
     l0, passing = method.L[q, 0], method.T[q, 1]
-    change, slope, y, weights = z[CHANGE], z[RATES], z[TRIAL], z[WEIGHTS]
+    change, slope, y = z[CHANGE], z[RATES], z[TRIAL]
     for i in range(n):
         y[i], slope[i], change[i] = z[0, i], z[1, i] / h, 0.0
     before, known = 0.0, 0
@@ -97,26 +159,36 @@ def solve(improve, context, method, memory, t, h):
         status = improve(context, t, h * l0, y, slope)
         tally[EVALUATIONS] += 1
         tally[FACTORISATIONS] += 1
+        learning, size = iteration > 0 and known < DEPTH, 0.0
+        follow_up(method, memory, h, iteration == 0)
+        if learning:
+            compare(memory, known)
+        status = agree(context, memory, status)
         if status != 0:
             return status, 0.0
-        for i in range(n):  # y serves as the residual, slope as the answer
-            slope[i] = h * slope[i] - z[1, i]
-            y[i] = slope[i] - change[i]
-        moved = norm(y, weights)
+        moved = root_mean_square(memory, MOVED)
         if not moved < math.inf or (iteration > 1 and moved > 2.0 * before):
             break
-        if iteration > 0 and known < DEPTH:
-            known, ratio = remember(z, known, y, slope)
+        if learning:
+            size = root_mean_square(memory, DIFFERENCE)
+            ratio = root_mean_square(memory, EFFECT) / size if size > 0.0 else 0.0
             clock[RATE] = max(FORGET * clock[RATE] if iteration == 1 else clock[RATE], ratio)
         done = moved * clock[RATE] <= CLOSE * passing
+        if done and iteration == 0:
+            return CONVERGED, root_mean_square(memory, CHANGED)
         if not done:
             for i in range(n):
                 z[RESIDUAL, i], z[ANSWER, i] = y[i], slope[i]
-        combine(z, known, y, slope)
-        for i in range(n):
-            change[i] = slope[i]
+        if iteration > 0:
+            known = combine(agree, context, memory, known, learning, size)
+            for i in range(n):
+                change[i] = slope[i]
         if done:
-            return CONVERGED, norm(change, weights)
+            add_squares(change, z[WEIGHTS], memory, CHANGED)
+            if tally[WAIT] == 1:
+                compare_orders(method, memory)
+            agree(context, memory, 0)
+            return CONVERGED, root_mean_square(memory, CHANGED)
         for i in range(n):
             y[i], slope[i] = z[0, i] + l0 * change[i], (z[1, i] + change[i]) / h
         before = moved

@@ -27,7 +27,8 @@ EXTRAPOLATED = 13            # time since the last evaluation, where stops follo
 AIM = 14                     # the last UNTIL
 BEGAN = 15                   # when the method last started anew
 OPEN_BY = 16                 # gap of the connection OPEN_AT that ended a run with LOOPS_OPEN [m, rad]
-CLOCK = 17
+SIZE = 17                    # components of the state over all workers, by which mean squares are formed
+CLOCK = 18
 
 # Places in `tally` (int64)
 STEPS, REJECTED, EVALUATIONS, RECORDED, JACOBIANS, FACTORISATIONS = range(6)
@@ -41,6 +42,11 @@ TROUBLE = 14                 # why the iteration matrix is to be made anew: see 
 LAST_REJECTED = 15           # number of the step that was last tried in vain
 OPEN_AT = 16                 # number of a connection, see OPEN_BY
 TALLY = 17
+
+# Places in `sums` and `totals` (float64): five sums [J, table IX] and a maximum
+SUMS = 5
+LARGEST = 5                  # combined by the maximum in place of the sum
+PLACES = 6
 
 # How a run ends, and (ACCEPTED, REJECTED_STEP) how an attempt does
 REACHED, RECORD_FULL, STATE_FAILED, ACTUATION_FAILED, STEP_TOO_SMALL, LOOPS_CLASH, EVENT, LOOPS_OPEN = range(8)
@@ -58,21 +64,26 @@ class Memory(NamedTuple):
     rows: np.ndarray         # (as the method wants, n)
     matrix: np.ndarray       # (2 n, n): Jacobian, factors of the iteration matrix; (0, n) if there is none
     pivots: np.ndarray       # (n,) or (0,)
+    spans: np.ndarray        # (k, 2): ranges of components, at least one; sums are formed over each by itself
+    sums: np.ndarray         # (k, PLACES): of each span here
+    totals: np.ndarray       # (PLACES,): of all spans of all workers; see `sums.py`
 
 
 floats, table, counts = types.float64[::1], types.float64[:, ::1], types.int64[::1]
-MEMORY = Held(types.NamedTuple([floats, counts, table, table, table, counts], Memory))
+MEMORY = Held(types.NamedTuple([floats, counts, table, table, table, counts, types.int64[:, ::1], table, floats],
+                               Memory))
 
 
 def make_memory(y, rtol, atol, rows, *, newton=False) -> Memory:
-    """Memory for an integration from y; tolerances are numbers or arrays like y."""
+    """Memory for an integration from y by one worker; tolerances are numbers or arrays like y."""
     n = len(y)
     tolerance = np.empty((2, n))
     tolerance[0], tolerance[1] = rtol, atol
     memory = Memory(np.zeros(CLOCK), np.zeros(TALLY, np.int64), tolerance, np.zeros((rows, n)),
-                    np.zeros((2 * n if newton else 0, n)), np.zeros(n if newton else 0, np.int64))
+                    np.zeros((2 * n if newton else 0, n)), np.zeros(n if newton else 0, np.int64),
+                    np.array([[0, n]], np.int64), np.zeros((1, PLACES)), np.zeros(PLACES))
     memory.rows[0] = y
-    memory.clock[MAX_STEP] = np.inf
+    memory.clock[MAX_STEP], memory.clock[SIZE] = np.inf, n
     return memory
 
 

@@ -18,9 +18,21 @@ import numpy as np
 from numba import types
 
 from bunraku.integrate import memory as m
-from bunraku.integrate.control import first_step, fitted_step, next_step, smallest_step, weight
-from bunraku.integrate.memory import floats, table
+from bunraku.integrate.control import (
+    SLOPE,
+    STATE,
+    add_scaled_squares,
+    first_step,
+    fitted_step,
+    next_step,
+    smallest_step,
+    weight,
+)
+from bunraku.integrate.memory import LARGEST, floats, table
+from bunraku.integrate.sums import root_mean_square, span_end, span_start
 from bunraku.jit import Held, inline, inner
+
+ERROR = 0    # place of its sum
 
 
 class Tableau(NamedTuple):
@@ -90,14 +102,16 @@ def doubled(A, B, order) -> Tableau:
 
 
 @inner
-def prepare(rhs, context, method, memory):
+def prepare(rhs, agree, context, method, memory):
     """Derivative at the start and a first step."""
     clock, tally, rows = memory.clock, memory.tally, memory.rows
     status = rhs(context, clock[m.TIME], rows[0], rows[1])
     tally[m.EVALUATIONS] += 1
+    add_scaled_squares(rows[0], rows[0], memory, STATE)
+    add_scaled_squares(rows[0], rows[1], memory, SLOPE)
+    status = agree(context, memory, status)
     if status == 0 and clock[m.STEP] == 0.0:
-        clock[m.STEP] = first_step(rhs, context, clock[m.TIME], rows[0], rows[1], clock[m.UNTIL] - clock[m.TIME],
-                                   method.order, memory.tolerance, rows[rows.shape[0] - 1], rows[2])
+        clock[m.STEP] = first_step(rhs, agree, context, memory, method.order, rows[rows.shape[0] - 1], rows[2])
         tally[m.EVALUATIONS] += 1
     return status
 
@@ -119,44 +133,64 @@ def combine(weights, count, h, rows, out):
         out[i] = y[i] + h * out[i]
 
 
+@inner
+def add_errors(method, memory, h):
+    """Sums of the squares of the error of a step to the state on trial, and their maximum."""
+    spans, rows, tolerance, stages = memory.spans, memory.rows, memory.tolerance, method.B.shape[0]
+    y, trial = rows[0], rows[stages + 2]
+    for s in range(spans.shape[0]):
+        total = worst = 0.0
+        for i in range(span_start(spans, s), span_end(spans, s)):
+            e = 0.0
+            for j in range(stages):
+                e += method.E[j] * rows[1 + j, i]
+            e *= h / weight(y[i], trial[i], tolerance[0, i], tolerance[1, i])
+            total += e * e
+            worst = max(worst, e * e)
+        memory.sums[s, ERROR], memory.sums[s, LARGEST] = total, worst
+
+
 @inline
-def attempt(rhs, context, method, memory):
+def error_of(method, memory, h):
+    """Size of the error in units of the tolerance."""
+    totals = memory.totals
+    error = root_mean_square(memory, ERROR)
+    if method.largest:
+        error = math.sqrt(totals[LARGEST] + 0.0 * totals[ERROR])  # 0 * total: NaN stays one
+    return error / abs(h) if method.per_unit else error
+
+
+@inline
+def attempt(rhs, agree, context, method, memory):
     """One step: y moves and the clock goes on, or the step becomes smaller."""
     clock, tally, rows = memory.clock, memory.tally, memory.rows
     stages, n, t = method.B.shape[0], rows.shape[1], clock[m.TIME]
     power = method.estimate - 1 if method.per_unit else method.estimate  # of h in the error
     y, end, trial = rows[0], rows[stages + 1], rows[stages + 2]
     h, last = fitted_step(clock, clock[m.STEP], False)
-    status = 0
-    for stage in range(1, stages):
+    status, stage = 0, 1
+    while status == 0 and stage < stages:
         combine(method.A[stage], stage, h, rows, trial)
         status = rhs(context, t + method.C[stage] * h, trial, rows[1 + stage])
         tally[m.EVALUATIONS] += 1
-        if status != 0:
-            break
+        stage += 1
+        if stage < stages:
+            status = agree(context, memory, status)
     error = math.inf
-    if status == 0:
-        if method.ends:  # the last stage was at the end
-            for i in range(n):
-                end[i] = rows[stages, i]
+    if stage == stages:  # the status of the last stage is agreed together with the error
         combine(method.B, stages, h, rows, trial)
-        total = worst = 0.0
-        for i in range(n):
-            e = 0.0
-            for j in range(stages):
-                e += method.E[j] * rows[1 + j, i]
-            e *= h / weight(y[i], trial[i], memory.tolerance[0, i], memory.tolerance[1, i])
-            total += e * e
-            worst = max(worst, e * e)
-        error = math.sqrt(worst + 0.0 * total if method.largest else total / n)  # 0 * total: NaN stays one
-        if method.per_unit:
-            error /= abs(h)
+        add_errors(method, memory, h)
+        status = agree(context, memory, status)
+        error = error_of(method, memory, h)
     if status == 0 and error <= 1.0:
         clock[m.TIME] = clock[m.UNTIL] if last else t + h
         clock[m.TAKEN] = h
         tally[m.STEPS] += 1
         for i in range(n):
             y[i], trial[i] = trial[i], y[i]  # where the step began is kept for `polynomial`
+        if method.ends:  # the last stage was at the end
+            for i in range(n):
+                end[i] = rows[stages, i]
         if not last or error > 0.1:  # a last step cut short says nothing about the next
             clock[m.STEP] = next_step(h, error, power)
         return m.ACCEPTED
@@ -168,12 +202,13 @@ def attempt(rhs, context, method, memory):
 
 
 @inline
-def complete(rhs, context, method, memory):
+def complete(rhs, agree, context, method, memory):
     """Derivative at the end, where the method has not had it."""
     if method.ends:
         return 0
     memory.tally[m.EVALUATIONS] += 1
-    return rhs(context, memory.clock[m.TIME], memory.rows[0], memory.rows[method.B.shape[0] + 1])
+    status = rhs(context, memory.clock[m.TIME], memory.rows[0], memory.rows[method.B.shape[0] + 1])
+    return agree(context, memory, status)
 
 
 @inline

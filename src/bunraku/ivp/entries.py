@@ -14,6 +14,7 @@ from bunraku.integrate.history import FAMILY, Family
 from bunraku.integrate.memory import ACTUATION_FAILED, MEMORY, STATE_FAILED
 from bunraku.integrate.record import RECORD, record_step, room_in
 from bunraku.integrate.runge_kutta import TABLEAU
+from bunraku.integrate.sums import alone
 from bunraku.jit import entry, inline, inner
 
 
@@ -42,14 +43,15 @@ PROBLEM = (types.int64, MEMORY, RECORD)
 def solve_runge_kutta(method, address, memory, record):
     context = (address, memory.tolerance[0, :0])
     return advance(runge_kutta.prepare, runge_kutta.attempt, runge_kutta.complete, runge_kutta.polynomial,
-                   runge_kutta.go_on, user_rhs, flat, record_step, context, method, memory, record, room_in(record))
+                   runge_kutta.go_on, user_rhs, alone, flat, record_step, context, method, memory, record,
+                   room_in(record))
 
 
 @entry("multistep methods", types.int64(FAMILY, *PROBLEM), seconds=6)
 def solve_nordsieck(method, address, memory, record):
     context = (address, memory.tolerance[0, :0])
     return advance(nordsieck.prepare, nordsieck.attempt, nordsieck.complete, nordsieck.polynomial, nordsieck.go_on,
-                   user_rhs, flat, record_step, context, method, memory, record, room_in(record))
+                   user_rhs, alone, flat, record_step, context, method, memory, record, room_in(record))
 
 
 def solver_of(method):

@@ -24,10 +24,11 @@ class Arrays(NamedTuple):
     chunk_i: np.ndarray
     ops: np.ndarray
     sum_ops: np.ndarray
+    whole: np.ndarray
     boxes: np.ndarray    # of one team, as is the mail: they change
     mail: np.ndarray
 
 
 NO_LOOPS = (np.zeros((1, f.CONN_I), np.int32), np.zeros((0, f.CONN_F)), np.zeros(1, np.int32))
 NO_CHUNKS = (np.zeros((0, f.CHUNK_I), np.int32), np.zeros((0, f.CHUNK_OP), np.int32),
-             np.zeros((0, f.CHUNK_OP), np.int32), np.zeros((0, 2), np.int64), np.zeros(0))
+             np.zeros((0, f.CHUNK_OP), np.int32), np.zeros(0, np.int64), np.zeros((0, 2), np.int64), np.zeros(0))

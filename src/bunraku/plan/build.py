@@ -48,8 +48,9 @@ class Plan:
     def arrays(self) -> Arrays:
         """All of them, for entries."""
         loops = self.loops
-        return Arrays(self.body_i, self.body_f, self.dof_f, self.link_i, self.link_f, self.spring_i, self.spring_f,
-                      *(NO_LOOPS if loops is None else (loops.conn_i, loops.conn_f, loops.prog)), *NO_CHUNKS)
+        closing = NO_LOOPS if loops is None else (loops.conn_i, loops.conn_f, loops.prog)
+        return Arrays._make((self.body_i, self.body_f, self.dof_f, self.link_i, self.link_f, self.spring_i,
+                             self.spring_f, *closing, *NO_CHUNKS))
 
     @cached_property
     def with_rotors(self) -> Arrays:

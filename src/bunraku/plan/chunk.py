@@ -53,6 +53,7 @@ class Part:
     chunk_i: np.ndarray
     ops: np.ndarray
     sum_ops: np.ndarray
+    whole: np.ndarray        # see `fields.py`; empty if nobody asks for the whole state
     boxes: list[int]         # numbers of the edges it uses, in the order of its boxes
     q_index: np.ndarray      # its coordinates among those of the whole mechanism
     v_index: np.ndarray
@@ -64,14 +65,14 @@ class Part:
         boxes[:, f.BOX_PLACE] = places[self.boxes]
         p = self.plan
         return Arrays(p.body_i, p.body_f, p.dof_f if dof_f is None else dof_f, p.link_i, p.link_f, p.spring_i,
-                      p.spring_f, *NO_LOOPS, self.chunk_i, self.ops, self.sum_ops, boxes, mail)
+                      p.spring_f, *NO_LOOPS, self.chunk_i, self.ops, self.sum_ops, self.whole, boxes, mail)
 
 
 class Division:
-    """A plan divided among workers."""
+    """A plan divided among workers. `gathers`: somebody asks for the whole state in every evaluation."""
 
-    def __init__(self, plan: Plan, assembly: Assembly):
-        self.assembly = assembly
+    def __init__(self, plan: Plan, assembly: Assembly, gathers: bool = False):
+        self.assembly, self.gathers = assembly, gathers
         self.m = len(assembly.worker)
         self.workers = int(assembly.worker.max(initial=0)) + 1
         self.edges: list[Edge] = []
@@ -83,6 +84,7 @@ class Division:
         self._lay_out(plan)
         self._write_passes()
         self._write_sums()
+        self._whole = self._gathering(plan) if gathers else [np.zeros(0, np.int64)] * self.workers
         self.parts = [self._part(w) for w in range(self.workers)]
 
     # -- bodies ------------------------------------------------------------------------------------------------------
@@ -101,7 +103,7 @@ class Division:
                 raise ValueError("a chunk carries others at two bodies")
             far[k] = carrier
         on_path = np.zeros(n, bool)
-        for k in np.flatnonzero(far >= 0):
+        for k in np.flatnonzero(far >= 0).tolist():
             body = int(far[k])
             while body >= 0 and chunk[body] == k:
                 on_path[body] = True
@@ -125,10 +127,10 @@ class Division:
         self.place = place
 
     def _lay_out(self, plan):
-        """Plans of the workers: rows of the bodies of their chunks, then places of chunks and nodes in work arrays."""
+        """Plans of the workers: rows of the bodies of their chunks; places of chunks and nodes in the work array."""
         s = self.assembly
         self.mine = [np.flatnonzero(s.worker == w) for w in range(self.workers)]   # chunks
-        self.number = np.zeros(self.m, np.int64)                                   # of a chunk with its worker
+        self.number = np.zeros(self.m, np.int64)                                   # of a chunk at its worker
         self.plans, self.tables, self.indices, self.spans = [], [], [], []
         self.size: list[int] = []
         self._records: list[dict[int, int]] = [{} for _ in range(self.workers)]
@@ -237,7 +239,7 @@ class Division:
                 if x in take:
                     take.pop(x)()
             if is_open[node]:
-                if series[j]:
+                if series[j] and is_open[b]:
                     self._do(w, f.DO_COMPOSE, record(w, node), record(w, a), record(w, b))
                 else:
                     x = a if is_open[a] else b
@@ -309,7 +311,9 @@ class Division:
                 if upper[node] >= 0:
                     self._do(w, f.DO_CLOSED, c)
             elif series[j]:
-                self._do(w, f.DO_JOIN_OPEN if is_open[b] else f.DO_JOIN, record(w, node), record(w, a), record(w, b))
+                if is_open[node] and not is_open[b]:
+                    self._do(w, f.DO_STAY, record(w, b))
+                self._do(w, f.DO_JOIN_OPEN if is_open[node] else f.DO_JOIN, record(w, node), record(w, a), record(w, b))
             else:
                 one, other = (b, a) if is_open[b] else (a, b)
                 self._do(w, f.DO_ADD, record(w, node), record(w, one), record(w, other), int(is_open[one]))
@@ -335,7 +339,7 @@ class Division:
                 self._do(w, f.DO_CARRY, c, record(w, b))
             else:
                 if series[j]:
-                    self._do(w, f.DO_SPLIT_OPEN if is_open[b] else f.DO_SPLIT, record(w, node), record(w, a),
+                    self._do(w, f.DO_SPLIT_OPEN if is_open[node] else f.DO_SPLIT, record(w, node), record(w, a),
                              record(w, b))
                 else:
                     for x in (a, b):
@@ -391,17 +395,33 @@ class Division:
         for w in range(self.workers):
             self.totals[w] = at(w, root) if m else self.size[w]
 
+    def _gathering(self, plan) -> list[np.ndarray]:
+        """Who sends what, so that worker 0 has the whole state: coordinates and velocities there, torques back."""
+        q_index, v_index = self.indices[0]
+        first = [self.workers, self.size[0], plan.nq, plan.nv, len(q_index), len(v_index), *q_index, *v_index]
+        self.size[0] += plan.nq + 2 * plan.nv + max(len(q) + len(v) for q, v in self.indices)
+        found = []
+        for w in range(1, self.workers):
+            q_index, v_index = self.indices[w]
+            nq, nv = len(q_index), len(v_index)
+            edges = range(len(self.edges), len(self.edges) + 3)
+            self.edges += [Edge(w, 0, nq, f.GATHER), Edge(w, 0, nv, f.GATHER), Edge(0, w, nv, f.GATHER)]
+            first += [*(self._box(0, e) for e in edges), nq, nv, *q_index, *v_index]
+            found.append(np.array([self._box(w, e) for e in edges], np.int64))
+        return [np.array(first, np.int64), *found]
+
     def _part(self, w) -> Part:
         body_i = self.plans[w].body_i
         body_i[-1, f.HEAD_WORK] = self.size[w]
         body_i[-1, f.HEAD_SUMS] = self.first_sums[w]
         body_i[-1, f.HEAD_TOTALS] = self.totals[w]
-        return Part(self.plans[w], self.tables[w], operations(self._ops[w]), operations(self._sums[w]),
-                    list(self._boxes[w]), *self.indices[w], self.spans[w])
+        q_index, v_index = self.indices[w]
+        return Part(self.plans[w], self.tables[w], operations(self._ops[w]), operations(self._sums[w]), self._whole[w],
+                    list(self._boxes[w]), q_index, v_index, self.spans[w])
 
     def mail(self) -> tuple[np.ndarray, np.ndarray]:
         """Empty mail of a team, and the place of every edge in it."""
-        sizes = np.array([f.BOX_HEAD + -(-e.floats // LINE) * LINE for e in self.edges], np.int64)
+        sizes = np.array([-(-(f.BOX_HEAD + e.floats) // LINE) * LINE for e in self.edges], np.int64)
         places = f.MAIL_START + np.cumsum(sizes) - sizes
         memory = np.zeros(int(sizes.sum()) + f.MAIL_START + LINE)
         skip = (-(memory.ctypes.data // 8)) % LINE  # boxes begin with a cache line

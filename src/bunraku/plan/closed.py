@@ -261,6 +261,7 @@ def _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program: Program, 
     prog = program.array(base)
     for c, ends in enumerate(structure.ends):
         conn_i[c, f.STATE_A], conn_i[c, f.STATE_B] = (structure.slot[body] if body >= 0 else 0 for body in ends)
+    conn_i[-1, f.HEAD_LOOPS] = connections
     conn_i[-1, f.HEAD_CONN] = body_i[n, f.HEAD_WORK]
     conn_i[-1, f.HEAD_FORCES] = base + program.size
     conn_i[-1, f.HEAD_JUDGED] = base + program.size + program.ids_used
@@ -300,12 +301,12 @@ def _find_weak(plan: Plan) -> np.ndarray:
     size = inertia[:, [0, 3, 5]].sum(axis=1) + mass * (com**2).sum(axis=1)
     about_axis = inertia[:, 5] + mass * (com[:, 0]**2 + com[:, 1]**2)
     weak |= (kind == f.REVOLUTE) & (about_axis <= 1e-12 * size)
-    for i in np.flatnonzero((kind == f.SPHERICAL) | (kind == f.FREE)):
-        xx, xy, xz, yy, yz, zz = inertia[i]
-        about = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        if kind[i] == f.SPHERICAL:
-            about = about + mass[i] * (com[i] @ com[i] * np.eye(3) - np.outer(com[i], com[i]))
-        weak[i] |= np.linalg.eigvalsh(about)[0] <= 1e-12 * size[i] or mass[i] == 0.0
+    turns = np.flatnonzero((kind == f.SPHERICAL) | (kind == f.FREE))
+    about = inertia[turns][:, [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(-1, 3, 3)
+    c, ball = com[turns], (kind[turns] == f.SPHERICAL)[:, None, None]
+    off = (c**2).sum(axis=1)[:, None, None] * np.eye(3) - c[:, :, None] * c[:, None, :]
+    about = about + np.where(ball, mass[turns][:, None, None] * off, 0.0)
+    weak[turns] |= (np.linalg.eigvalsh(about)[:, 0] <= 1e-12 * size[turns]) | (mass[turns] == 0.0)
     return weak
 
 

@@ -59,6 +59,7 @@ HEAD_SCRATCH = 6     # chunks only: where in the work array joins have scratch m
 HEAD_SUMS = 7        # chunks only: where the sums of the chunks are, EDGE_SUMS each
 HEAD_TOTALS = 8      # chunks only: where the totals are
 HEAD_FREEDOMS_IN_LANES = 9   # shapes only: columns of their dof_f
+HEAD_SHAPES = 10     # plans in lanes only: rows of body_i of their shapes, the header included
 
 # -- body_f (bodies + 1, BODY_F) float64: one row per body; the last row is the ground -----------------------------
 ROTATION = 0     # 9, rotation of the joint frame in the parent's body frame
@@ -152,6 +153,7 @@ HEAD_CONN = 2        # where in the work array the records of connections start
 HEAD_FORCES = 3      # where the multipliers start, followed by the forces at other handles
 HEAD_JUDGED = 4      # where the scalars to judge the result by are: JUDGED_..
 HEAD_TOTAL = 5       # size of the work array, without room for passive torques and wrenches
+HEAD_LOOPS = 6       # connections of the whole mechanism, those of other workers included
 JUDGED_PIVOT = 0    # smallest pivot relative to its diagonal entry
 JUDGED_CLASH = 1    # largest inconsistency of the constraints
 JUDGED_MOBILITY, JUDGED_DRIVE = 2, 3  # sums over degrees of freedom: |S|^2 / D, u^2 / D
@@ -257,7 +259,7 @@ NODE_SIZE = 208
 
 # Messages between workers, floats per edge and pass [J, table IX]. Pass 1 of [J] has two more, step and order: here
 # every worker finds them itself from the totals of the sums.
-EDGE_VELOCITY, EDGE_INERTIA, EDGE_ACCELERATION, EDGE_SUMS = 6, FRONT_CLOSED, 6, 5
+EDGE_VELOCITY, EDGE_INERTIA, EDGE_ACCELERATION, EDGE_SUMS = 6, FRONT_CLOSED, 6, 7
 EDGE_MOVE, EDGE_FAR, EDGE_FAR_DOWN = 18, FRONT_SIZE, 12   # with a far handle [YN02, sec. 5.2: 78 + 12]
 
 # ops (operations, CHUNK_OP) int32: what a worker does in one evaluation, in this order. Operands are chunks (numbers),
@@ -284,10 +286,11 @@ DO_DOWN = 18     # chunk, first body, last body + 1, 1 at its beginning
 DO_DOWN_FAR = 19 # chunk: its path with a far handle
 DO_CARRY = 20    # chunk, lower node: acceleration of the far link
 DO_GROUND = 21   # node: motion of the ground
-DO_LANES_ACROSS = 22  # bundle: motion across the paths of its chunks            pass 1
-DO_LANES_IN = 23      # bundle: what is left of pass 1, and pass 2
-DO_LANES_DOWN = 24    # bundle                                                   pass 3
-DO_LANES_AGAIN = 25   # bundle: passes 1 to 3 with known forces on the far links, where pass 2 has kept nothing
+DO_STAY = 22     # lower node, closed, at a far link that stays open: as if its own far link were the one above it
+DO_LANES_ACROSS = 23  # bundle: motion across the paths of its chunks            pass 1
+DO_LANES_IN = 24      # bundle: what is left of pass 1, and pass 2
+DO_LANES_DOWN = 25    # bundle                                                   pass 3
+DO_LANES_AGAIN = 26   # bundle: passes 1 to 3 with known forces on the far links, where pass 2 has kept nothing
 CHUNK_OP = 5
 
 # -- lanes: like chunks of one mechanism, W of them at once (`like.py`) ------------------------------------------------
@@ -305,8 +308,9 @@ BUNDLE_SHARED = 17    # row of the memory for y that all bundles share; CHUNK_KE
 # A *shape* is the plan of the chunks in a bundle, shared by all bundles of such chunks: rows of body_i and body_f, and
 # columns of dof_f. Its first joint is given in the frame BUNDLE_POSE. Coordinates and velocities are numbered over all
 # shapes. Chunks that are no lanes have rows there too, with coordinates and velocities of the whole mechanism.
-# In the handle of a plan in lanes the arrays of the plan are those of the whole mechanism, `sum_ops` is body_i of the
-# shapes, `mail` their body_f, dof_f and poses, one behind the other, and `boxes` the runs.
+# In the handle of a plan in lanes the arrays of the plan are those of the whole mechanism, and chunk_i is empty (there
+# is no team). `sum_ops` is body_i of the shapes, as wide as chunk_i, and behind it chunk_i; `mail` is their body_f,
+# dof_f and poses, one behind the other; `boxes` are the runs.
 # runs (runs, RUN) int64: numbers of the state that are one behind the other in every chunk of a bundle
 RUN_FIRST = 0         # the first of the first chunk
 RUN_APART = 1         # from chunk to chunk
@@ -315,9 +319,15 @@ RUN_ROW = 3           # of lane memory
 RUN_PLACE = 4         # -1: all W places; else only this one
 RUN = 5
 
-# Mail of a team: a box per edge and direction, one cache line for its count, then its floats
+# whole int64: how the whole state is gathered by worker 0, for those who ask for all of it; empty if nobody does.
+# Of worker 0: workers, place of (q, v, tau) of the whole in its work array, nq, nv of the whole, its own nq and nv and
+# their numbers in the whole; then, for every other worker: its three boxes, its nq, nv, numbers. Of the others: boxes.
+WHOLE_WORKERS, WHOLE_PLACE, WHOLE_NQ, WHOLE_NV, WHOLE_START = range(5)
+GATHER = 0                    # number of the pass of these messages; their size grows with the mechanism
+
+# Mail of a team: a box per edge and direction, its count and then its floats, from a cache line on
 BOX_PLACE, BOX_COUNT = 0, 1   # boxes (boxes, 2) int64, of one worker: where it is in the mail, messages so far
-BOX_HEAD = 8                  # floats before the message; the first is the count (as an integer)
+BOX_HEAD = 1                  # floats before the message; the first is the count (as an integer)
 MAIL_ABORT = 0                # words of the mail (integers): not 0 if the team gives up
 MAIL_YIELD = 1                # address of the function that lets other threads run
 MAIL_START = 16

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bunraku.plan import fields as f
-from bunraku.plan.arrays import NO_LOOPS, Arrays
+from bunraku.plan.arrays import Arrays
 from bunraku.plan.build import Plan
 from bunraku.plan.chunk import LINE, SCRATCH, coordinates_of, operations, ranges, rows_of
 from bunraku.plan.closed import clusters
@@ -447,9 +447,11 @@ class Writer:
         header[0, f.HEAD_NQ], header[0, f.HEAD_FREEDOMS_IN_LANES] = self.nq, self.nv
         body_i, size = plan.body_i.copy(), self.floats + LINE + WIDTH * self.height
         body_i[-1, f.HEAD_WORK] = size
-        arrays = Arrays(body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f,
-                        *NO_LOOPS, self.chunk_i, operations(self.ops), np.concatenate([*self.rows, header]),
-                        np.array(self.runs, np.int64).reshape(-1, f.RUN), self.numbers)
+        body_i[-1, f.HEAD_SHAPES] = sum(map(len, self.rows)) + 1
+        wide = np.pad(np.concatenate([*self.rows, header]), ((0, 0), (0, f.CHUNK_I - f.BODY_I)))
+        arrays = plan.arrays._replace(
+            body_i=body_i, ops=operations(self.ops), sum_ops=np.concatenate([wide, self.chunk_i]),
+            boxes=np.array(self.runs, np.int64).reshape(-1, f.RUN), mail=self.numbers)
         lanes = [c for c in self.chunks if c.shape >= 0]
         series = [c for c in lanes if c.path]
         return InLanes(arrays, plan.bodies, sum(len(c.bodies) for c in lanes), len(self.chunks), len(self.bundles),

@@ -8,7 +8,7 @@ distribution of [J]; `assembly` the order of joints that follows.
 
 from bunraku.scheduling.chunks import Chunks, cut_at
 from bunraku.scheduling.clusters import Clusters, clusters
-from bunraku.scheduling.costs import Costs, by_differences, paper
+from bunraku.scheduling.costs import Costs, paper
 from bunraku.scheduling.groups import groups
 from bunraku.scheduling.jung import Distribution, distribute
 from bunraku.scheduling.partition import Partition, Partitions
@@ -16,4 +16,4 @@ from bunraku.scheduling.predict import Prediction, predict
 from bunraku.scheduling.tree import Tree
 
 __all__ = ["Chunks", "Clusters", "Costs", "Distribution", "Partition", "Partitions", "Prediction", "Tree",
-           "by_differences", "clusters", "cut_at", "distribute", "groups", "paper", "predict"]
+           "clusters", "cut_at", "distribute", "groups", "paper", "predict"]

@@ -113,22 +113,3 @@ def paper(cmptm: float = 0.4e-3, roitm: float = 1.5e-3) -> Costs:
     return replace(stated, bodies=bodies, join=scale * stated.join, join_far=scale * stated.join_far, add=0.0,
                    split=scale * stated.split, chunk=0.0, latency=roitm / PASSES, per_float=0.0,
                    row=scale * stated.row, source="paper")
-
-
-def by_differences(times: Mapping[str, Mapping[int, float]], stated: Costs | None = None) -> Costs:
-    """Costs from measured times of forward dynamics: {joint kind: {links of a chain: seconds}}.
-
-    The difference between the longest and the shortest chain is the cost of its links; passes share it as in the
-    stated costs. Kinds that were not measured are scaled as revolute joints are.
-    """
-    stated = stated or Costs()
-    ratio = {}
-    for kind, of in times.items():
-        least, most = min(of), max(of)
-        total = sum(stated.bodies[kind][:3])
-        ratio[kind] = max(of[most] - of[least], 0.05 * of[most]) / (most - least) / total
-    other = ratio.get("revolute", 1.0)
-    bodies = {kind: tuple(ratio.get(kind, other) * x for x in passes) for kind, passes in stated.bodies.items()}
-    return replace(stated, bodies=bodies, row=other * stated.row, join=other * stated.join,
-                   join_far=other * stated.join_far, source="measured",
-                   assumed=("shares of passes", "follow", *stated.assumed))

@@ -43,10 +43,15 @@ class Partition:
 
 
 class Partitions:
-    """All partitions of one tree with given costs. Results are kept: `best(8)` costs little after `best(7)`."""
+    """All partitions of one tree with given costs. Results are kept: `best(8)` costs little after `best(7)`.
 
-    def __init__(self, parent, cost: np.ndarray, costs: Costs, rows: np.ndarray | None = None, passes: int = 3):
-        self.costs, self.passes = costs, passes
+    passes   3 for forward dynamics, 4 with the solver's sums
+    far      whether chunks may have far handles; without, all wait for what they carry
+    """
+
+    def __init__(self, parent, cost: np.ndarray, costs: Costs, rows: np.ndarray | None = None, passes: int = 3,
+                 far: bool = True):
+        self.costs, self.passes, self.far = costs, passes, far
         self.cost = np.asarray(cost, float)
         self.total = self.cost[:, :passes].sum(axis=1)
         self.tree = Tree(parent, self.total)
@@ -148,6 +153,8 @@ class Partitions:
         carries = chunks.far >= 0
         short = carries & (chunks.path[:, 1] <= self.costs.join + (self.costs.far - 1) * chunks.path[:, :3].sum(axis=1))
         ways = [short, np.zeros(len(chunks), bool), *([carries] if len(chunks) < MANY else [])]
+        if not self.far:
+            ways = [carries]
         found = []
         for waits in {w.tobytes(): w for w in ways}.values():
             joins = clusters(Tree(chunks.parent, chunks.cost.sum(axis=1), waits))

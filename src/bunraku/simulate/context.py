@@ -19,11 +19,22 @@ from bunraku.algorithms.states import coordinate_rates
 from bunraku.entries.loops import closed_one
 from bunraku.entries.signatures import CLASHED, FAILED, FINE, MOTION, PLAN, floats, int64, move
 from bunraku.integrate.callbacks import call_function
-from bunraku.integrate.memory import ACTUATION_FAILED, LOOPS_CLASH, MEMORY, STATE_FAILED, copy
+from bunraku.integrate.memory import (
+    ACTUATION_FAILED,
+    LARGEST,
+    LOOPS_CLASH,
+    MEMORY,
+    PLACES,
+    STATE_FAILED,
+    copy,
+)
 from bunraku.integrate.record import RECORD
+from bunraku.integrate.sums import alone
 from bunraku.jit import allocating, entry, inline, inner
 from bunraku.plan import fields as f
 from bunraku.plan.arrays import Arrays
+from bunraku.workers.sums import agree_together
+from bunraku.workers.whole import drive_together
 
 
 class Context(NamedTuple):
@@ -45,6 +56,9 @@ class Context(NamedTuple):
     closed: np.ndarray       # (nq + nv,) nearest state with closed loops
     unclosed: np.ndarray     # (nq + nv,) the end of a step before its loops were closed
     start: np.ndarray        # (nq + nv,) the start of a step
+    spans: np.ndarray        # as in `Memory`
+    sums: np.ndarray
+    totals: np.ndarray
 
 
 # Places in `passing`
@@ -82,14 +96,14 @@ def structure_of(plan, hold: float = 0.0) -> tuple[int, Arrays]:
 
 
 @allocating
-def make_context(motion, structure, address, params):
+def make_context(motion, structure, address, params, memory):
     body_i, dof_f, conn_i = structure.body_i, structure.dof_f, structure.conn_i
     nq, nv, nc = np.int64(body_i[-1, f.HEAD_NQ]), dof_f.shape[1], np.int64(conn_i[-1, f.HEAD_FREEDOMS])
     size = max(np.int64(body_i[-1, f.HEAD_WORK]), np.int64(conn_i[-1, f.HEAD_TOTAL])) + scratch_total(body_i, dof_f)
     torques = np.zeros(nv + nc)
     return Context(motion, structure, address, params, torques, torques[nv:], torques[:0], np.zeros(nv), np.empty(nv),
                    np.empty(size), np.empty((2, nq)), np.full(nq, np.nan), np.zeros(PASSING), np.empty(nq + nv),
-                   np.empty(nq + nv), np.empty(nq + nv))
+                   np.empty(nq + nv), np.empty(nq + nv), memory.spans, memory.sums, memory.totals)
 
 
 @inline
@@ -99,10 +113,22 @@ def coordinates(context):
 
 
 @inline
+def connected(context):
+    """Whether the mechanism has connections, in this worker's part or elsewhere."""
+    conn_i = context.structure.conn_i
+    return conn_i[conn_i.shape[0] - 1, f.HEAD_LOOPS] > 0
+
+
+@inline
 def has_loops(context):
     """Whether there are loops for the solver to close: not those that close by themselves."""
-    structure = context.structure
-    return structure.conn_i.shape[0] > 1 and structure.conn_f[0, f.HOLD] == 0.0
+    return connected(context) and context.structure.conn_f[0, f.HOLD] == 0.0
+
+
+@inline
+def divided(context):
+    """Whether several workers share the mechanism, or one computes it chunk by chunk."""
+    return context.structure.chunk_i.shape[0] > 0
 
 
 @inline
@@ -122,7 +148,11 @@ def drive(context, t, q, v):
     torques = context.torques
     for j in range(torques.shape[0]):
         torques[j] = 0.0
-    if context.address != 0 and call_function(context.address, t, q, v, context.params, torques) != 0:
+    if context.address == 0:
+        return 0
+    if divided(context):
+        return drive_together(context.structure, context.address, t, q, v, context.params, torques, context.work)
+    if call_function(context.address, t, q, v, context.params, torques) != 0:
         return ACTUATION_FAILED
     return 0
 
@@ -135,16 +165,47 @@ def accelerations(context, q, v, a):
     return status_of(answer)
 
 
+@inline
+def driven_accelerations(context, t, q, v, a):
+    """Accelerations under the torques of the actuation: the status of both."""
+    status = drive(context, t, q, v)
+    if status == 0 or divided(context):  # other workers wait for this one's part in any case
+        answer = accelerations(context, q, v, a)
+        status = answer if status == 0 else status
+    return status
+
+
 @inner
 def right_hand_side(context, t, y, dy):
     """The derivative of y = (q, v)."""
     nq = coordinates(context)
     q, v = y[:nq], y[nq:]
-    status = drive(context, t, q, v)
-    if status == 0:
-        status = accelerations(context, q, v, dy[nq:])
-        coordinate_rates(context.structure.body_i, q, v, dy[:nq])
+    status = driven_accelerations(context, t, q, v, dy[nq:])
+    coordinate_rates(context.structure.body_i, q, v, dy[:nq])
+    if context.address != 0 and connected(context):  # what follows depends on it
+        status = np.int64(of_all(context, float(status)))
     return status
+
+
+@inner
+def agree(context, memory, status):
+    """Totals of the sums, and a status that counts for all workers: `integrate/sums.py`."""
+    if not divided(context):
+        return alone(context, memory, status)
+    return agree_together(context.structure, memory.sums, memory.totals, status, context.work)
+
+
+@inner
+def of_all(context, x):
+    """The largest of a number that every worker has, not negative; and so the same for all of them."""
+    if not divided(context):
+        return x
+    for s in range(context.sums.shape[0]):
+        for k in range(PLACES):
+            context.sums[s, k] = 0.0
+        context.sums[s, LARGEST] = x
+    agree_together(context.structure, context.sums, context.totals, 0, context.work)
+    return context.totals[LARGEST]
 
 
 @inline

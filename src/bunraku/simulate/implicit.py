@@ -38,6 +38,7 @@ from bunraku.simulate.context import (
     OPEN,
     RUN,
     Context,
+    agree,
     coordinates,
     drive,
     evaluate,
@@ -165,40 +166,45 @@ def improve(stiff, t, gamma, y, slope):
 
 
 @inner
-def correct(rhs, stiff, method, memory, t, h):
+def correct(rhs, agree, stiff, method, memory, t, h):
     """`implicit.solve`, with the gains of the actuation found again from time to time and after trouble."""
     steps, age = memory.tally[STEPS], stiff.age
     if stiff.context.address != 0 and (age[0] < 0 or steps >= age[0] + GAINS_AGE):
-        status = find_gains(stiff, t, memory.rows[0])
+        status = agree(stiff, memory, find_gains(stiff, t, memory.rows[0]))
         if status != 0:
             return status, 0.0
         age[0] = steps
-    outcome, size = implicit.solve(improve, stiff, method, memory, t, h)
+    outcome, size = implicit.solve(improve, agree, stiff, method, memory, t, h)
     if outcome != 0:
         age[0] = -1
     return outcome, size
 
 
 @inner
-def prepare(rhs, stiff, method, memory):
+def prepare(rhs, agree, stiff, method, memory):
     status = start_closed(stiff.context, memory)
-    return status if status != 0 else nordsieck.prepare(rhs, stiff, method, memory)
+    return status if status != 0 else nordsieck.prepare(rhs, agree, stiff, method, memory)
 
 
 @inline
-def attempt(rhs, stiff, method, memory):
+def attempt(rhs, agree, stiff, method, memory):
     begin_step(stiff.context, memory)
-    return nordsieck.step(correct, rhs, stiff, method, memory)
+    return nordsieck.step(correct, rhs, agree, stiff, method, memory)
 
 
 @inline
-def complete(rhs, stiff, method, memory):
-    return 0 if stiff.context.passing[OPEN] == 0.0 else begin_again(rhs, stiff, stiff.context, memory)
+def complete(rhs, agree, stiff, method, memory):
+    return 0 if stiff.context.passing[OPEN] == 0.0 else begin_again(rhs, agree, stiff, stiff.context, memory)
 
 
 @inner
 def stiff_right_hand_side(stiff, t, y, dy):
     return right_hand_side(stiff.context, t, y, dy)
+
+
+@inner
+def stiff_agree(stiff, memory, status):
+    return agree(stiff.context, memory, status)
 
 
 @inner
@@ -208,8 +214,8 @@ def stiff_settle(stiff, rows, count, h):
 
 @entry("simulation of stiff mechanisms", int64(FAMILY, *RUN), seconds=12)
 def run_implicit(method, motion, structure, address, params, memory, record):
-    context = make_context(motion, structure, address, params)
+    context = make_context(motion, structure, address, params, memory)
     stiff = make_stiff(hold(context))
     return outlived((context, stiff), advance(prepare, attempt, complete, nordsieck.polynomial, nordsieck.go_on,
-                                              stiff_right_hand_side, stiff_settle, record_step, hold(stiff), method,
-                                              memory, record, room_in(record)))
+                                              stiff_right_hand_side, stiff_agree, stiff_settle, record_step,
+                                              hold(stiff), method, memory, record, room_in(record)))

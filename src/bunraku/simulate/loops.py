@@ -15,7 +15,17 @@ from bunraku.integrate.history import WEIGHTS
 from bunraku.integrate.memory import copy
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
-from bunraku.simulate.context import BEGAN, OPEN, coordinates, evaluate, has_loops, right_hand_side
+from bunraku.simulate.context import (
+    BEGAN,
+    OPEN,
+    agree,
+    connected,
+    coordinates,
+    evaluate,
+    has_loops,
+    of_all,
+    right_hand_side,
+)
 from bunraku.tolerances import (
     ALLOWED,
     CLOSED,
@@ -38,7 +48,7 @@ def close_loops(context, q, v):
     was; infinity if they do not close."""
     if not has_loops(context):
         return 0.0
-    gap = move_together(True, context, q, v) if distance(q, context.factored) < NEAR else np.inf
+    gap = move_together(True, context, q, v) if distance(context, q) < NEAR else np.inf
     if gap == np.inf or not solved(IMPULSE, True, context, q, v) or largest(f.CONN_GAP, context) > ROUNDING:
         gap = max(move_together(False, context, q, v), gap if gap < np.inf else 0.0)
         if gap == np.inf or not solved(IMPULSE, True, context, q, v):
@@ -65,7 +75,7 @@ def misfit(context, q, v):
     gap, most = largest(f.CONN_GAP, context), 0.0
     for j in range(v.shape[0]):
         most = max(most, abs(context.change[j]))
-    return gap <= CLOSED and most < IN_VAIN * gap
+    return gap <= CLOSED and of_all(context, most) < IN_VAIN * gap
 
 
 @inner
@@ -89,7 +99,7 @@ def move_together(again, context, q, v):
 @inline
 def part_left(context, q):
     """Part of a gap at q that the factors at hand leave open, at most."""
-    return LEFT_BY_FACTORS * distance(q, context.factored)
+    return LEFT_BY_FACTORS * distance(context, q)
 
 
 @inline
@@ -110,17 +120,17 @@ def largest(field, context):
         o = f.connection_record(conn_i, c) + field
         for k in range(conn_i[c, f.ROWS]):
             most = max(most, abs(work[o + k]))
-    return most
+    return of_all(context, most)
 
 
 @inner
-def distance(q, other):
-    """Largest difference of two sets of coordinates; infinity if there are none to compare with (NaN)."""
+def distance(context, q):
+    """Largest difference of the coordinates to those of the factors at hand; infinity if there are none (NaN)."""
     most = 0.0
     for k in range(q.shape[0]):
-        apart = abs(q[k] - other[k])
+        apart = abs(q[k] - context.factored[k])
         most = max(most, apart if apart == apart else np.inf)
-    return most
+    return of_all(context, most)
 
 
 @inner
@@ -147,16 +157,19 @@ def settle(context, rows, count, h):
     y = rows[0]
     normalise_quaternions(body_i, rows, count)
     context.passing[OPEN] = 0.0
-    if context.structure.conn_i.shape[0] == 1:
+    if not connected(context):
         return 0.0
     copy(y, context.unclosed)
     coordinate_rates(body_i, y[:nq], y[nq:], rates[0])
     gap = close_loops(context, y[:nq], y[nq:])
-    total = 0.0
-    for i in range(y.shape[0]):
-        x = (y[i] - context.unclosed[i]) * rows[WEIGHTS, i]
-        total += x * x
-    if gap == np.inf or not total <= ALLOWED * ALLOWED * y.shape[0]:
+    for s in range(context.spans.shape[0]):
+        total = 0.0
+        for i in range(context.spans[s, 0], context.spans[s, 1]):
+            x = (y[i] - context.unclosed[i]) * rows[WEIGHTS, i]
+            total += x * x
+        context.sums[s, 0], context.sums[s, 1] = total, float(context.spans[s, 1] - context.spans[s, 0])
+    agree(context, context, 0)
+    if gap == np.inf or not context.totals[0] <= ALLOWED * ALLOWED * context.totals[1]:
         context.passing[OPEN] = 1.0
         return 0.0
     coordinate_rates(body_i, y[:nq], y[nq:], rates[1])
@@ -182,6 +195,9 @@ def note_open(context, y, memory):
                 memory.clock[m.OPEN_BY], memory.tally[m.OPEN_AT] = abs(work[o + k]), c
     if not memory.clock[m.OPEN_BY] < np.inf:
         memory.clock[m.OPEN_BY] = np.inf
+    worst = of_all(context, max(memory.clock[m.OPEN_BY], 0.0))
+    if memory.clock[m.OPEN_BY] < worst:
+        memory.clock[m.OPEN_BY], memory.tally[m.OPEN_AT] = worst, -1  # another worker's
 
 
 @inner
@@ -215,20 +231,22 @@ def step_back(context, start, memory):
 def too_far(context, start, y, memory):
     """Whether closing the loops has changed a step too much: by more than the tolerance; with fixed steps, by more than
     part of the step or of the velocities."""
-    n, nq, unclosed = y.shape[0], coordinates(context), context.unclosed
+    nq, unclosed, spans, sums = coordinates(context), context.unclosed, context.spans, context.sums
     clock, tolerance = memory.clock, memory.tolerance
     if clock[m.MIN_STEP] < clock[m.MAX_STEP]:
-        total = 0.0
-        for i in range(n):
-            x = (y[i] - unclosed[i]) / weight(start[i], y[i], tolerance[0, i], tolerance[1, i])
-            total += x * x
-        return not total <= ALLOWED * ALLOWED * n
+        for s in range(spans.shape[0]):
+            sums[s, 0] = 0.0
+            for i in range(spans[s, 0], spans[s, 1]):
+                x = (y[i] - unclosed[i]) / weight(start[i], y[i], tolerance[0, i], tolerance[1, i])
+                sums[s, 0] += x * x
+        agree(context, memory, 0)
+        return not memory.totals[0] <= ALLOWED * ALLOWED * clock[m.SIZE]
     step = change = 0.0
     for k in range(nq):
         step, change = max(step, abs(unclosed[k] - start[k])), max(change, abs(y[k] - unclosed[k]))
-    if not change <= FAR * step + ONE_MOVE:
+    if not of_all(context, change) <= FAR * of_all(context, step) + ONE_MOVE:
         return True
     speed = change = 0.0
-    for i in range(nq, n):
+    for i in range(nq, y.shape[0]):
         speed, change = max(speed, abs(unclosed[i])), max(change, abs(y[i] - unclosed[i]))
-    return not change <= FAR * speed + ONE_MOVE
+    return not of_all(context, change) <= FAR * of_all(context, speed) + ONE_MOVE

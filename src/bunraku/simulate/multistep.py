@@ -10,15 +10,15 @@ from bunraku.integrate.history import FAMILY
 from bunraku.integrate.memory import copy
 from bunraku.integrate.record import record_step, room_in
 from bunraku.jit import entry, hold, inline, inner, outlived
-from bunraku.simulate.context import BEGAN, COASTED, OPEN, RUN, make_context
+from bunraku.simulate.context import BEGAN, COASTED, OPEN, RUN, agree, make_context
 from bunraku.simulate.loops import note_open, start_closed, step_back
 from bunraku.simulate.singular import correct, right_hand_side_near, settle_near
 
 
 @inner
-def prepare(rhs, context, method, memory):
+def prepare(rhs, agree, context, method, memory):
     status = start_closed(context, memory)
-    return status if status != 0 else nordsieck.prepare(rhs, context, method, memory)
+    return status if status != 0 else nordsieck.prepare(rhs, agree, context, method, memory)
 
 
 @inline
@@ -28,9 +28,9 @@ def begin_step(context, memory):
 
 
 @inline
-def attempt(rhs, context, method, memory):
+def attempt(rhs, agree, context, method, memory):
     begin_step(context, memory)
-    status = nordsieck.step(correct, rhs, context, method, memory)
+    status = nordsieck.step(correct, rhs, agree, context, method, memory)
     if status == m.LOOPS_OPEN:
         memory.clock[m.TAKEN] = memory.clock[m.STEP]
         note_open(context, context.unclosed, memory)
@@ -38,27 +38,28 @@ def attempt(rhs, context, method, memory):
 
 
 @inline
-def complete(rhs, context, method, memory):
+def complete(rhs, agree, context, method, memory):
     """A step whose loops do not close is taken back."""
-    return 0 if context.passing[OPEN] == 0.0 else begin_again(rhs, context, context, memory)
+    return 0 if context.passing[OPEN] == 0.0 else begin_again(rhs, agree, context, context, memory)
 
 
 @inner
-def begin_again(rhs, problem, context, memory):
-    """Begin anew, with a shorter step, where a step began that was taken back; `problem` is what `rhs` takes."""
+def begin_again(rhs, agree, problem, context, memory):
+    """Begin anew, with a shorter step, where a step began that was taken back; `problem` is what `rhs` and `agree`
+    take."""
     clock, tally = memory.clock, memory.tally
     context.passing[COASTED] = 0.0
     if step_back(context, context.start, memory):
         return m.LOOPS_OPEN
     clock[m.PENDING], clock[m.GROWTH], tally[m.FAILURES], tally[m.LAST_REJECTED] = 1.0, 2.0, 0, tally[m.STEPS]
     clock[m.WISH], clock[m.EXTRAPOLATED] = 0.0, 0.0
-    status = nordsieck.begin_again(rhs, problem, memory)
+    status = nordsieck.begin_again(rhs, agree, problem, memory)
     return m.TRY_AGAIN if status == 0 else status
 
 
 @entry("simulation with multistep methods", int64(FAMILY, *RUN), seconds=9)
 def run_multistep(method, motion, structure, address, params, memory, record):
-    owned = make_context(motion, structure, address, params)
+    owned = make_context(motion, structure, address, params, memory)
     return outlived(owned, advance(prepare, attempt, complete, nordsieck.polynomial, nordsieck.go_on,
-                                   right_hand_side_near, settle_near, record_step, hold(owned), method, memory, record,
-                                   room_in(record)))
+                                   right_hand_side_near, agree, settle_near, record_step, hold(owned), method, memory,
+                                   record, room_in(record)))

@@ -19,6 +19,7 @@ from bunraku.simulate.context import (
     RECENT,
     RUN,
     WANTS_CLOSED,
+    agree,
     coordinates,
     has_loops,
     make_context,
@@ -58,17 +59,17 @@ def unit_quaternions(context, rows, count, h):
 
 
 @inner
-def prepare(rhs, context, method, memory):
+def prepare(rhs, agree, context, method, memory):
     status = start_closed(context, memory)
-    return status if status != 0 else runge_kutta.prepare(rhs, context, method, memory)
+    return status if status != 0 else runge_kutta.prepare(rhs, agree, context, method, memory)
 
 
 @inline
-def attempt(rhs, context, method, memory):
+def attempt(rhs, agree, context, method, memory):
     """One step; the same again with closed stages if one of them asked for it."""
     clock, passing = memory.clock, context.passing
     passing[WANTS_CLOSED], passing[BEGAN], step = 0.0, clock[m.TIME], clock[m.STEP]
-    status = runge_kutta.attempt(rhs, context, method, memory)
+    status = runge_kutta.attempt(rhs, agree, context, method, memory)
     if passing[WANTS_CLOSED] > 0.0:
         passing[CLOSED_STAGES], clock[m.STEP] = STEPS_WITH_CLOSED_STAGES, step
         return m.TRY_AGAIN
@@ -79,10 +80,10 @@ def attempt(rhs, context, method, memory):
 
 
 @inline
-def complete(rhs, context, method, memory):
+def complete(rhs, agree, context, method, memory):
     """The derivative at the end as the method has it, then closed loops, by the factors that it has left. A step whose
     loops do not close is taken back."""
-    status = runge_kutta.complete(rhs, context, method, memory)
+    status = runge_kutta.complete(rhs, agree, context, method, memory)
     if not has_loops(context):
         return status
     return close_step(context, memory.rows[method.B.shape[0] + 2], status, memory)
@@ -112,7 +113,7 @@ def close_step(context, start, status, memory):
 
 @entry("simulation with Runge-Kutta methods", int64(TABLEAU, *RUN), seconds=6)
 def run_runge_kutta(method, motion, structure, address, params, memory, record):
-    owned = make_context(motion, structure, address, params)
+    owned = make_context(motion, structure, address, params, memory)
     return outlived(owned, advance(prepare, attempt, complete, runge_kutta.polynomial, runge_kutta.go_on,
-                                   right_hand_side_of_stage, unit_quaternions, record_step, hold(owned), method, memory,
-                                   record, room_in(record)))
+                                   right_hand_side_of_stage, agree, unit_quaternions, record_step, hold(owned), method,
+                                   memory, record, room_in(record)))

@@ -10,8 +10,8 @@ predicted.
 from bunraku.algorithms.connections import POSITION
 from bunraku.algorithms.states import coordinate_rates, normalise_quaternions
 from bunraku.integrate.bdf import newton
-from bunraku.integrate.gear import functional
-from bunraku.integrate.history import CHANGE, CONVERGED
+from bunraku.integrate.gear import corrected, functional
+from bunraku.integrate.history import CHANGE, CONVERGED, RATES, TRIAL
 from bunraku.integrate.memory import ORDER, WAIT, copy
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
@@ -21,6 +21,7 @@ from bunraku.simulate.context import (
     OPEN,
     RATIO,
     RECENT,
+    connected,
     coordinates,
     right_hand_side,
     smallest_pivot,
@@ -39,7 +40,7 @@ def right_hand_side_near(context, t, y, dy):
     passing = context.passing
     status = right_hand_side(context, t, y, dy)
     passing[RATIO] = 1.0
-    if status == 0 and context.structure.conn_i.shape[0] > 1 and passing[RECENT] > 0.0:
+    if status == 0 and connected(context) and passing[RECENT] > 0.0:
         passing[RATIO] = smallest_pivot(context) / passing[RECENT]
     if passing[RATIO] < BLIND and passing[MAY_COAST] > 0.0 and passing[COASTED] < LONGEST:
         return COAST
@@ -69,30 +70,31 @@ def settle_near(context, rows, count, h):
             return 0.0
         passing[COASTED] = 0.0
     gap = settle(context, rows, count, h)
-    if context.structure.conn_i.shape[0] > 1:
+    if connected(context):
         passing[RECENT] = max(smallest_pivot(context), FADING * passing[RECENT])
     return gap
 
 
 @inner
-def follow(context, y, rates):
+def follow(context, memory, l0, h):
     """Rates of coordinates with the velocities that the evaluation has led to; see `integrate/gear.py`. Where a
     constraint is weak they stay those of the nearest state that closes all loops."""
     if context.passing[RATIO] >= WEAK:
-        nq = coordinates(context)
+        corrected(memory, l0, h)
+        nq, y, rates = coordinates(context), memory.rows[TRIAL], memory.rows[RATES]
         coordinate_rates(context.structure.body_i, y[:nq], y[nq:], rates[:nq])
 
 
 @inline
-def correct(rhs, context, method, memory, t, h):
+def correct(rhs, agree, context, method, memory, t, h):
     """As `nordsieck.correct`, for a mechanism. A step that ends where accelerations are lost in rounding coasts: it
     stays as predicted, and the steps after it, whose errors are seen again, end elsewhere."""
     passing = context.passing
     passing[MAY_COAST] = 1.0
     if method.newton:
-        outcome, size = newton(rhs, context, method, memory, t, h)
+        outcome, size = newton(rhs, agree, context, method, memory, t, h)
     else:
-        outcome, size = functional(rhs, follow, context, method, memory, t, h)
+        outcome, size = functional(rhs, agree, follow, context, method, memory, t, h)
     passing[MAY_COAST] = 0.0
     if outcome != COAST:
         passing[COASTED] = 0.0

@@ -11,7 +11,7 @@ from bunraku.integrate.control import fixed_step
 from bunraku.integrate.memory import copy
 from bunraku.integrate.record import record_step
 from bunraku.jit import entry, hold, inner, outlived
-from bunraku.simulate.context import RUN, accelerations, coordinates, drive, has_loops, make_context
+from bunraku.simulate.context import RUN, agree, coordinates, driven_accelerations, has_loops, make_context
 from bunraku.simulate.loops import close_loops, note_open, too_far
 from bunraku.tolerances import LAST_STEP
 
@@ -34,10 +34,9 @@ def steps(context, memory, record):
         if tally[m.RECORDED] == record.t.shape[0]:
             return m.RECORD_FULL
         h, last = fixed_step(clock[m.TIME], clock[m.UNTIL], clock[m.STEP], LAST_STEP)
-        status = drive(context, clock[m.TIME], q, v)
-        if status == 0:
-            status = accelerations(context, q, v, a)
+        status = driven_accelerations(context, clock[m.TIME], q, v, a)
         tally[m.EVALUATIONS] += 1
+        status = agree(context, memory, status)
         if status != 0:
             return status
         copy(y, start)
@@ -61,5 +60,5 @@ def steps(context, memory, record):
 
 @entry("simulation with symplectic Euler", int64(*RUN), seconds=5)
 def run_symplectic_euler(motion, structure, address, params, memory, record):
-    owned = make_context(motion, structure, address, params)
+    owned = make_context(motion, structure, address, params, memory)
     return outlived(owned, steps(hold(owned), memory, record))

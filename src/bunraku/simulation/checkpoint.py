@@ -33,6 +33,7 @@ TABLEAU = {"A": Rule(("stages", "stages")), "B": Rule(("stages",)), "E": Rule(("
            "P": Rule(("stages and end", "degree"))}
 FINITE = [m.TIME, m.STEP, m.MIN_STEP, m.TAKEN, m.PENDING, m.GROWTH, m.RATE, m.GAMMA, m.STEEPNESS, m.WISH,
           m.EXTRAPOLATED, m.BEGAN]  # of the clock
+KEPT = ("clock", "tally", "tolerance", "rows", "matrix", "pivots")  # of the memory; sums are made anew
 KINDS: tuple[Any, ...] = (int, int, bool, bool, bool)  # of the rest of a tableau
 
 
@@ -66,7 +67,7 @@ def save_checkpoint(simulation, path):
         rest = [name for name in Tableau._fields if name not in TABLEAU]
         header["solver"] = {name: kind(getattr(solver, name)) for name, kind in zip(rest, KINDS, strict=True)}
         arrays |= {f"tableau {name}": getattr(solver, name) for name in TABLEAU}
-    arrays |= {f"memory {name}": array for name, array in simulation._memory._asdict().items()}
+    arrays |= {f"memory {name}": getattr(simulation._memory, name) for name in KEPT}
     return write(path, header, {**arrays, "params": simulation.params})
 
 
@@ -110,8 +111,9 @@ def _rebuilt(cls, header, arrays, actuation, mechanism, progress):
     hold = header["hold"]
     params = arrays("params", Rule(("params",)), {}, "params")
     blank = memory_for(solver, np.concatenate([present.q[-1], present.v[-1]]), rtol, atol, max_order)
-    memory = m.Memory(**{name: arrays(f"memory {name}", Rule(array.shape, array.dtype.type, finite=False), {},
-                                      f"the solver's {name}") for name, array in blank._asdict().items()})
+    memory = blank._replace(**{name: arrays(f"memory {name}", Rule(array.shape, array.dtype.type, finite=False), {},
+                                            f"the solver's {name}")
+                               for name, array in blank._asdict().items() if name in KEPT})
     _check(memory, method_of(solver), present.t[-1])
     q, v = np.split(memory.rows[0], [present.mechanism.nq])
     simulation = cls(present.mechanism, q, v, solver, rtol, atol, actuation, params,
@@ -151,7 +153,7 @@ def _check(memory, method, end) -> None:
     clock, tally = memory.clock, memory.tally
     finite = np.isfinite(clock[FINITE]).all() and np.isfinite(memory.rows[0]).all() and not np.isnan(clock).any()
     if not (finite and 0 <= clock[m.MIN_STEP] <= clock[m.MAX_STEP] and clock[m.STEP] >= 0 and clock[m.GAP] >= 0
-            and clock[m.TIME] >= end):
+            and clock[m.TIME] >= end and clock[m.SIZE] == memory.rows.shape[1]):
         raise ModelError("the solver's clock is damaged")
     if isinstance(method, Family) and tally[m.STARTED]:
         orders = tally[[m.ORDER, m.NEXT_ORDER, m.MAX_ORDER]]

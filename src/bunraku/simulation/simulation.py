@@ -26,7 +26,7 @@ from bunraku.errors import (
     SimulationError,
     SimulationWarning,
 )
-from bunraku.evaluate import impact, project
+from bunraku.evaluate import Schedule, impact, project
 from bunraku.evaluate.impulse import impulse as struck
 from bunraku.evaluate.loops import closed_position
 from bunraku.integrate import memory as m
@@ -50,6 +50,7 @@ from bunraku.simulation.failures import LeftOpen, stopped
 from bunraku.simulation.interpolation import Steps, compact, join
 from bunraku.simulation.kernels import prepare_simulation
 from bunraku.simulation.settings import Settings, address_of, as_actuation, as_params
+from bunraku.simulation.shared import Sharing
 from bunraku.simulation.trajectory import Event, Segment, Trajectory
 from bunraku.terminal import Bar, Interrupts
 from bunraku.tolerances import EXACT
@@ -60,8 +61,8 @@ _ANEW = "build a new bk.Simulation(sim.mechanism, sim.q, sim.v, {name}=..., t=si
 READ_ONLY = {  # attributes that it would do no good to set: what to do instead
     "q": _STATE, "v": _STATE, "t": _STATE,
     "mechanism": "use sim.connect and sim.cut, or build a new bk.Simulation",
-    **dict.fromkeys(("solver", "rtol", "atol", "actuation", "step", "max_step", "min_step", "max_order", "baumgarte"),
-                    _ANEW)}
+    **dict.fromkeys(("solver", "rtol", "atol", "actuation", "step", "max_step", "min_step", "max_order", "baumgarte",
+                     "workers", "schedule"), _ANEW)}
 BODY_STEPS_PER_CALL = 50_000  # compiled code runs this long (bodies times steps) before Python has its turn
 
 
@@ -92,6 +93,8 @@ class Statistics:
     loop_error: float = 0.0   # how far loops are from closed [m, rad], at most; a tree has none
     loop_drift: float = 0.0   # what a single step has left open, at most, before it was closed [m, rad]
     wall_time: float = 0.0    # [s]
+    workers: int = 1          # in the last stretch of steps
+    gathers: int = 0          # evaluations for which one worker had to collect the whole state, for the actuation
 
 
 class Simulation:
@@ -111,6 +114,9 @@ class Simulation:
                 good than the long ones of Runge-Kutta methods
     progress    a bar on the terminal: True, False, or None to decide by what the output is
     t           the time at which it starts [s]
+    workers     threads that share the mechanism, at most: each has chunks of it (`bk.schedule`), their state and their
+                part of the solver. None: as many as pay, by the cost model
+    schedule    who computes which part, from `bk.schedule` or `bk.Schedule`; made again after `connect` and `cut`
 
     `q`, `v`, `t` and `mechanism` are read-only: `set_state`, `impulse`, `connect` and `cut` change them.
     """
@@ -122,10 +128,12 @@ class Simulation:
                  atol: float = 1e-8, actuation=None, params=None, *, step: float | None = None,
                  max_step: float = math.inf, min_step: float = 0.0, max_order: int | None = None,
                  baumgarte: float | None = None, dense: bool = False, progress: bool | None = None, t: float = 0.0,
+                 workers: int | None = None, schedule: Schedule | None = None,
                  _resumed: bool = False, _in_batch: bool = False):
         self._settings = Settings.of(solver, rtol, atol, step=step, max_step=max_step, min_step=min_step,
                                      max_order=max_order, baumgarte=baumgarte)
         self.__dict__.update(mechanism=as_mechanism(mechanism).copy().locked(), solver=solver)
+        self._sharing = Sharing(self._settings, self.mechanism, workers, schedule)
         self.progress = progress
         self.stats = Statistics()
         if not _in_batch:
@@ -172,6 +180,11 @@ class Simulation:
     @property
     def v(self) -> np.ndarray:
         return StateArray.of(self._memory.rows[0, self.mechanism.nq:])
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """Who computes which part of the mechanism; None if one worker computes all of it."""
+        return self._sharing.schedule
 
     @property
     def trajectory(self) -> Trajectory:
@@ -323,9 +336,10 @@ class Simulation:
         if t is not None and t < self.t:  # times of a record increase
             self._past, self._events = [], []
         self.__dict__["mechanism"] = mechanism.locked()
+        self._sharing.changed(mechanism)
         clock = self._memory.clock
         self._memory = self._settings.memory(np.concatenate([q, v]))
-        self._memory.clock[:] = clock
+        self._memory.clock[:m.SIZE] = clock[:m.SIZE]
         if t is not None:
             self._memory.clock[m.TIME] = t
         self._restart()  # what was a good step before says nothing now
@@ -412,7 +426,9 @@ class Simulation:
         address, structure = address_of(self._actuation), structure_of(plan, settings.hold)
         memory = self._memory
         memory.clock[m.UNTIL] = until
-        polynomials = polynomial_room(rows if self._dense else 0, memory.rows.shape[1])
+        shared = self._sharing.divided(self.mechanism, plan, memory, self._actuation is not None, bool(watched.watches))
+        kept = self._dense or (shared is not None and watched.watches)
+        polynomials = polynomial_room(rows if kept else 0, memory.rows.shape[1])
         status = m.RECORD_FULL
         while status == m.RECORD_FULL:
             record = watched.record(rows, memory.rows.shape[1], polynomials)
@@ -420,7 +436,10 @@ class Simulation:
             before, tick = memory.tally.copy(), time.perf_counter()
             self._in_step = True
             try:
-                status = entry.call(*method, *structure, address, self.params, memory, record)
+                if shared is None:
+                    status = entry.call(*method, *structure, address, self.params, memory, record)
+                else:
+                    status = shared.run(entry, method, address, self.params, memory, record)
             finally:
                 self._in_step = False
                 self._keep(memory.tally - before, record, time.perf_counter() - tick)
@@ -473,6 +492,8 @@ class Simulation:
         stats.jacobians += int(done[m.JACOBIANS])
         stats.factorisations += int(done[m.FACTORISATIONS])
         stats.wall_time += seconds
+        stats.workers = self._sharing.workers
+        stats.gathers += int(done[m.EVALUATIONS]) if self._sharing.gathers else 0
         stats.loop_drift = float(self._memory.clock[m.GAP])
 
     def _fail(self, status, watched):

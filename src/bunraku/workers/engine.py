@@ -1,8 +1,8 @@
 """One evaluation of forward dynamics by one worker of a team: its operations, one after the other.
 
-Every worker goes through a list of its own (`ops`, written by `plan/chunk.py`), in which passes 1, 2 and 3 of its
-chunks, joins of nodes and messages stand in the order of the schedule. A chunk's arithmetic does not depend on who
-computes it, so results are the same to the last bit for any assignment of the same chunks to workers.
+Every worker goes through a list of its own (`ops`, written by `plan/chunk.py`): passes 1, 2 and 3 of its chunks, joins
+of nodes and messages, in the order of the schedule. A chunk's arithmetic does not depend on who computes it,
+so results are the same to the last bit for any assignment of the same chunks to workers.
 """
 
 from bunraku.algorithms.chunk import (
@@ -20,7 +20,7 @@ from bunraku.algorithms.chunk import (
     sweep_outward,
 )
 from bunraku.algorithms.far import far_sweep, far_sweep_back
-from bunraku.algorithms.join import add_nodes, join, split
+from bunraku.algorithms.join import add_nodes, join, split, stay_open
 from bunraku.algorithms.tree import COMPUTE, RECALL, ground_acceleration, zero3
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
@@ -102,6 +102,8 @@ def operate(k, ops, body_i, body_f, dof_f, chunk_i, boxes, mail, q, v, tau, wren
         compose(b + f.NODE_MOVE, c + f.NODE_MOVE, a + f.NODE_MOVE, work)
     elif op == f.DO_ONWARD:
         onward(a + f.NODE_MOVE, a + f.NODE_V, b + f.NODE_V, work)
+    elif op == f.DO_STAY:
+        stay_open(a + f.NODE_FRONT, work)
     elif op == f.DO_GROUND:
         for i in range(6):
             work[a + f.NODE_V + i] = work[a + f.NODE_A + i] = 0.0

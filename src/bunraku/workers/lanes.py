@@ -37,14 +37,15 @@ from bunraku.workers.engine import operate
 
 
 @inner
-def go_through_lanes(plan, shape_i, shape_f, shape_dof, dof_f, q, v, tau, acceleration, work, lanes):
+def go_through_lanes(ops, chunk_i, runs, numbers, shape_i, shape_f, shape_dof, dof_f, q, v, tau, acceleration, work,
+                     lanes):
     """All operations of one evaluation: (margin, residue) as of `aba`. `lanes`: lane memory."""
-    margin, residue, chunk_i, runs, numbers = 1.0, 0.0, plan.chunk_i, plan.boxes, plan.mail
+    margin, residue = 1.0, 0.0
     clear(work[:f.SLOT_SIZE])
-    for k in range(plan.ops.shape[0]):
-        op, c = plan.ops[k, 0], plan.ops[k, 1]
+    for k in range(ops.shape[0]):
+        op, c = ops[k, 0], ops[k, 1]
         if op < f.DO_LANES_ACROSS:
-            pivot, unfit = operate(k, plan.ops, shape_i, shape_f, dof_f, chunk_i, runs, numbers, q, v, tau, work[:0],
+            pivot, unfit = operate(k, ops, shape_i, shape_f, dof_f, chunk_i, runs, numbers, q, v, tau, work[:0],
                                    acceleration, work)
             margin, residue = min(margin, pivot), residue + unfit
             continue

@@ -1,0 +1,190 @@
+"""A simulation shared by a team: every worker integrates its own part of the state, and all take the same steps.
+
+The whole memory of the solver is divided before a run and put together after every stretch of compiled code, so that
+between stretches everything is where a single worker would have left it. The same chunks give the same motion to the
+last bit on any number of workers; so a simulation that nobody has asked how many to use may change their number between
+stretches, and does where one worker is faster, such as while other programs want the processors.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from bunraku.checks import as_count
+from bunraku.entries.parts import part_one
+from bunraku.entries.pool import available
+from bunraku.errors import ModelError
+from bunraku.evaluate.schedule import Schedule, schedule
+from bunraku.integrate import memory as m
+from bunraku.integrate.history import Family
+from bunraku.integrate.methods import method_of
+from bunraku.integrate.record import COEFFICIENTS, Record, empty_record
+from bunraku.mechanism import Mechanism
+from bunraku.plan.build import Plan
+from bunraku.plan.chunk import Division
+from bunraku.simulate.replay import replay
+from bunraku.simulation.conditions import polynomial_room
+from bunraku.simulation.settings import Settings
+from bunraku.workers.threads import Team
+
+WORTHWHILE = 1.25     # predicted speed-up from which on workers are used that nobody has asked for
+SMALLEST = 100        # bodies of a mechanism that is looked at for it
+TRIALS = 2            # stretches by one worker, then by all, of which the faster way is kept
+AGAIN = 50            # stretches after which it is tried anew
+
+
+class Sharing:
+    """Whether and how the workers of a simulation share it."""
+
+    def __init__(self, settings: Settings, mechanism: Mechanism, workers: int | None, given: Schedule | None):
+        self.asked = None if workers is None else as_count("workers", workers)
+        if given is not None:
+            if not isinstance(given, Schedule):
+                raise ModelError(f"schedule must be made by bk.schedule or bk.Schedule, not {given!r}")
+            given.fits(mechanism)
+        self.given, self.settings = given, settings
+        method = method_of(settings.solver)
+        several = (self.asked or 1) > 1 or (given is not None and self.asked is None and given.workers > 1)
+        self.full_matrix = isinstance(method, Family) and method.newton
+        if self.full_matrix and several:
+            raise ModelError("solver 'bdf' factors one matrix of the whole state, which one worker has to do: take "
+                             "'implicit' or 'gear' for several workers, or workers=1")
+        self.schedule: Schedule | None = given
+        self.workers, self.gathers = 1, False
+        self._shared: tuple | None = None
+
+    def changed(self, mechanism: Mechanism) -> None:
+        """Another structure: the same request for a schedule."""
+        self._shared = None
+        if self.given is not None:
+            self.given = self.schedule = self.given.rebuilt(mechanism)
+
+    def divided(self, mechanism: Mechanism, plan: Plan, memory: m.Memory, driven: bool, watched: bool) -> Shared | None:
+        """The team for the runs to come, with its part of the memory each; None if one worker does everything: with
+        connections and point springs, where nothing is gained, and where an actuation would be called beyond an event
+        (it may have a memory) or by a number of probes that depends on the worker (`simulate/implicit.py`)."""
+        self.workers, self.gathers = 1, False
+        alone = (self.full_matrix or plan.loops is not None or len(plan.spring_i)
+                 or (driven and (watched or self.settings.structured)))
+        if alone or (self.given is None and (self.asked or 2) < 2):
+            return None
+        key = id(plan), driven
+        if self._shared is None or self._shared[0] != key:
+            self._shared = key, plan, self._make(mechanism, plan, driven)
+        shared = self._shared[2]
+        if shared is not None:
+            shared.divide(memory)
+        return shared
+
+    def _make(self, mechanism: Mechanism, plan: Plan, driven: bool) -> Shared | None:
+        chosen, most = self.given, self.asked
+        if chosen is None:
+            if most is None and (plan.bodies < SMALLEST or available() < 2):
+                return None
+            chosen = schedule(mechanism, most or available(), passes=4, far=most is not None)
+            if most is None and not (chosen.predicted_speedup >= WORTHWHILE and not driven):
+                return None
+        assembly = chosen.assembly(plan)
+        if assembly is None or len(assembly.worker) < 2:
+            return None
+        self.schedule = chosen
+        worker = assembly.worker
+        if most is not None and most < chosen.workers:  # the same chunks on fewer
+            worker = worker * most // chosen.workers
+        ways = [worker]
+        if most is None and self.given is None and worker.any():
+            ways.insert(0, np.zeros_like(worker))
+        return Shared([Team(Division(plan, assembly._replace(worker=w), gathers=driven)) for w in ways], plan.nq, self)
+
+
+class Shared:
+    """The memory of a solver, divided among the workers of a team: of the only one, or of the one that is faster."""
+
+    def __init__(self, teams: list[Team], nq: int, sharing: Sharing):
+        self.teams, self.nq, self.sharing = teams, nq, sharing
+        self.columns = [[np.concatenate([part.q_index, nq + part.v_index]) for part in team.parts] for team in teams]
+        self.seconds: list[list[float]] = [[] for _ in teams]   # per step, in stretches of each
+        self.stretches, self.now = 0, 0
+        self.records: list[list[Record]] = [[] for _ in teams]
+        self.memories: list[m.Memory] = []
+
+    def _choose(self) -> int:
+        """Which team has the next stretch: all in turn at first, then the fastest."""
+        untried = [k for k, seconds in enumerate(self.seconds) if len(seconds) < TRIALS]
+        if len(self.teams) == 1:
+            return 0
+        if untried:
+            return untried[0]
+        return int(np.argmin([min(seconds) for seconds in self.seconds]))
+
+    def divide(self, memory: m.Memory) -> None:
+        """Give every worker its columns of the memory."""
+        self.memories = []
+        for part, own in zip(self.teams[self.now].parts, self.columns[self.now], strict=True):
+            spans = part.spans
+            self.memories.append(m.Memory(
+                memory.clock.copy(), memory.tally.copy(), np.ascontiguousarray(memory.tolerance[:, own]),
+                np.ascontiguousarray(memory.rows[:, own]), np.zeros((0, len(own))), memory.pivots[:0], spans,
+                np.zeros((len(spans), m.PLACES)), np.zeros(m.PLACES)))
+
+    def unite(self, memory: m.Memory) -> None:
+        """Put the memory together again."""
+        first = self.memories[0]
+        memory.clock[:], memory.tally[:], memory.totals[:] = first.clock, first.tally, first.totals
+        for own, part in zip(self.columns[self.now], self.memories, strict=True):
+            memory.rows[:, own] = part.rows
+
+    def run(self, entry, method, address: int, params, memory: m.Memory, record: Record) -> int:
+        """One stretch of compiled code by all workers; memory and record of the whole are kept up. Returns how it
+        ended."""
+        chosen = self._choose()
+        if chosen != self.now:
+            self.now = chosen
+            self.divide(memory)
+        team, columns = self.teams[chosen], self.columns[chosen]
+        self.sharing.workers = len(team)
+        self.sharing.gathers = team.division.gathers and len(team) > 1
+        records, before, began = self._pages(record), int(memory.tally[m.STEPS]), memory.clock[m.TIME]
+        for part, pages in zip(self.memories, records, strict=True):
+            part.tally[m.RECORDED] = 0
+            pages.cursor[:] = 0
+        begin = time.perf_counter()
+        try:
+            status = team.run(lambda k: entry.call(*method, part_one.address, team.arrays[k], address, params,
+                                                   self.memories[k], records[k]))[0]
+        finally:
+            self.unite(memory)
+        steps = int(memory.tally[m.STEPS]) - before
+        self._note(time.perf_counter() - begin, steps)
+        n = int(memory.tally[m.RECORDED])
+        record.t[:n], kept = records[0].t[:n], record.poly.shape[0] > 0
+        for own, pages in zip(columns, records, strict=True):
+            record.y[:n, own] = pages.y[:n]
+            if kept:
+                record.poly[:n, :, own] = pages.poly[:n]
+        if kept:
+            record.poly_t[:n] = records[0].poly_t[:n]
+        if record.g.shape[1] > 0 and n > 0:
+            status = replay.call(memory, record, n, float(began)) or status
+        return status
+
+    def _note(self, seconds: float, steps: int) -> None:
+        if len(self.teams) > 1 and steps > 0:
+            self.seconds[self.now].append(seconds / steps)
+            self.stretches += 1
+            if self.stretches >= AGAIN:
+                self.stretches, self.seconds = 0, [[] for _ in self.teams]
+
+    def _pages(self, record: Record) -> list[Record]:
+        """Empty pages of every worker, like those of the whole."""
+        rows, kept, known = record.t.shape[0], record.poly.shape[0], self.records[self.now]
+        if not known or known[0].t.shape[0] != rows or known[0].poly.shape[0] != kept:
+            known[:] = [_pages(rows, kept, len(own)) for own in self.columns[self.now]]
+        return known
+
+
+def _pages(rows: int, kept: int, n: int) -> Record:
+    poly, poly_t = polynomial_room(kept, n)
+    return empty_record(rows, n)._replace(poly=poly, poly_t=poly_t, now=np.empty((COEFFICIENTS if kept else 0, n)))

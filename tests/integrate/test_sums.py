@@ -1,0 +1,64 @@
+"""Decisions depend on totals of sums and an agreed status only: workers that share a run take the same steps."""
+
+import numpy as np
+import pytest
+
+import bunraku as bk
+from bunraku.integrate import memory as m
+from processes import run
+
+ONE_PER_EVALUATION = ("gear", "tsit5", "rkf", "rki", "rk4")
+
+
+@pytest.mark.parametrize("solver", [*ONE_PER_EVALUATION, "implicit"])
+def test_two_workers_decide_as_one(solver):
+    steps, rejected, evaluations, agreements = counted(solver)
+    assert steps > 30
+    if solver in ONE_PER_EVALUATION:
+        assert agreements == evaluations
+    else:  # more iterations than one need more
+        assert evaluations < agreements < 4 * evaluations
+
+
+@pytest.mark.parametrize("solver", ["gear", "tsit5", "implicit"])
+def test_a_worker_whose_evaluation_fails_stops_all(solver):
+    _, rejected, *_ = counted(solver)
+    assert counted(solver, fails=True)[1] > rejected
+
+
+def test_workers_agree_about_the_worst_component():
+    assert counted("rkf", largest=True, per_unit=True) != counted("rkf")
+
+
+def counted(solver, **options):
+    shown, _ = run(f"import shared_runs; print(*shared_runs.compare({solver!r}, **{options!r}))", NUMBA_DISABLE_JIT="1")
+    return tuple(map(int, shown.split()))
+
+
+def test_spans_change_no_more_than_rounding():
+    for solver, options in (("gear", {}), ("bdf", {}), ("implicit", {}), ("tsit5", {}), ("rk4", {"step": 0.002}),
+                            ("symplectic_euler", {"step": 0.002})):
+        whole, parts = (simulated(solver, cuts, options) for cuts in ([], [3, 10, 11]))
+        assert whole.stats.steps == parts.stats.steps
+        assert whole.stats.evaluations == parts.stats.evaluations
+        np.testing.assert_allclose(whole.trajectory.t, parts.trajectory.t, rtol=1e-9)
+        np.testing.assert_allclose(whole.q, parts.q, rtol=1e-9, atol=1e-9)
+
+
+def simulated(solver, cuts, options):
+    """A short motion whose sums are formed between the cuts."""
+    mechanism = bk.models.human(dof=16)
+    sim = bk.Simulation(mechanism, v=0.5 * np.ones(mechanism.nv), solver=solver, progress=False, **options)
+    ends = [0, *cuts, sim._memory.rows.shape[1]]
+    spans = np.array([ends[:-1], ends[1:]]).T.copy()
+    sim._memory = sim._memory._replace(spans=spans, sums=np.full((len(spans), m.PLACES), np.nan))
+    sim.run(until=0.1)
+    return sim
+
+
+def test_a_new_structure_has_another_size():
+    sim = bk.Simulation(bk.models.human(dof=16), progress=False)
+    sim.run(until=0.01)
+    before = sim._memory.clock[m.SIZE]
+    sim.cut(sim.mechanism.links[3].name)
+    assert sim._memory.clock[m.SIZE] == sim._memory.rows.shape[1] > before

@@ -1,0 +1,236 @@
+"""Simulations shared by several workers: the same steps, orders and states to the last bit, for the same chunks."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bunraku as bk
+from bunraku.bench.parallel import free_tree
+from bunraku.integrate import memory
+from structures import random_tree
+
+ADAPTIVE = ("gear", "tsit5", "rkf", "rkg", "rki", "iec", "implicit")
+FIXED = ("rk4", "symplectic_euler")
+
+
+def start(m, seed=0):
+    rng = np.random.default_rng(seed)
+    return m.integrate(m.neutral(), 0.2 * rng.normal(size=m.nv)), 0.2 * rng.normal(size=m.nv)
+
+
+def runs(m, solver, workers, schedule, **more):
+    q, v = start(m)
+    step = {"step": 0.004} if solver in FIXED else {}
+    sim = bk.Simulation(m, q, v, solver=solver, workers=workers, schedule=schedule, **step, **more)
+    sim.run(0.05)
+    return sim, sim.run(0.1)
+
+
+def identical(one, other):
+    (a, ta), (b, tb) = one, other
+    for x, y in zip(ta.segments, tb.segments, strict=True):
+        assert np.array_equal(x.t, y.t)
+        assert np.array_equal(x.q, y.q)
+        assert np.array_equal(x.v, y.v)
+    for name in ("clock", "tally", "rows", "totals"):
+        assert np.array_equal(getattr(a._memory, name), getattr(b._memory, name), equal_nan=True), name
+
+
+@pytest.mark.parametrize("solver", [*ADAPTIVE, *FIXED])
+def test_all_solvers_take_the_same_steps_on_one_and_more_workers(solver):
+    m = free_tree(40)
+    s = bk.schedule(m, 3, exactly=True)
+    alone = runs(m, solver, 1, s)
+    for workers in (2, 3):
+        shared = runs(m, solver, workers, s)
+        identical(alone, shared)
+        assert shared[0].stats.workers == workers
+        assert shared[0].stats.steps == alone[0].stats.steps
+    whole, trajectory = runs(m, solver, 1, None)
+    assert whole.stats.steps == alone[0].stats.steps
+    assert np.abs(trajectory.q[-1] - alone[1].q[-1]).max() < 1e-10
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=12)
+def test_random_trees(seed):
+    rng = np.random.default_rng(seed)
+    m = random_tree(seed, passive=bool(rng.integers(2))).m
+    s = bk.schedule(m, int(rng.integers(2, 5)), exactly=True)
+    q, v = start(m, seed)
+    found = []
+    for workers in (1, s.workers):
+        sim = bk.Simulation(m, q, v, workers=workers, schedule=s)
+        found.append((sim, sim.run(0.02)))
+    identical(*found)
+    whole = bk.Simulation(m, q, v, workers=1)
+    whole.run(0.02)
+    assert np.abs(whole.q - found[0][0].q).max() <= 1e-9 * max(1.0, np.abs(whole.q).max())
+
+
+def test_the_history_is_shared_through_connect_and_cut():
+    """A change of structure: the schedule is made again, and the motion goes on the same to the last bit."""
+    m = free_tree(60)
+    joint = m.links[20].joint_name
+    q, v = start(m)
+    found = []
+    for workers in (1, 2):
+        sim = bk.Simulation(m, q, v, workers=workers, schedule=bk.schedule(m, 2, exactly=True))
+        sim.run(0.03)
+        sim.cut(joint)
+        sim.run(0.06)
+        assert sim.schedule is not None
+        assert sim.schedule.workers == 2
+        assert sim.stats.workers == workers
+        found.append(sim)
+    assert np.array_equal(found[0].q, found[1].q)
+    assert found[0].stats.steps == found[1].stats.steps
+
+
+@bk.actuation
+def springs(t, q, v, params, tau):
+    for j in range(6, len(tau)):
+        tau[j] = -params[0] * q[j + 1] - params[1] * v[j]
+
+
+def in_python(t, q, v):
+    tau = np.zeros(len(v))
+    tau[6:] = -5.0 * q[7:] - 0.5 * v[6:]
+    return tau
+
+
+@pytest.mark.parametrize(("actuation", "params"), [(springs, [5.0, 0.5]), (in_python, None)])
+def test_an_actuation_sees_the_whole_state(actuation, params):
+    m = free_tree(40)
+    s = bk.schedule(m, 3, exactly=True)
+    alone = runs(m, "gear", 1, s, actuation=actuation, params=params)
+    shared = runs(m, "gear", 3, s, actuation=actuation, params=params)
+    identical(alone, shared)
+    assert shared[0].stats.gathers == shared[0].stats.evaluations  # counted
+    assert alone[0].stats.gathers == 0
+    whole, _ = runs(m, "gear", 1, None, actuation=actuation, params=params)
+    assert np.abs(whole.q - shared[0].q).max() < 1e-10
+
+
+def test_an_actuation_that_fails_ends_the_run_for_all_workers():
+    def fails(t, q, v):
+        if t > 0.05:
+            raise ZeroDivisionError("on purpose")
+        return np.zeros(len(v))
+
+    m = free_tree(30)
+    q, v = start(m)
+    sim = bk.Simulation(m, q, v, actuation=fails, workers=2, schedule=bk.schedule(m, 2, exactly=True))
+    with pytest.raises(bk.SimulationError, match="on purpose"):
+        sim.run(1.0)
+    assert 0.0 < sim.t <= 0.05
+    assert sim.trajectory.t[-1] == sim.t
+
+
+def test_polynomials_of_the_steps_are_put_together():
+    m = free_tree(30)
+    s = bk.schedule(m, 2, exactly=True)
+    alone, shared = runs(m, "tsit5", 1, s, dense=True)[1], runs(m, "tsit5", 2, s, dense=True)[1]
+    for t in (0.011, 0.042, 0.087):
+        a, b = alone.sample(t)[0], shared.sample(t)[0]
+        assert np.array_equal(a[1], b[1])
+        assert np.array_equal(a[2], b[2])
+
+
+def test_checkpoints_of_shared_simulations_go_on(tmp_path):
+    m = free_tree(30)
+    q, v = start(m)
+    s = bk.schedule(m, 2, exactly=True)
+    sim = bk.Simulation(m, q, v, workers=2, schedule=s)
+    sim.run(0.05)
+    sim.save(tmp_path / "half.npz")
+    sim.run(0.1)
+    loaded = bk.Simulation.load(tmp_path / "half.npz")
+    loaded.run(0.1)
+    assert np.abs(loaded.q - sim.q).max() < 1e-10
+
+
+def watched_run(m, workers, schedule, **more):
+    """A condition of time and a joint angle comes true again and again; the second time the joint is cut."""
+    q, v = start(m)
+    sim = bk.Simulation(m, q, v, workers=workers, schedule=schedule, **more)
+    joint, k, times = m.links[5].joint_name, m.q_slice(m.links[5].joint_name).start, []
+
+    def passes(sim):
+        times.append(sim.t)
+        if len(times) == 2:
+            sim.cut(joint)
+
+    sim.when(lambda t, q, v: np.sin(40.0 * t + q[k] - 1.0), passes, repeat=True)
+    sim.when(lambda t, q, v: t - 0.4, lambda sim: True)
+    return sim, sim.run(1.0), times
+
+
+@pytest.mark.parametrize("solver", ["gear", "tsit5"])
+def test_conditions_are_found_in_shared_runs(solver):
+    m = free_tree(30)
+    s = bk.schedule(m, 2, exactly=True)
+    alone, shared = watched_run(m, 1, s, solver=solver), watched_run(m, 2, s, solver=solver)
+    assert len(alone[2]) >= 2
+    assert alone[2] == shared[2]
+    identical(alone[:2], shared[:2])
+    assert shared[0].stats.workers == 2
+    whole = watched_run(m, 1, None, solver=solver)
+    assert abs(whole[0].t - 0.4) < 1e-12
+    assert len(whole[2]) == len(shared[2])
+    assert np.abs(np.array(whole[2]) - shared[2]).max() < 1e-8
+    assert np.abs(whole[0].q - shared[0].q).max() < 1e-7
+
+
+def test_one_worker_where_sharing_is_not_possible():
+    """An actuation with a memory must not be called beyond an event: one worker computes."""
+    m = free_tree(30)
+    q, v = start(m)
+    sim = bk.Simulation(m, q, v, workers=2, schedule=bk.schedule(m, 2, exactly=True), actuation=in_python)
+    sim.when(lambda t, q, v: t - 0.05, lambda sim: True)
+    sim.run(1.0)
+    assert abs(sim.t - 0.05) < 1e-12
+    assert sim.stats.workers == 1
+
+
+def test_nobody_has_asked_for_workers():
+    """Left to itself a large tree is cut into chunks that wait, which one worker computes as fast as the whole."""
+    m = free_tree(400)
+    q, v = start(m)
+    sim = bk.Simulation(m, q, v)
+    sim.run(0.02)
+    if sim.schedule is not None:  # on machines with several processors
+        chunked, partition = sim.schedule._parts()
+        assert (partition.waits == (partition.chunks.far >= 0)).all()
+    whole = bk.Simulation(m, q, v, workers=1)
+    whole.run(0.02)
+    assert whole.schedule is None
+    assert np.abs(whole.q - sim.q).max() < 1e-10
+    small = bk.Simulation(bk.models.human(48))
+    small.run(0.01)
+    assert small.schedule is None
+
+
+@pytest.mark.parametrize("workers", [0, -2, True, 2.5, "two"])
+def test_numbers_of_workers_that_are_none(workers):
+    with pytest.raises(bk.ModelError, match="workers must be a whole number"):
+        bk.Simulation(bk.models.chain(3), workers=workers)
+
+
+def test_full_matrices_are_refused_by_name():
+    with pytest.raises(bk.ModelError, match="'bdf' factors one matrix"):
+        bk.Simulation(bk.models.chain(3), solver="bdf", workers=2)
+    bk.Simulation(bk.models.chain(3), solver="bdf", workers=1).run(0.01)
+
+
+def test_schedules_of_another_structure_are_refused():
+    with pytest.raises(bk.ModelError, match="another structure"):
+        bk.Simulation(bk.models.chain(3), schedule=bk.schedule(bk.models.chain(4), 2))
+    with pytest.raises(bk.ModelError, match="schedule must be made by"):
+        bk.Simulation(bk.models.chain(3), schedule="best")
+
+
+def test_memory_has_a_size_of_the_whole():
+    sim, _ = runs(free_tree(30), "gear", 2, bk.schedule(free_tree(30), 2, exactly=True))
+    assert sim._memory.clock[memory.SIZE] == sim._memory.rows.shape[1]
