@@ -15,13 +15,14 @@ Long because one recursion is written out for four eliminations and two plain ca
 """
 
 from bunraku.algorithms.tree import (
+    COMPUTE,
     ground_acceleration,
     is_anchor,
     joint_axes,
     joint_column,
     joint_motion,
     needed_force,
-    place,
+    place_noting,
     store_state,
     unit9,
     velocity_product,
@@ -85,19 +86,19 @@ def aba(body_i, body_f, dof_f, q, v, tau, wrench, acceleration, work):
 def outward(body_i, body_f, q, v, tau, wrench, ground, work):
     """Pass 1, root to tips: positions, velocities, and the force each body needs at zero joint acceleration."""
     store_state(work, f.SLOT_STATE, unit9(q), zero3(q), zero3(q), zero3(q), zero3(q), ground)
-    outward_over(0, body_i.shape[0] - 1, body_i, body_f, q, v, tau, wrench, work)
+    outward_over(COMPUTE, 0, body_i.shape[0] - 1, body_i, body_f, q, v, tau, wrench, work)
 
 
 @inline
-def outward_over(first, end, body_i, body_f, q, v, tau, wrench, work):
+def outward_over(turns, first, end, body_i, body_f, q, v, tau, wrench, work):
     """Pass 1 of bodies first .. end - 1, whose parents' motion is in their slots."""
     for i in range(first, end):
         if body_i[i, f.PLAIN] == f.PLAIN_HINGE:  # the same code with the branches taken out by the compiler
-            descend(f.REVOLUTE, f.COLUMNS, 1, False, body_i[i, f.MASSIVE], i, body_i, body_f, q, v, tau, work)
+            descend(turns, f.REVOLUTE, f.COLUMNS, 1, False, body_i[i, f.MASSIVE], i, body_i, body_f, q, v, tau, work)
         elif body_i[i, f.PLAIN] == f.PLAIN_BALL:
-            descend(f.SPHERICAL, f.BALL, 3, True, 1, i, body_i, body_f, q, v, tau, work)
+            descend(turns, f.SPHERICAL, f.BALL, 3, True, 1, i, body_i, body_f, q, v, tau, work)
         else:
-            descend(body_i[i, f.KIND], body_i[i, f.ELIMINATION], body_i[i, f.DOF], is_anchor(body_i, i),
+            descend(turns, body_i[i, f.KIND], body_i[i, f.ELIMINATION], body_i[i, f.DOF], is_anchor(body_i, i),
                     body_i[i, f.MASSIVE], i, body_i, body_f, q, v, tau, work)
         if wrench.shape[0] > 0:
             record, force = body_i[i, f.BODY_RECORD] + f.REC_FORCE, load3(wrench, 6 * i)
@@ -111,7 +112,7 @@ def follow(body_i, body_f, q, v, work):
     """Of pass 1 positions and velocities only. The records stay as they are, but for the origins of groups."""
     store_state(work, f.SLOT_STATE, unit9(q), zero3(q), zero3(q), zero3(q), zero3(q), zero3(q))
     for i in range(body_i.shape[0] - 1):
-        R, x, w, lin, _, _, _ = carry_motion(body_i[i, f.KIND], body_i[i, f.ELIMINATION], body_i[i, f.DOF],
+        R, x, w, lin, _, _, _ = carry_motion(COMPUTE, body_i[i, f.KIND], body_i[i, f.ELIMINATION], body_i[i, f.DOF],
                                              is_anchor(body_i, i), i, body_i, body_f, q, v, work)
         to = body_i[i, f.OWN_SLOT]
         store9(work, to, R)
@@ -155,10 +156,11 @@ def inward(first, last, body_i, dof_f, tau, work):
 
 
 @inline
-def descend(kind, elimination, dof, anchor, massive, i, body_i, body_f, q, v, tau, work):
+def descend(turns, kind, elimination, dof, anchor, massive, i, body_i, body_f, q, v, tau, work):
     """Pass 1 at body i: take the parent's motion from its slot, leave the body's own, and fill its record."""
     above, to, record = body_i[i, f.PARENT_SLOT], body_i[i, f.OWN_SLOT], body_i[i, f.BODY_RECORD]
-    R, x, w, lin, r, w_joint, v_joint = carry_motion(kind, elimination, dof, anchor, i, body_i, body_f, q, v, work)
+    R, x, w, lin, r, w_joint, v_joint = carry_motion(turns, kind, elimination, dof, anchor, i, body_i, body_f, q, v,
+                                                         work)
     alpha, a = load3(work, above + 18), load3(work, above + 21)
     if anchor:
         a = add(a, cross(alpha, r))
@@ -193,13 +195,13 @@ def descend(kind, elimination, dof, anchor, massive, i, body_i, body_f, q, v, ta
 
 
 @inline
-def carry_motion(kind, elimination, dof, anchor, i, body_i, body_f, q, v, work):
+def carry_motion(turns, kind, elimination, dof, anchor, i, body_i, body_f, q, v, work):
     """Rotation, position and velocity of body i, from its parent's in a slot; then where in the parent's group its own
     begins, which an anchor notes, and the joint's part of the velocity."""
     above, record = body_i[i, f.PARENT_SLOT], body_i[i, f.BODY_RECORD]
     w, lin = load3(work, above + 12), load3(work, above + 15)
     T = load_joint_axes(body_i, body_f, i, work, above)
-    R, x = place(kind, body_i, body_f, i, q, T, load3(work, above + 9))
+    R, x = place_noting(turns, kind, body_i, body_f, i, q, T, load3(work, above + 9), work)
     r = zero3(q)
     if anchor:
         store3(work, record + f.REC_JOINT + joint_part_size(elimination, dof), x)

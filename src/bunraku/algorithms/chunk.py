@@ -12,7 +12,7 @@ Cost: that of `aba`, and some hundred operations per edge. Symbols: `plan/fields
 
 from bunraku.algorithms.aba import carry_motion, deliver, inward, joint_part_size, outward_over
 from bunraku.algorithms.far import far_bias
-from bunraku.algorithms.tree import is_anchor, store_state, unit9, zero3
+from bunraku.algorithms.tree import NOTE, is_anchor, store_state, unit9, zero3
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
 from bunraku.spatial.algebra import (
@@ -29,10 +29,12 @@ from bunraku.spatial.algebra import (
     matTvec,
     matvec,
     rotate_symmetric,
+    scale,
     shift_inertia,
     store3,
     store6,
     store9,
+    sub,
 )
 from bunraku.spatial.scalar import clear, constant, load, store
 
@@ -42,13 +44,19 @@ from bunraku.spatial.scalar import clear, constant, load, store
 @inline
 def hang(slot, w, v, work):
     """The link above as a chunk sees it: where it is, with this velocity, without acceleration."""
-    store_state(work, slot, unit9(work), zero3(work), w, v, zero3(work), zero3(work))
+    hang_at(slot, unit9(work), zero3(work), w, v, work)
+
+
+@inline
+def hang_at(slot, R, x, w, v, work):
+    """The same, with the frame that the first joint is given in elsewhere on the link above."""
+    store_state(work, slot, R, x, w, v, zero3(work), zero3(work))
 
 
 @inner
-def sweep_outward(first, end, body_i, body_f, q, v, tau, wrench, work):
+def sweep_outward(turns, first, end, body_i, body_f, q, v, tau, wrench, work):
     """`outward_over`, compiled once."""
-    outward_over(first, end, body_i, body_f, q, v, tau, wrench, work)
+    outward_over(turns, first, end, body_i, body_f, q, v, tau, wrench, work)
 
 
 @inner
@@ -75,14 +83,19 @@ def far_velocity(state, to, work):
 
 
 @inner
-def across(first, end, slot, to, body_i, body_f, q, v, work):
-    """Pose and velocity of the last body of a path, as seen from a link above at rest."""
-    hang(slot, zero3(q), zero3(q), work)
+def across(first, end, to, body_i, body_f, q, v, work):
+    """Pose and velocity of the last body of a path, as seen from a link above at rest, from which it hangs. Turns of
+    the joints are noted."""
     place = zero3(q)
     last = body_i[end - 1, f.OWN_SLOT]
     for i in range(first, end):
-        R, x, w, lin, _, _, _ = carry_motion(body_i[i, f.KIND], body_i[i, f.ELIMINATION], body_i[i, f.DOF],
-                                             is_anchor(body_i, i), i, body_i, body_f, q, v, work)
+        if body_i[i, f.PLAIN] == f.PLAIN_HINGE:
+            R, x, w, lin, _, _, _ = carry_motion(NOTE, f.REVOLUTE, f.COLUMNS, 1, False, i, body_i, body_f, q, v, work)
+        elif body_i[i, f.PLAIN] == f.PLAIN_BALL:
+            R, x, w, lin, _, _, _ = carry_motion(NOTE, f.SPHERICAL, f.BALL, 3, True, i, body_i, body_f, q, v, work)
+        else:
+            R, x, w, lin, _, _, _ = carry_motion(NOTE, body_i[i, f.KIND], body_i[i, f.ELIMINATION], body_i[i, f.DOF],
+                                                 is_anchor(body_i, i), i, body_i, body_f, q, v, work)
         if is_anchor(body_i, i):
             part = joint_part_size(body_i[i, f.ELIMINATION], body_i[i, f.DOF])
             place = add(place, load3(work, body_i[i, f.BODY_RECORD] + f.REC_JOINT + part))
@@ -163,6 +176,15 @@ def receive(state, front, slot, work):
     store6(work, slot + 15, add6(load6(work, slot + 15), C))
     accumulate3(work, slot + f.SLOT_BIAS, add(p_w, cross(x, p_v)))
     accumulate3(work, slot + f.SLOT_BIAS + 3, p_v)
+
+
+@inner
+def pull(state, force, slot, work):
+    """Leave a known force on the far body, in its axes, in the slot of that body."""
+    R, x = load9(work, state), load3(work, state + 9)
+    p_v = scale(matvec(R, load3(work, force + 3)), -1.0)
+    store3(work, slot + f.SLOT_BIAS, sub(cross(x, p_v), matvec(R, load3(work, force))))
+    store3(work, slot + f.SLOT_BIAS + 3, p_v)
 
 
 # -- pass 3 ----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The path of a chunk between two boundary links: the articulated-body sweep with a far handle, in registers.
+"""The path of a chunk between two boundary links: the articulated-body sweep with a far handle.
 
 Idea: while the bodies between the link above and the far link are eliminated, six more columns say how a force F on the
 far link is passed on, and the same six how the far link is accelerated:
@@ -10,11 +10,13 @@ Start: Y = the far link's frame, beta = Theta = 0. A joint with axis S, U = I S,
 
     Y - U y^T / D,      beta + y u / D,      Theta + y y^T / D
 
-and y is kept for the way back, where qdd = (u + y^T F - U^T a) / D. A ball joint is the same with three axes at once.
-Accelerations are relative to those at zero joint acceleration, whose part at the far link is added to beta at the end.
-Reference: [YN02, eqs. 36-39] with Lambda = I^-1 at the link above, so that no inertia is inverted; docs/parallel.md.
-Cost: 1.2 to 1.3 times the plain sweep for hinges (`bunraku bench parallel`). Limits: free joints on the path go column
-by column.
+and y is kept for the way back, where qdd = (u + y^T F - U^T a) / D. A ball joint, A = L diag(D) L^T, is three such axes
+at once with y = L^-1 Y_w, so that Theta is the same sum for all joints. Accelerations are relative to those at zero
+joint acceleration, whose part at the far link is added to beta at the end.
+
+One sweep for I and p, one for Y and beta, one for Theta: each keeps its running values in registers (of lanes, Y in two
+halves). Reference: [YN02, eqs. 36-39] with Lambda = I^-1 at the link above, so that no inertia is inverted;
+docs/parallel.md. Cost: 1.2 times the plain sweep for hinges. Limits: free joints on the path go column by column.
 """
 
 from bunraku.algorithms.aba import (
@@ -49,25 +51,80 @@ from bunraku.spatial.algebra import (
     sub,
 )
 from bunraku.spatial.scalar import constant, load, minimum, store
-from bunraku.spatial.six import columns, six_of, store_six
+from bunraku.spatial.six import columns, six_of, store_columns, three_of
 
-KEPT = f.CHUNK_Y
+KEPT, KEPT_R = f.CHUNK_Y, f.CHUNK_Y_R
+
+
+@inline
+def result_of(d, record, dof):
+    """Where U, 1/D and u of a joint's degree of freedom d are."""
+    return record + f.REC_U if d == 0 else record + f.REC_JOINT + 6 * dof + 3 + f.REC_U_SIZE * (d - 1)
 
 
 @inner
-def far_sweep(first, end, state, kept, front, body_i, dof_f, tau, work):
+def far_sweep(first, end, state, kept, front, body_i, dof_f, tau, far, work):
     """Pass 2 of the bodies end - 1 .. first, a path, with a far handle at the last. `state`: where the far body's state
-    is; `kept`: where y is kept, KEPT per degree of freedom; `front`: where the result goes. Returns the margin."""
-    z = constant(tau, 0.0)
-    A, B, C, p_w, p_v = zero6(tau), zero9(tau), zero6(tau), zero3(tau), zero3(tau)
-    # Y: what unit moments and forces along the axes R of the far body, at its origin x, are at the group's origin
+    is; `kept`: where in `far` y is kept, KEPT per degree of freedom; `front`: where the result goes. Returns the
+    margin."""
+    margin = sweep_path(first, end, kept, front, body_i, dof_f, tau, far, work)
+    # Y: unit moments, then unit forces, along the axes R of the far body, at its origin x
+    z = constant(work, 0.0)
     R, x = load9(work, state), load3(work, state + 9)
     m0, m1, m2 = cross(x, (R[0], R[3], R[6])), cross(x, (R[1], R[4], R[7])), cross(x, (R[2], R[5], R[8]))
-    Y_w = (six_of(R[0], R[1], R[2], m0[0], m1[0], m2[0]), six_of(R[3], R[4], R[5], m0[1], m1[1], m2[1]),
-           six_of(R[6], R[7], R[8], m0[2], m1[2], m2[2]))
-    Y_v = (six_of(z, z, z, R[0], R[1], R[2]), six_of(z, z, z, R[3], R[4], R[5]), six_of(z, z, z, R[6], R[7], R[8]))
-    none = six_of(z, z, z, z, z, z)
-    beta, T0, T1, T2, T3, T4, T5 = none, none, none, none, none, none, none
+    to = front + f.FRONT_Y
+    if work.ndim == 1:
+        Y_w = (six_of(R[0], R[1], R[2], m0[0], m1[0], m2[0]), six_of(R[3], R[4], R[5], m0[1], m1[1], m2[1]),
+               six_of(R[6], R[7], R[8], m0[2], m1[2], m2[2]))
+        Y_v = (six_of(z, z, z, R[0], R[1], R[2]), six_of(z, z, z, R[3], R[4], R[5]), six_of(z, z, z, R[6], R[7], R[8]))
+        Y_w, Y_v, beta = pass_on(first, end, kept, Y_w, Y_v, six_of(z, z, z, z, z, z), body_i, far, work)
+        w0, w1, w2, v0, v1, v2 = (columns(Y_w[0]), columns(Y_w[1]), columns(Y_w[2]), columns(Y_v[0]), columns(Y_v[1]),
+                                  columns(Y_v[2]))
+        store6(work, to, (w0[0], w1[0], w2[0], v0[0], v1[0], v2[0]))
+        store6(work, to + 6, (w0[1], w1[1], w2[1], v0[1], v1[1], v2[1]))
+        store6(work, to + 12, (w0[2], w1[2], w2[2], v0[2], v1[2], v2[2]))
+        store6(work, to + 18, (w0[3], w1[3], w2[3], v0[3], v1[3], v2[3]))
+        store6(work, to + 24, (w0[4], w1[4], w2[4], v0[4], v1[4], v2[4]))
+        store6(work, to + 30, (w0[5], w1[5], w2[5], v0[5], v1[5], v2[5]))
+        b = columns(beta)
+        store_beta(state, front, (b[0], b[1], b[2]), (b[3], b[4], b[5]), work)
+    else:
+        none = three_of(z, z, z)
+        Y_w = three_of(R[0], R[1], R[2]), three_of(R[3], R[4], R[5]), three_of(R[6], R[7], R[8])
+        Y_w, Y_v, turning = pass_on(first, end, kept, Y_w, (none, none, none), none, body_i, far, work)
+        store_half(work, to, Y_w, Y_v)
+        Y_v = three_of(R[0], R[1], R[2]), three_of(R[3], R[4], R[5]), three_of(R[6], R[7], R[8])
+        Y_w = three_of(m0[0], m1[0], m2[0]), three_of(m0[1], m1[1], m2[1]), three_of(m0[2], m1[2], m2[2])
+        Y_w, Y_v, moving = pass_on(first, end, kept + 3, Y_w, Y_v, none, body_i, far, work)
+        store_half(work, to + 18, Y_w, Y_v)
+        store_beta(state, front, columns(turning), columns(moving), work)
+    freedoms = body_i[end - 1, f.V_INDEX] + body_i[end - 1, f.DOF] - body_i[first, f.V_INDEX]
+    sum_theta(kept, kept + KEPT * freedoms, front + f.FRONT_THETA, far, work)
+    return margin
+
+
+@inline
+def store_half(work, to, Y_w, Y_v):
+    """Three columns of Y, (moment, force) each."""
+    w0, w1, w2, v0, v1, v2 = (columns(Y_w[0]), columns(Y_w[1]), columns(Y_w[2]), columns(Y_v[0]), columns(Y_v[1]),
+                              columns(Y_v[2]))
+    store6(work, to, (w0[0], w1[0], w2[0], v0[0], v1[0], v2[0]))
+    store6(work, to + 6, (w0[1], w1[1], w2[1], v0[1], v1[1], v2[1]))
+    store6(work, to + 12, (w0[2], w1[2], w2[2], v0[2], v1[2], v2[2]))
+
+
+@inline
+def store_beta(state, front, turning, moving, work):
+    alpha, a = far_bias(state, work)
+    store3(work, front + f.FRONT_BETA, add(turning, alpha))
+    store3(work, front + f.FRONT_BETA + 3, add(moving, a))
+
+
+@inline
+def sweep_path(first, end, kept, front, body_i, dof_f, tau, far, work):
+    """I and p of the path, as in the plain sweep; of a ball joint the factors of A are left in its record (L) and with
+    y (1/D)."""
+    A, B, C, p_w, p_v = zero6(tau), zero9(tau), zero6(tau), zero3(tau), zero3(tau)
     margin, begin = constant(tau, 1.0), body_i[first, f.V_INDEX]
     i = end - 1
     while i >= first:
@@ -78,98 +135,104 @@ def far_sweep(first, end, state, kept, front, body_i, dof_f, tau, work):
         if body_i[i, f.PLAIN] == f.PLAIN_HINGE:  # up a run of hinges in registers
             running = True
             while running:
-                record, j = body_i[i, f.BODY_RECORD], body_i[i, f.V_INDEX]
+                record = body_i[i, f.BODY_RECORD]
                 A, B, C, p_w, p_v = join_body(A, B, C, p_w, p_v, work, record)
-                axis, result, place = record + f.REC_JOINT, record + f.REC_U, kept + KEPT * (j - begin)
-                A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, trace(A), trace(C), dof_f, j, tau, work,
-                                                            axis, result)
+                A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, trace(A), trace(C), dof_f,
+                                                            body_i[i, f.V_INDEX], tau, work, record + f.REC_JOINT,
+                                                            record + f.REC_U)
                 margin = minimum(margin, pivot)
-                Y_w, Y_v, beta, T0, T1, T2, T3, T4, T5 = through_column(Y_w, Y_v, beta, T0, T1, T2, T3, T4, T5, axis,
-                                                                        result, place, work)
+                store(far, kept + KEPT * (body_i[i, f.V_INDEX] - begin) + KEPT_R, load(work, record + f.REC_U + 6))
                 running = body_i[i, f.HINGE_RUN] != 0 and i > first
                 i -= 1
             continue
         record, j, elimination = body_i[i, f.BODY_RECORD], body_i[i, f.V_INDEX], body_i[i, f.ELIMINATION]
-        dof, place = body_i[i, f.DOF], kept + KEPT * (j - begin)
+        dof, place = body_i[i, f.DOF], kept + KEPT * (j - begin) + KEPT_R
         A, B, C, p_w, p_v = join_body(A, B, C, p_w, p_v, work, record)
         if elimination == f.BALL:
-            B_here = B
             A, B, C, p_w, p_v, pivot, F = reduce_ball(i, A, B, C, p_w, p_v, body_i, tau, work)
             margin = minimum(margin, pivot)
-            k, r = load3(work, record + f.REC_BALL_K), load3(work, record + f.REC_JOINT + 9)
-            y, beta = Y_w, beta + dot(k, Y_w)
-            s = solve3(F, y)  # A^-1 Y
-            store_six(work, place, s[0])
-            store_six(work, place + KEPT, s[1])
-            store_six(work, place + 2 * KEPT, s[2])
-            for d in range(3):
-                T0, T1, T2, T3, T4, T5 = more_theta(T0, T1, T2, T3, T4, T5, y[d], s[d])
-            Y_v = sub(Y_v, matTvec(B_here, s))
-            Y_w = cross(r, Y_v)  # it passes on no moment
+            store3(work, record + f.REC_BALL_L, (F[0], F[1], F[2]))
+            store(far, place, F[3])
+            store(far, place + KEPT, F[4])
+            store(far, place + 2 * KEPT, F[5])
         else:
             turning, moving = trace(A), trace(C)
-            for d in range(dof if elimination == f.COLUMNS else 0):
-                axis = record + f.REC_JOINT + 6 * d
-                result = record + f.REC_U if d == 0 else record + f.REC_JOINT + 6 * dof + 3 + f.REC_U_SIZE * (d - 1)
+            for d in range(dof):
+                if elimination == f.LOCKED:
+                    store(far, place + KEPT * d, 0.0)
+                    continue
                 A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, turning, moving, dof_f, j + d, tau,
-                                                            work, axis, result)
+                                                            work, record + f.REC_JOINT + 6 * d,
+                                                            result_of(d, record, dof))
                 margin = minimum(margin, pivot)
-                Y_w, Y_v, beta, T0, T1, T2, T3, T4, T5 = through_column(Y_w, Y_v, beta, T0, T1, T2, T3, T4, T5, axis,
-                                                                        result, place + KEPT * d, work)
+                store(far, place + KEPT * d, load(work, result_of(d, record, dof) + 6))
             if is_anchor(body_i, i):  # about the origin of the parent's group, in which this one sits at r
                 r = load3(work, record + f.REC_JOINT + joint_part_size(elimination, dof))
                 A, B = shift_inertia(A, B, C, r)
                 p_w = add(p_w, cross(r, p_v))
-                Y_w = add(Y_w, cross(r, Y_v))
         i -= 1
     store6(work, front, A)
     store9(work, front + 6, B)
     store6(work, front + 15, C)
     store3(work, front + f.FRONT_P, p_w)
     store3(work, front + f.FRONT_P + 3, p_v)
-    store_columns(work, front + f.FRONT_Y, Y_w, Y_v)
-    alpha, a = far_bias(state, work)
-    store6(work, front + f.FRONT_BETA, columns(beta + six_of(alpha[0], alpha[1], alpha[2], a[0], a[1], a[2])))
-    o = front + f.FRONT_THETA
-    t0, t1, t2, t3, t4, t5 = columns(T0), columns(T1), columns(T2), columns(T3), columns(T4), columns(T5)
-    store6(work, o, (t0[0], t1[0], t1[1], t2[0], t2[1], t2[2]))
-    store6(work, o + 6, (t3[0], t3[1], t3[2], t3[3], t4[0], t4[1]))
-    store9(work, o + 12, (t4[2], t4[3], t4[4], t5[0], t5[1], t5[2], t5[3], t5[4], t5[5]))
     return margin
 
 
-@inline
-def through_column(Y_w, Y_v, beta, T0, T1, T2, T3, T4, T5, axis, result, place, work):
-    """All six columns through one degree of freedom that has just been eliminated."""
-    s_w, s_v = load3(work, axis), load3(work, axis + 3)
-    U_w, U_v = load3(work, result), load3(work, result + 3)
-    r, u = load(work, result + 6), load(work, result + 7)
-    y = dot(s_w, Y_w) + dot(s_v, Y_v)
-    z = y * r
-    store_six(work, place, y)
-    T0, T1, T2, T3, T4, T5 = more_theta(T0, T1, T2, T3, T4, T5, y, z)
-    # [YN02, eqs. 36, 38]
-    return sub(Y_w, scale(U_w, z)), sub(Y_v, scale(U_v, z)), beta + z * u, T0, T1, T2, T3, T4, T5
+@inner
+def pass_on(first, end, kept, Y_w, Y_v, beta, body_i, far, work):
+    """Columns of Y and beta through the joints of the path, tip to root, by what `sweep_path` has left; y is kept."""
+    begin = body_i[first, f.V_INDEX]
+    for back in range(end - first):
+        i = end - 1 - back
+        record, elimination, dof = body_i[i, f.BODY_RECORD], body_i[i, f.ELIMINATION], body_i[i, f.DOF]
+        place = kept + KEPT * (body_i[i, f.V_INDEX] - begin)
+        if elimination == f.BALL:
+            L = load3(work, record + f.REC_BALL_L)
+            k, r = load3(work, record + f.REC_BALL_K), load3(work, record + f.REC_JOINT + 9)
+            y1 = Y_w[1] - L[0] * Y_w[0]
+            store_columns(far, place, Y_w[0])
+            store_columns(far, place + KEPT, y1)
+            store_columns(far, place + 2 * KEPT, Y_w[2] - L[1] * Y_w[0] - L[2] * y1)
+            beta = beta + dot(k, Y_w)
+            Y_v = sub(Y_v, matTvec(load9(work, record + f.REC_BALL_G), Y_w))
+            Y_w = cross(r, Y_v)  # it passes on no moment
+        else:
+            for d in range(dof):
+                if elimination == f.LOCKED:
+                    store_columns(far, place + KEPT * d, Y_w[0] * 0.0)
+                    continue
+                axis, result = record + f.REC_JOINT + 6 * d, result_of(d, record, dof)
+                y = dot(load3(work, axis), Y_w) + dot(load3(work, axis + 3), Y_v)
+                z = y * load(work, result + 6)
+                store_columns(far, place + KEPT * d, y)
+                # [YN02, eqs. 36, 38]
+                Y_w, Y_v = sub(Y_w, scale(load3(work, result), z)), sub(Y_v, scale(load3(work, result + 3), z))
+                beta = beta + z * load(work, result + 7)
+            if is_anchor(body_i, i):
+                r = load3(work, record + f.REC_JOINT + joint_part_size(elimination, dof))
+                Y_w = add(Y_w, cross(r, Y_v))
+    return Y_w, Y_v, beta
 
 
-@inline
-def more_theta(T0, T1, T2, T3, T4, T5, y, z):
-    """Theta + y z^T, by rows."""
-    c = columns(y)
-    return T0 + z * c[0], T1 + z * c[1], T2 + z * c[2], T3 + z * c[3], T4 + z * c[4], T5 + z * c[5]
-
-
-@inline
-def store_columns(work, o, Y_w, Y_v):
-    """Y column by column, (moment, force) each."""
-    w0, w1, w2, v0, v1, v2 = (columns(Y_w[0]), columns(Y_w[1]), columns(Y_w[2]), columns(Y_v[0]), columns(Y_v[1]),
-                              columns(Y_v[2]))
-    store6(work, o, (w0[0], w1[0], w2[0], v0[0], v1[0], v2[0]))
-    store6(work, o + 6, (w0[1], w1[1], w2[1], v0[1], v1[1], v2[1]))
-    store6(work, o + 12, (w0[2], w1[2], w2[2], v0[2], v1[2], v2[2]))
-    store6(work, o + 18, (w0[3], w1[3], w2[3], v0[3], v1[3], v2[3]))
-    store6(work, o + 24, (w0[4], w1[4], w2[4], v0[4], v1[4], v2[4]))
-    store6(work, o + 30, (w0[5], w1[5], w2[5], v0[5], v1[5], v2[5]))
+@inner
+def sum_theta(kept, end, to, far, work):
+    """Theta = sum of y y^T / D over the degrees of freedom, packed lower triangle."""
+    z = constant(work, 0.0)
+    t00, t10, t11, t20, t21, t22, t30, t31, t32, t33 = z, z, z, z, z, z, z, z, z, z
+    t40, t41, t42, t43, t44, t50, t51, t52, t53, t54, t55 = z, z, z, z, z, z, z, z, z, z, z
+    for o in range(kept, end, KEPT):
+        y, r = load6(far, o), load(far, o + KEPT_R)
+        z0, z1, z2, z3, z4, z5 = y[0] * r, y[1] * r, y[2] * r, y[3] * r, y[4] * r, y[5] * r
+        t00, t10, t11 = t00 + z0 * y[0], t10 + z1 * y[0], t11 + z1 * y[1]
+        t20, t21, t22 = t20 + z2 * y[0], t21 + z2 * y[1], t22 + z2 * y[2]
+        t30, t31, t32, t33 = t30 + z3 * y[0], t31 + z3 * y[1], t32 + z3 * y[2], t33 + z3 * y[3]
+        t40, t41, t42, t43 = t40 + z4 * y[0], t41 + z4 * y[1], t42 + z4 * y[2], t43 + z4 * y[3]
+        t50, t51, t52, t53 = t50 + z5 * y[0], t51 + z5 * y[1], t52 + z5 * y[2], t53 + z5 * y[3]
+        t44, t54, t55 = t44 + z4 * y[4], t54 + z5 * y[4], t55 + z5 * y[5]
+    store6(work, to, (t00, t10, t11, t20, t21, t22))
+    store6(work, to + 6, (t30, t31, t32, t33, t40, t41))
+    store9(work, to + 12, (t42, t43, t44, t50, t51, t52, t53, t54, t55))
 
 
 @inline
@@ -180,10 +243,57 @@ def far_bias(state, work):
 
 
 @inner
+def keep_pivots(first, end, kept, to, body_i, far, work):
+    """1/D of ball joints, one place per degree of freedom from `to` on: `far_force` needs no more than that of what the
+    sweep has left in `far`."""
+    begin = body_i[first, f.V_INDEX]
+    for i in range(first, end):
+        if body_i[i, f.ELIMINATION] == f.BALL:
+            j = body_i[i, f.V_INDEX] - begin
+            o = kept + KEPT * j + KEPT_R
+            store3(work, to + j, (load(far, o), load(far, o + KEPT), load(far, o + 2 * KEPT)))
+
+
+@inner
+def far_force(first, end, state, force, pivots, body_i, work):
+    """What the force on the far link, at the place `force`, adds to u of every joint of the path: pass 2 once more, for
+    this force alone. The plain pass 3 may follow. Instead of `far_sweep_back` where memory is dearer than arithmetic:
+    y need not be kept until then."""
+    begin = body_i[first, f.V_INDEX]
+    R, x = load9(work, state), load3(work, state + 9)
+    p_v = scale(matvec(R, load3(work, force + 3)), -1.0)
+    p_w = sub(cross(x, p_v), matvec(R, load3(work, force)))
+    for back in range(end - first):
+        i = end - 1 - back
+        record, elimination, dof = body_i[i, f.BODY_RECORD], body_i[i, f.ELIMINATION], body_i[i, f.DOF]
+        if elimination == f.BALL:  # k - A^-1 p_w,  p_v - G^T p_w
+            L, r = load3(work, record + f.REC_BALL_L), load3(work, pivots + body_i[i, f.V_INDEX] - begin)
+            k = load3(work, record + f.REC_BALL_K)
+            store3(work, record + f.REC_BALL_K, sub(k, solve3((L[0], L[1], L[2], r[0], r[1], r[2]), p_w)))
+            p_v = sub(p_v, matTvec(load9(work, record + f.REC_BALL_G), p_w))
+            p_w = cross(load3(work, record + f.REC_JOINT + 9), p_v)
+            continue
+        for d in range(dof if elimination == f.COLUMNS else 0):
+            axis, result = record + f.REC_JOINT + 6 * d, result_of(d, record, dof)
+            e = dot(load3(work, axis), p_w) + dot(load3(work, axis + 3), p_v)
+            store(work, result + 7, load(work, result + 7) - e)
+            e = e * load(work, result + 6)
+            p_w, p_v = sub(p_w, scale(load3(work, result), e)), sub(p_v, scale(load3(work, result + 3), e))
+        if is_anchor(body_i, i):
+            p_w = add(p_w, cross(load3(work, record + f.REC_JOINT + joint_part_size(elimination, dof)), p_v))
+
+
+@inline
+def push_on(place, F, work):
+    """y^T F: what the force on the far link adds to the torque of a joint."""
+    y = load6(work, place)
+    return y[0] * F[0] + y[1] * F[1] + y[2] * F[2] + y[3] * F[3] + y[4] * F[4] + y[5] * F[5]
+
+
+@inner
 def far_sweep_back(first, end, kept, force, body_i, tau, acceleration, work):
     """Pass 3 of the path, with the force on the far link at the place `force`. Returns zero, or NaN if not finite."""
-    f0, f1, f2 = load(work, force), load(work, force + 1), load(work, force + 2)
-    f3, f4, f5 = load(work, force + 3), load(work, force + 4), load(work, force + 5)
+    F = load6(work, force)
     residue, begin = constant(tau, 0.0), body_i[first, f.V_INDEX]
     for i in range(first, end):
         to, record, elimination = body_i[i, f.OWN_SLOT], body_i[i, f.BODY_RECORD], body_i[i, f.ELIMINATION]
@@ -194,21 +304,20 @@ def far_sweep_back(first, end, kept, force, body_i, tau, acceleration, work):
         if elimination == f.COLUMNS:  # qdd = (u + y^T F - U^T a) / D [YN02, eq. 53]
             for last in range(dof):
                 d = dof - 1 - last
-                y = load6(work, place + KEPT * d)
-                push = y[0] * f0 + y[1] * f1 + y[2] * f2 + y[3] * f3 + y[4] * f4 + y[5] * f5
-                o = record + f.REC_U if d == 0 else record + f.REC_JOINT + 6 * dof + 3 + f.REC_U_SIZE * (d - 1)
+                o = result_of(d, record, dof)
+                push = load(work, o + 7) + push_on(place + KEPT * d, F, work)
                 bias = dot(load3(work, o), alpha) + dot(load3(work, o + 3), a)
-                qdd = (load(work, o + 7) + push - bias) * load(work, o + 6)
+                qdd = (push - bias) * load(work, o + 6)
                 store(acceleration, j + d, qdd)
                 residue = residue + 0.0 * qdd
                 o = record + f.REC_JOINT + 6 * d
                 alpha = add(alpha, scale(load3(work, o), qdd))
                 a = add(a, scale(load3(work, o + 3), qdd))
-        elif elimination == f.BALL:  # alpha = k - G a + z F
-            y, z, x = load6(work, place), load6(work, place + KEPT), load6(work, place + 2 * KEPT)
-            push = (y[0] * f0 + y[1] * f1 + y[2] * f2 + y[3] * f3 + y[4] * f4 + y[5] * f5,
-                    z[0] * f0 + z[1] * f1 + z[2] * f2 + z[3] * f3 + z[4] * f4 + z[5] * f5,
-                    x[0] * f0 + x[1] * f1 + x[2] * f2 + x[3] * f3 + x[4] * f4 + x[5] * f5)
+        elif elimination == f.BALL:  # alpha = k - G a + A^-1 Y_w F
+            L = load3(work, record + f.REC_BALL_L)
+            x2 = push_on(place + 2 * KEPT, F, work) * load(work, place + 2 * KEPT + KEPT_R)
+            x1 = push_on(place + KEPT, F, work) * load(work, place + KEPT + KEPT_R) - L[2] * x2
+            push = push_on(place, F, work) * load(work, place + KEPT_R) - L[0] * x1 - L[1] * x2, x1, x2
             turned = add(sub(load3(work, record + f.REC_BALL_K), matvec(load9(work, record + f.REC_BALL_G), a)), push)
             turn = matTvec(load9(work, record + f.REC_JOINT), sub(turned, alpha))
             store3(acceleration, j, turn)

@@ -92,14 +92,30 @@ def joint_axes(body_f, i, R_parent):
     return matmul(R_parent, row9(body_f, i, f.ROTATION))
 
 
+COMPUTE, NOTE, RECALL = 0, 1, 2
+"""What to do about turns of joints: compute them; note them in the body's record as well; recall what is noted."""
+
+
 @inline
 def place(kind, body_i, body_f, i, q, T, x_parent):
     """Rotation and position of body i in world axes, in its parent's group; its joint has this kind and axes T."""
-    k = body_i[i, f.Q_INDEX]
+    return place_noting(COMPUTE, kind, body_i, body_f, i, q, T, x_parent, q)
+
+
+@inline
+def place_noting(turns, kind, body_i, body_f, i, q, T, x_parent, work):
+    """The same; of hinges sine and cosine may be noted, and of spherical joints two columns of the rotation."""
+    k, record = body_i[i, f.Q_INDEX], body_i[i, f.BODY_RECORD]
     x = add(x_parent, matvec(T, row3(body_f, i, f.OFFSET)))
     R = T
     if kind == f.REVOLUTE:
-        s, c = sincos(load(q, k))
+        if turns == RECALL:
+            s, c = load(work, record), load(work, record + 1)
+        else:
+            s, c = sincos(load(q, k))
+        if turns == NOTE:
+            store(work, record, s)
+            store(work, record + 1, c)
         R = rotate_about_z(T, s, c)
     elif kind == f.SCREW:
         angle = load(q, k)
@@ -107,7 +123,15 @@ def place(kind, body_i, body_f, i, q, T, x_parent):
         R = rotate_about_z(T, s, c)
         x = add(x, scale(column_z(T), angle * body_f[i, f.RATE_LINEAR]))
     elif kind == f.SPHERICAL:
-        R = matmul(T, rotation_of_quaternion(load(q, k), load(q, k + 1), load(q, k + 2), load(q, k + 3)))
+        if turns == RECALL:
+            X, Y = load3(work, record), load3(work, record + 3)
+            Z = cross(X, Y)
+            R = (X[0], Y[0], Z[0], X[1], Y[1], Z[1], X[2], Y[2], Z[2])
+        else:
+            R = matmul(T, rotation_of_quaternion(load(q, k), load(q, k + 1), load(q, k + 2), load(q, k + 3)))
+        if turns == NOTE:
+            store3(work, record, (R[0], R[3], R[6]))
+            store3(work, record + 3, (R[1], R[4], R[7]))
     elif kind == f.FREE:
         x = add(x, matvec(T, load3(q, k)))
         R = matmul(T, rotation_of_quaternion(load(q, k + 3), load(q, k + 4), load(q, k + 5), load(q, k + 6)))

@@ -11,8 +11,10 @@ from bunraku.algorithms.proximal import worth_a_second_look
 from bunraku.entries.signatures import CLASHED, DOUBTFUL, FAILED, FINE, MOTION, OPEN, PLAN, counts, floats, int64, move
 from bunraku.jit import entry
 from bunraku.plan import fields as f
+from bunraku.spatial.lanes import WIDTH
 from bunraku.tolerances import TOO_OPEN
 from bunraku.workers.engine import go_through
+from bunraku.workers.lanes import go_through_lanes
 from bunraku.workers.loops import closed_part, closed_part_again, look_again_part, make_up_part
 
 
@@ -25,6 +27,28 @@ def part_one(mode, plan, dof_f, q, v, tau, drives, external, a, work):
         acting = rest[:total]
         passive_torque(plan.body_i, dof_f, q, v, tau, acting)
     margin, residue = go_through(plan, dof_f, q, v, acting, work[:0], a, work)
+    return FINE if margin > 0.0 and residue == 0.0 else FAILED
+
+
+@entry("motion in lanes", MOTION, seconds=12, by_address=True)
+def lanes_one(mode, plan, dof_f, q, v, tau, drives, external, a, work):
+    """As `tree_one`, for a plan with like chunks in lanes (`plan/like.py`). Rotors in lanes are those of the plan,
+    whatever `dof_f` says: not for the implicit solver. There are no external forces."""
+    size, total, _, _ = scratch_sizes(plan.body_i, dof_f, False)
+    acting = tau
+    if total > 0:
+        acting = work[size:size + total]
+        passive_torque(plan.body_i, dof_f, q, v, tau, acting)
+    rows, numbers = np.int64(plan.body_i[-1, f.HEAD_SHAPES]), plan.mail
+    shape_i, chunk_i = plan.sum_ops[:rows], plan.sum_ops[rows:]
+    freedoms, split = np.int64(shape_i[-1, f.HEAD_FREEDOMS_IN_LANES]), rows * f.BODY_F
+    first = np.int64(shape_i[-1, f.HEAD_WORK])
+    first += (-(work.ctypes.data // 8 + first)) % 8  # lanes start on a cache line
+    height = (size - first) // WIDTH
+    margin, residue = go_through_lanes(
+        plan.ops, chunk_i, plan.boxes, numbers, shape_i, numbers[:split].reshape((rows, f.BODY_F)),
+        numbers[split:split + f.DOF_F * freedoms].reshape((f.DOF_F, freedoms)), dof_f, q, v, acting, a, work,
+        work[first:first + height * WIDTH].reshape((height, WIDTH)))
     return FINE if margin > 0.0 and residue == 0.0 else FAILED
 
 

@@ -19,7 +19,7 @@ from bunraku.plan import fields as f
 from bunraku.plan.arrays import NO_LOOPS, Arrays
 from bunraku.plan.build import Plan, lay_out_records, mark_slots
 
-SCRATCH = 192  # floats that a join needs (`algorithms/join.py`), rounded up
+SCRATCH = 240  # floats that a join needs (`algorithms/join.py`)
 LINE = 8       # floats of a cache line
 
 
@@ -145,63 +145,21 @@ class Division:
             self._plan_of(plan, w, chunks, bodies)
 
     def _plan_of(self, plan, w, chunks, bodies):
-        n, s = len(bodies), self.assembly
-        where = np.full(plan.bodies + 1, -1)
-        where[bodies] = np.arange(n)
+        s, far = self.assembly, self.far[chunks]
         rows = plan.body_i[bodies]
-        body_i = np.concatenate([rows, plan.body_i[-1:]])
-        nq_of = np.array([_coordinates(kind, dof) for kind, dof in rows[:, [f.KIND, f.DOF]].tolist()], np.int64)
-        q_index = _ranges(rows[:, f.Q_INDEX], nq_of)
-        v_index = _ranges(rows[:, f.V_INDEX], rows[:, f.DOF])
-        body_i[:n, f.Q_INDEX] = np.cumsum(nq_of) - nq_of
-        body_i[:n, f.V_INDEX] = np.cumsum(rows[:, f.DOF]) - rows[:, f.DOF]
-        outside = s.chunk[np.maximum(rows[:, f.PARENT], 0)] != s.chunk[bodies]
-        top = outside | (rows[:, f.PARENT] < 0)
-        body_i[:n, f.PARENT] = np.where(top, -1, where[rows[:, f.PARENT]])
-        body_i[:n, f.ANCHOR][top] |= f.OPENS
-        far = self.far[chunks]
-        keep = np.zeros(n, bool)
-        keep[where[far[far >= 0]]] = True
-        known = where[self.slotted]
-        keep[known[known >= 0]] = True
-        handle = [k for k in chunks.tolist() if self.far[k] >= 0 and not s.waits[k]]
-        for k in handle:  # with a far handle free joints go column by column
-            path = where[self.bodies[k][:self.path[k]]]
-            loose = body_i[path, f.ELIMINATION] == f.LOOSE
-            body_i[path[loose], f.ELIMINATION] = f.COLUMNS
-        mark_slots(body_i, keep)
-        slots = int(body_i[n, f.HEAD_SLOTS])
-        ends = np.cumsum([len(self.bodies[k]) for k in chunks]) if len(chunks) else np.zeros(0, np.int64)
-        member = np.repeat(np.arange(len(chunks)), [len(self.bodies[k]) for k in chunks])
-        body_i[:n, f.PARENT_SLOT][top] = (slots + member[top]) * f.SLOT_SIZE
-        body_i[:n, f.ADDS][top] = 1
-        body_i[n, f.HEAD_SLOTS] = slots + len(chunks)
-        lay_out_records(body_i)
-        own = body_i[:n, f.OWN_SLOT]
-        branching = own > f.SLOT_CARRY
-        size = int(body_i[n, f.HEAD_WORK])
-        table = np.zeros((len(chunks), f.CHUNK_I), np.int32)
-        spans = np.zeros((2 * len(chunks), 2), np.int64)
+        nq_of = coordinates_of(rows)
+        q_index = ranges(rows[:, f.Q_INDEX], nq_of)
+        v_index = ranges(rows[:, f.V_INDEX], rows[:, f.DOF])
+        body_i, table, size = rows_of(plan, [self.bodies[k] for k in chunks], self.path[chunks], far,
+                                      (far >= 0) & ~s.waits[chunks], self.slotted)
+        n, nq = len(bodies), len(q_index)
         q_ends, v_ends = np.cumsum(nq_of), np.cumsum(rows[:, f.DOF])
-        begin, nq = 0, len(q_index)
-        for c, k in enumerate(chunks.tolist()):
-            end = int(ends[c])
-            places = own[begin:end][branching[begin:end]]
-            table[c, f.CHUNK_FIRST], table[c, f.CHUNK_PATH] = begin, begin + self.path[k]
-            table[c, f.CHUNK_END], table[c, f.CHUNK_HANG] = end, (slots + c) * f.SLOT_SIZE
-            if len(places):
-                table[c, f.CHUNK_SLOTS], table[c, f.CHUNK_SLOTS_END] = places.min(), places.max() + f.SLOT_SIZE
-            if self.far[k] >= 0:
-                table[c, f.CHUNK_FAR] = own[where[self.far[k]]]
-                table[c, f.CHUNK_STATE] = size
-                size += 24
-            if k in handle:
-                table[c, f.CHUNK_KEPT] = size
-                size += f.CHUNK_Y * int(rows[begin:begin + self.path[k], f.DOF].sum())
+        body_i[:n, f.Q_INDEX], body_i[:n, f.V_INDEX] = q_ends - nq_of, v_ends - rows[:, f.DOF]
+        spans = np.zeros((2 * len(chunks), 2), np.int64)
+        for c, (begin, end) in enumerate(table[:, [f.CHUNK_FIRST, f.CHUNK_END]].tolist()):
             first_q, first_v = (0, 0) if begin == 0 else (int(q_ends[begin - 1]), int(v_ends[begin - 1]))
             spans[2 * c] = first_q, q_ends[end - 1]
             spans[2 * c + 1] = nq + first_v, nq + v_ends[end - 1]
-            begin = end
         body_i[n, f.HEAD_SCRATCH] = size
         body_i[n, f.HEAD_NQ] = nq
         body_i[n, f.HEAD_SPRINGS] = 0
@@ -471,7 +429,7 @@ class Division:
         body_i[-1, f.HEAD_SUMS] = self.first_sums[w]
         body_i[-1, f.HEAD_TOTALS] = self.totals[w]
         q_index, v_index = self.indices[w]
-        return Part(self.plans[w], self.tables[w], _table(self._ops[w]), _table(self._sums[w]), self._whole[w],
+        return Part(self.plans[w], self.tables[w], operations(self._ops[w]), operations(self._sums[w]), self._whole[w],
                     list(self._boxes[w]), q_index, v_index, self.spans[w])
 
     def mail(self) -> tuple[np.ndarray, np.ndarray]:
@@ -483,15 +441,69 @@ class Division:
         return memory[skip:skip + int(sizes.sum()) + f.MAIL_START], places
 
 
-def _table(rows) -> np.ndarray:
+def rows_of(plan, chunks, path, far, handle, slotted=()) -> tuple[np.ndarray, np.ndarray, int]:
+    """Rows of body_i for chunks, one behind the other, with slots and records of their own; their rows of chunk_i; and
+    the size of the work array so far.
+
+    chunks   bodies of each, the path first        path     number of bodies on the path
+    far      far body, -1 if it carries nothing    handle   whether the path is swept with a far handle
+    slotted  bodies that need a slot of their own
+    """
+    bodies = np.concatenate(chunks) if len(chunks) else np.zeros(0, np.int64)
+    n, counts = len(bodies), np.array([len(b) for b in chunks], np.int64)
+    rows, ends = plan.body_i[bodies], np.cumsum(counts)
+    body_i = np.concatenate([rows, plan.body_i[-1:]])
+    where, member = np.full(plan.bodies + 1, -1), np.full(plan.bodies + 1, -1)
+    where[bodies], member[bodies] = np.arange(n), np.repeat(np.arange(len(chunks)), counts)
+    parent, own_chunk = rows[:, f.PARENT], member[bodies]
+    top = member[parent] != own_chunk  # the last entry of member stands for the ground
+    body_i[:n, f.PARENT] = np.where(top, -1, where[parent])
+    body_i[:n, f.ANCHOR][top] |= f.OPENS
+    keep = np.zeros(n, bool)
+    keep[where[far[far >= 0]]] = True
+    known = where[slotted] if len(slotted) else where[:0]
+    keep[known[known >= 0]] = True
+    first = ends - counts
+    for c in np.flatnonzero(handle).tolist():  # with a far handle free joints go column by column
+        elimination = body_i[first[c]:first[c] + path[c], f.ELIMINATION]
+        elimination[elimination == f.LOOSE] = f.COLUMNS
+    mark_slots(body_i, keep)
+    slots = int(body_i[n, f.HEAD_SLOTS])
+    body_i[:n, f.PARENT_SLOT][top] = (slots + own_chunk[top]) * f.SLOT_SIZE
+    body_i[:n, f.ADDS][top] = 1
+    body_i[n, f.HEAD_SLOTS] = slots + len(chunks)
+    lay_out_records(body_i)
+    own = body_i[:n, f.OWN_SLOT]
+    size = int(body_i[n, f.HEAD_WORK])
+    table = np.zeros((len(chunks), f.CHUNK_I), np.int32)
+    for c in range(len(chunks)):
+        begin, end = int(first[c]), int(ends[c])
+        places = own[begin:end][own[begin:end] > f.SLOT_CARRY]
+        table[c, f.CHUNK_FIRST], table[c, f.CHUNK_PATH] = begin, begin + path[c]
+        table[c, f.CHUNK_END], table[c, f.CHUNK_HANG] = end, (slots + c) * f.SLOT_SIZE
+        if len(places):
+            table[c, f.CHUNK_SLOTS], table[c, f.CHUNK_SLOTS_END] = places.min(), places.max() + f.SLOT_SIZE
+        if far[c] >= 0:
+            table[c, f.CHUNK_FAR] = own[where[far[c]]]
+            table[c, f.CHUNK_STATE] = size
+            size += 24
+        if handle[c]:
+            table[c, f.CHUNK_KEPT] = size
+            size += f.CHUNK_Y * int(rows[begin:begin + path[c], f.DOF].sum())
+    return body_i, table, size
+
+
+def operations(rows) -> np.ndarray:
     return np.array(rows, np.int32).reshape(-1, f.CHUNK_OP)
 
 
-def _coordinates(kind, dof) -> int:
-    return {f.SPHERICAL: 4, f.FREE: 7}.get(kind, dof)
+def coordinates_of(rows) -> np.ndarray:
+    """How many coordinates the joints of these rows of body_i have."""
+    kind = rows[:, f.KIND]
+    return np.where(kind == f.SPHERICAL, 4, np.where(kind == f.FREE, 7, rows[:, f.DOF])).astype(np.int64)
 
 
-def _ranges(first, count) -> np.ndarray:
+def ranges(first, count) -> np.ndarray:
     """first, first + 1, ... of each row, one behind the other."""
     total = int(count.sum())
     begin = np.cumsum(count) - count

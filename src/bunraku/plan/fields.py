@@ -58,6 +58,8 @@ HEAD_ORDERED = 5     # 1: velocities are numbered like the bodies that have them
 HEAD_SCRATCH = 6     # chunks only: where in the work array joins have scratch memory
 HEAD_SUMS = 7        # chunks only: where the sums of the chunks are, EDGE_SUMS each
 HEAD_TOTALS = 8      # chunks only: where the totals are
+HEAD_FREEDOMS_IN_LANES = 9   # shapes only: columns of their dof_f
+HEAD_SHAPES = 10     # plans in lanes only: rows of body_i of their shapes, the header included
 
 # -- body_f (bodies + 1, BODY_F) float64: one row per body; the last row is the ground -----------------------------
 ROTATION = 0     # 9, rotation of the joint frame in the parent's body frame
@@ -121,6 +123,7 @@ REC_U = 0        # COLUMNS: U 6, 1/D, u of the first dof             pass 2 -> 3
 REC_U_SIZE = 8   #          of further dofs, after the joint part and the origin
 REC_BALL_K = 0   # BALL: 3, angular acceleration at zero parent acceleration; then G 9   pass 2 -> 3
 REC_BALL_G = 3
+REC_BALL_L = 12  #       3, unit lower triangle of its factors; only with a far handle     pass 2 -> 3
 REC_LOOSE = 0    # LOOSE: 6, acceleration                            pass 2 -> 3
 # After the joint part of an ANCHOR: 3, position of its origin in the parent's group   pass 1 -> 2, 3
 
@@ -245,8 +248,8 @@ CHUNK_FAR = 6    # the slot of its far body; 0 if it carries nothing
 CHUNK_STATE = 7  # where the state of the far body is kept (24)                  pass 1 -> 2, 3
 CHUNK_KEPT = 8   # where y of the path is kept: CHUNK_Y per degree of freedom     pass 2 -> 3; only with a far handle
 CHUNK_NODE = 9   # its node in the assembly tree
-CHUNK_I = 10
-CHUNK_Y = 8      # 6 and two unused: a cache line
+CHUNK_I = 18     # the others: bundles only, below
+CHUNK_Y, CHUNK_Y_R = 8, 6   # a cache line: y 6, 1/D, unused
 
 # A node of the assembly tree: a chunk, or chunks that are joined. *Open*: it carries others at its far link, so that it
 # has two handles. Everything is in link frames: above side in that of the link above, far side in that of the far link.
@@ -263,7 +266,7 @@ FRONT_BETA = 63  # 6
 FRONT_THETA = 69 # 21, packed lower triangle by rows
 FRONT_SIZE, FRONT_CLOSED = 90, 27
 NODE_KEPT = 126  # 78, joins: far acceleration of the upper part = G a + g + H F: G 36, g 6, H 36   pass 2 -> 3
-NODE_SIZE = 204
+NODE_SIZE = 208
 
 # Messages between workers, floats per edge and pass [J, table IX]. Pass 1 of [J] has two more, step and order: here
 # every worker finds them itself from the totals of the sums.
@@ -295,8 +298,38 @@ DO_DOWN_FAR = 19 # chunk: its path with a far handle
 DO_CARRY = 20    # chunk, lower node: acceleration of the far link
 DO_GROUND = 21   # node: motion of the ground
 DO_STAY = 22     # lower node, closed, at a far link that stays open: as if its own far link were the one above it
+DO_LANES_ACROSS = 23  # bundle: motion across the paths of its chunks            pass 1
+DO_LANES_IN = 24      # bundle: what is left of pass 1, and pass 2
+DO_LANES_DOWN = 25    # bundle                                                   pass 3
+DO_LANES_AGAIN = 26   # bundle: passes 1 to 3 with known forces on the far links, where pass 2 has kept nothing
 DO_END = 40      # body, slot above its chunk, target: its state and the origin of its group         loops, pass 1
 CHUNK_OP = 5
+
+# -- lanes: like chunks of one mechanism, W of them at once (`like.py`) ------------------------------------------------
+# A *bundle* is W like chunks, one in each place of a lane. It is a row of chunk_i whose places (CHUNK_HANG to
+# CHUNK_NODE) are in lane memory of its own; the W nodes of the assembly tree are floats, one behind the other.
+BUNDLE_ROWS = 10      # where its lane memory is among all rows of W floats, and where it ends
+BUNDLE_ROWS_END = 11
+BUNDLE_NODES = 12     # the first of its W nodes, NODE_SIZE apart
+BUNDLE_POSE = 13      # in the numbers of shapes: 12 lanes, the frame on the link above that the first joint is in
+BUNDLE_Q_RUNS = 14    # first run of its coordinates, of its velocities, and the end
+BUNDLE_V_RUNS = 15
+BUNDLE_RUNS_END = 16
+BUNDLE_SHARED = 17    # row of the memory for y that all bundles share; CHUNK_KEPT is then 1/D of ball joints only. Or 0
+# All bundles share the first rows of lane memory: coordinates, velocities, torques or accelerations, perhaps y.
+# A *shape* is the plan of the chunks in a bundle, shared by all bundles of such chunks: rows of body_i and body_f, and
+# columns of dof_f. Its first joint is given in the frame BUNDLE_POSE. Coordinates and velocities are numbered over all
+# shapes. Chunks that are no lanes have rows there too, with coordinates and velocities of the whole mechanism.
+# In the handle of a plan in lanes the arrays of the plan are those of the whole mechanism, and chunk_i is empty (there
+# is no team). `sum_ops` is body_i of the shapes, as wide as chunk_i, and behind it chunk_i; `mail` is their body_f,
+# dof_f and poses, one behind the other; `boxes` are the runs.
+# runs (runs, RUN) int64: numbers of the state that are one behind the other in every chunk of a bundle
+RUN_FIRST = 0         # the first of the first chunk
+RUN_APART = 1         # from chunk to chunk
+RUN_COUNT = 2
+RUN_ROW = 3           # of lane memory
+RUN_PLACE = 4         # -1: all W places; else only this one
+RUN = 5
 
 # Loops: chunks of a mechanism with connections (`chunk_loops.py`). World axes and groups are those of one worker: the
 # slot that stands for the link above is a copy of that link's own, and nothing is turned or shifted on an edge.

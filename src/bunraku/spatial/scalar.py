@@ -327,6 +327,34 @@ def transpose_lanes(lanes, start, stride, states, first, column):
 
 
 @inline
+def floats_to_lanes(floats, first, apart, count, lanes, row):
+    """lanes[row + i, w] = floats[first + w apart + i] for i < count."""
+    column = 0
+    if count >= WIDTH:
+        while column < count:
+            at = min(column, count - WIDTH)  # the last block with some a second time
+            _transpose(floats, first + at, apart, lanes, (row + at) * WIDTH, WIDTH)
+            column += WIDTH
+    for i in range(column, count):
+        for w in range(WIDTH):
+            lanes[row + i, w] = floats[first + w * apart + i]
+
+
+@inline
+def lanes_to_floats(lanes, row, count, floats, first, apart):
+    """floats[first + w apart + i] = lanes[row + i, w] for i < count."""
+    column = 0
+    if count >= WIDTH:
+        while column < count:
+            at = min(column, count - WIDTH)
+            _transpose(lanes, (row + at) * WIDTH, WIDTH, floats, first + at, apart)
+            column += WIDTH
+    for i in range(column, count):
+        for w in range(WIDTH):
+            floats[first + w * apart + i] = lanes[row + i, w]
+
+
+@inline
 def transpose_floats(array, start, stride, target_start):
     """Copy the W x W block from `start` on, transposed, to `target_start`; rows are `stride` apart."""
     _transpose(array, start, stride, array, target_start, stride)

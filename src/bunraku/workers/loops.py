@@ -21,7 +21,7 @@ from bunraku.algorithms.proximal import (
     size_of_demands,
     worth_more,
 )
-from bunraku.algorithms.tree import ground_acceleration, is_anchor, row3, store_state, unit9, zero3, zero6
+from bunraku.algorithms.tree import COMPUTE, ground_acceleration, is_anchor, row3, store_state, unit9, zero3, zero6
 from bunraku.jit import allocating, inline, inner
 from bunraku.plan import fields as f
 from bunraku.spatial.algebra import add, cross, load3, load9, matvec, store3, store6, store9
@@ -175,13 +175,13 @@ def outward_pushed(first, end, plan, q, v, tau, external, work):
     """Pass 1 of bodies first .. end - 1, with external forces on their links (force, moment at the link's origin)."""
     body_i, body_f, link_i, link_f = plan.body_i, plan.body_f, plan.link_i, plan.link_f
     if external.shape[0] == 0:
-        sweep_outward(first, end, body_i, body_f, q, v, tau, external, work)
+        sweep_outward(COMPUTE, first, end, body_i, body_f, q, v, tau, external, work)
         return
     link = 0
     while link < link_i.shape[0] and link_i[link, f.LINK_BODY] < first:
         link += 1
     for i in range(first, end):
-        sweep_outward(i, i + 1, body_i, body_f, q, v, tau, external[:0], work)
+        sweep_outward(COMPUTE, i, i + 1, body_i, body_f, q, v, tau, external[:0], work)
         slot = body_i[i, f.OWN_SLOT]
         while link < link_i.shape[0] and link_i[link, f.LINK_BODY] == i:
             arm = add(load3(work, slot + 9), matvec(load9(work, slot), row3(link_f, link, f.LINK_OFFSET)))
@@ -213,7 +213,7 @@ def spring_end(state, point, work):
 def follow_over(first, end, body_i, body_f, q, v, work):
     """`follow` for bodies first .. end - 1."""
     for i in range(first, end):
-        R, x, w, lin, _, _, _ = carry_motion(body_i[i, f.KIND], body_i[i, f.ELIMINATION], body_i[i, f.DOF],
+        R, x, w, lin, _, _, _ = carry_motion(COMPUTE, body_i[i, f.KIND], body_i[i, f.ELIMINATION], body_i[i, f.DOF],
                                              is_anchor(body_i, i), i, body_i, body_f, q, v, work)
         to = body_i[i, f.OWN_SLOT]
         store9(work, to, R)
