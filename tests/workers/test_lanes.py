@@ -13,6 +13,7 @@ from bunraku.plan import fields as f
 from bunraku.plan import like
 from bunraku.plan.like import in_lanes
 from bunraku.simulate.context import tree_one
+from bunraku.simulation import simulation
 from bunraku.spatial.lanes import WIDTH
 
 TOLERANCE = 1e-10
@@ -185,6 +186,7 @@ def test_solvers_take_it_as_a_tree():
     arrays = found.arrays
     assert arrays.body_i[-1, f.HEAD_NQ] == m.nq
     assert arrays.dof_f.shape[1] == m.nv
+    assert len(arrays.chunk_i) == 0  # no team
     rng = np.random.default_rng(3)
     q, v, tau = rng.normal(size=(3, m.nv))
     expected, a = np.empty(m.nv), np.empty(m.nv)
@@ -193,6 +195,16 @@ def test_solvers_take_it_as_a_tree():
     for skip in range(8):
         assert repeat.call(lanes_one.address, arrays, q, v, tau, a, memory[skip:memory.size - 8 + skip], 1) == 0
         assert np.abs(a - expected).max() <= TOLERANCE * np.abs(expected).max()
+
+
+def test_a_simulation_in_lanes(monkeypatch):
+    """A solver gets `lanes_one` by its address."""
+    m = bk.models.chain(8 * WIDTH + 1, damping=0.01)
+    q = np.random.default_rng(0).normal(size=m.nq)
+    expected = bk.Simulation(m, q, solver="tsit5").run(0.05)
+    monkeypatch.setattr(simulation, "structure_of", lambda plan, hold: (lanes_one.address, in_lanes(plan).arrays))
+    found = bk.Simulation(m, q, solver="tsit5").run(0.05)
+    assert np.abs(found.q[-1] - expected.q[-1]).max() < 1e-8
 
 
 def test_failures_are_told():

@@ -198,10 +198,16 @@ def descend(turns, kind, elimination, dof, anchor, massive, i, body_i, body_f, q
 def carry_motion(turns, kind, elimination, dof, anchor, i, body_i, body_f, q, v, work):
     """Rotation, position and velocity of body i, from its parent's in a slot; then where in the parent's group its own
     begins, which an anchor notes, and the joint's part of the velocity."""
-    above, record = body_i[i, f.PARENT_SLOT], body_i[i, f.BODY_RECORD]
-    w, lin = load3(work, above + 12), load3(work, above + 15)
-    T = load_joint_axes(body_i, body_f, i, work, above)
-    R, x = place_noting(turns, kind, body_i, body_f, i, q, T, load3(work, above + 9), work)
+    o = body_i[i, f.PARENT_SLOT]
+    return carry_on(turns, kind, elimination, dof, anchor, i, load_joint_axes(body_i, body_f, i, work, o),
+                    load3(work, o + 9), load3(work, o + 12), load3(work, o + 15), body_i, body_f, q, v, work)
+
+
+@inline
+def carry_on(turns, kind, elimination, dof, anchor, i, T, x, w, lin, body_i, body_f, q, v, work):
+    """The same, from the axes of the joint and the parent's position and velocity."""
+    record = body_i[i, f.BODY_RECORD]
+    R, x = place_noting(turns, kind, body_i, body_f, i, q, T, x, work)
     r = zero3(q)
     if anchor:
         store3(work, record + f.REC_JOINT + joint_part_size(elimination, dof), x)

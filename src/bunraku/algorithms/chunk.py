@@ -10,9 +10,9 @@ at once with a far handle (`far.py`) and joined later (`join.py`).
 Cost: that of `aba`, and some hundred operations per edge. Symbols: `plan/fields.py`, "chunks".
 """
 
-from bunraku.algorithms.aba import carry_motion, deliver, inward, joint_part_size, outward_over
+from bunraku.algorithms.aba import carry_on, deliver, inward, outward_over
 from bunraku.algorithms.far import far_bias
-from bunraku.algorithms.tree import NOTE, is_anchor, store_state, unit9, zero3
+from bunraku.algorithms.tree import NOTE, is_anchor, joint_axes, store_state, unit9, zero3
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
 from bunraku.spatial.algebra import (
@@ -83,30 +83,39 @@ def far_velocity(state, to, work):
 
 
 @inner
-def across(first, end, to, body_i, body_f, q, v, work):
-    """Pose and velocity of the last body of a path, as seen from a link above at rest, from which it hangs. Turns of
-    the joints are noted."""
+def across(first, end, slot, to, body_i, body_f, q, v, work):
+    """Pose and velocity of the last body of a path, as seen from the link above, which is at rest in the slot; all in
+    registers. Turns of the joints are noted."""
+    R, x, w, lin = load9(work, slot), load3(work, slot + 9), load3(work, slot + 12), load3(work, slot + 15)
     place = zero3(q)
-    last = body_i[end - 1, f.OWN_SLOT]
     for i in range(first, end):
+        T = turned_axes(body_i[i, f.COLUMN], body_f, i, R)
         if body_i[i, f.PLAIN] == f.PLAIN_HINGE:
-            R, x, w, lin, _, _, _ = carry_motion(NOTE, f.REVOLUTE, f.COLUMNS, 1, False, i, body_i, body_f, q, v, work)
+            R, x, w, lin, r, _, _ = carry_on(NOTE, f.REVOLUTE, f.COLUMNS, 1, False, i, T, x, w, lin, body_i, body_f, q,
+                                             v, work)
         elif body_i[i, f.PLAIN] == f.PLAIN_BALL:
-            R, x, w, lin, _, _, _ = carry_motion(NOTE, f.SPHERICAL, f.BALL, 3, True, i, body_i, body_f, q, v, work)
+            R, x, w, lin, r, _, _ = carry_on(NOTE, f.SPHERICAL, f.BALL, 3, True, i, T, x, w, lin, body_i, body_f, q, v,
+                                             work)
         else:
-            R, x, w, lin, _, _, _ = carry_motion(NOTE, body_i[i, f.KIND], body_i[i, f.ELIMINATION], body_i[i, f.DOF],
-                                                 is_anchor(body_i, i), i, body_i, body_f, q, v, work)
-        if is_anchor(body_i, i):
-            part = joint_part_size(body_i[i, f.ELIMINATION], body_i[i, f.DOF])
-            place = add(place, load3(work, body_i[i, f.BODY_RECORD] + f.REC_JOINT + part))
-        o = body_i[i, f.OWN_SLOT]
-        store9(work, o, R)
-        store3(work, o + 9, x)
-        store3(work, o + 12, w)
-        store3(work, o + 15, lin)
-    store9(work, to, load9(work, last))
-    store3(work, to + 9, add(place, load3(work, last + 9)))
-    far_velocity(last, to + 12, work)
+            R, x, w, lin, r, _, _ = carry_on(NOTE, body_i[i, f.KIND], body_i[i, f.ELIMINATION], body_i[i, f.DOF],
+                                             is_anchor(body_i, i), i, T, x, w, lin, body_i, body_f, q, v, work)
+        place = add(place, r)
+    store9(work, to, R)
+    store3(work, to + 9, add(place, x))
+    store3(work, to + 12, matTvec(R, w))
+    store3(work, to + 15, matTvec(R, add(lin, cross(w, x))))
+
+
+@inline
+def turned_axes(column, body_f, i, R):
+    """Rotation of body i's joint frame from its parent's: columns in another order, or a product."""
+    if column == 0:
+        return R
+    if column == 1:
+        return (R[1], R[2], R[0], R[4], R[5], R[3], R[7], R[8], R[6])
+    if column == 2:
+        return (R[2], R[0], R[1], R[5], R[3], R[4], R[8], R[6], R[7])
+    return joint_axes(body_f, i, R)
 
 
 @inline

@@ -79,8 +79,8 @@ def operate(k, ops, body_i, body_f, dof_f, chunk_i, boxes, mail, q, v, tau, wren
         far_acceleration(chunk_i[a, f.CHUNK_FAR], chunk_i[a, f.CHUNK_STATE], b + f.NODE_A, work)
     elif op == f.DO_ACROSS:
         hang(chunk_i[a, f.CHUNK_HANG], zero3(work), zero3(work), work)
-        across(chunk_i[a, f.CHUNK_FIRST], chunk_i[a, f.CHUNK_PATH], chunk_i[a, f.CHUNK_NODE] + f.NODE_MOVE, body_i,
-               body_f, q, v, work)
+        across(chunk_i[a, f.CHUNK_FIRST], chunk_i[a, f.CHUNK_PATH], chunk_i[a, f.CHUNK_HANG],
+               chunk_i[a, f.CHUNK_NODE] + f.NODE_MOVE, body_i, body_f, q, v, work)
     elif op == f.DO_FAR:
         return far_sweep(chunk_i[a, f.CHUNK_FIRST], chunk_i[a, f.CHUNK_PATH], chunk_i[a, f.CHUNK_STATE],
                          chunk_i[a, f.CHUNK_KEPT], chunk_i[a, f.CHUNK_NODE] + f.NODE_FRONT, body_i, dof_f, tau,

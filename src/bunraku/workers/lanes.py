@@ -119,8 +119,8 @@ def bundle_across(c, chunk_i, runs, numbers, shape_i, shape_f, q, v, work, lanes
     v_row, tau_row = state_rows(shape_i)
     bring_state(c, chunk_i, runs, q, v, lanes, v_row)
     posed(chunk_i[c, f.CHUNK_HANG], chunk_i[c, f.BUNDLE_POSE], numbers, zero3(own), zero3(own), own)
-    across(chunk_i[c, f.CHUNK_FIRST], chunk_i[c, f.CHUNK_PATH], node + f.NODE_MOVE, shape_i, shape_f, lanes[:v_row],
-           lanes[v_row:tau_row], own)
+    across(chunk_i[c, f.CHUNK_FIRST], chunk_i[c, f.CHUNK_PATH], chunk_i[c, f.CHUNK_HANG], node + f.NODE_MOVE, shape_i,
+           shape_f, lanes[:v_row], lanes[v_row:tau_row], own)
     lanes_to_floats(own, node + f.NODE_MOVE, 18, work, chunk_i[c, f.BUNDLE_NODES] + f.NODE_MOVE, f.NODE_SIZE)
 
 
