@@ -8,7 +8,20 @@ from bunraku.algorithms.connections import AGAIN, DYNAMICS
 from bunraku.algorithms.forward import scratch_sizes
 from bunraku.algorithms.passive import passive_torque
 from bunraku.algorithms.proximal import worth_a_second_look
-from bunraku.entries.signatures import CLASHED, DOUBTFUL, FAILED, FINE, MOTION, OPEN, PLAN, counts, floats, int64, move
+from bunraku.entries.signatures import (
+    CLASHED,
+    DOUBTFUL,
+    FAILED,
+    FINE,
+    MOTION,
+    OPEN,
+    PLAN,
+    WRONG_SHAPE,
+    counts,
+    floats,
+    int64,
+    move,
+)
 from bunraku.jit import entry
 from bunraku.plan import fields as f
 from bunraku.spatial.lanes import WIDTH
@@ -103,6 +116,15 @@ def part_of_state(motion, mode, plan, q_index, v_index, drive_index, link_index,
     if judged > 0 and mode == DYNAMICS and work[judged + f.JUDGED_GAP] > TOO_OPEN * TOO_OPEN:
         answer = OPEN
     return answer
+
+
+@entry("forward dynamics in lanes", int64(int64, PLAN, floats, floats, floats, floats, int64), seconds=2)
+def lanes_of_state(motion, plan, q, v, tau, a, size):
+    """As `forward_one`, for a plan in lanes, by the address of `lanes_one` and the size of its work array."""
+    nv = plan.dof_f.shape[1]
+    if q.shape[0] != plan.body_i[-1, f.HEAD_NQ] or v.shape[0] != nv or tau.shape[0] != nv:
+        return WRONG_SHAPE
+    return move(motion, DYNAMICS, plan, plan.dof_f, q, v, tau, tau[:0], tau[:0], a, np.empty(size + nv))
 
 
 @entry("forward dynamics, repeated", int64(int64, PLAN, floats, floats, floats, floats, floats, int64), seconds=2)

@@ -13,6 +13,7 @@ from bunraku.checks import as_array, as_count, as_floats, hint
 from bunraku.entries import closed, forward, inverse, reference
 from bunraku.entries.forward import forward_one
 from bunraku.entries.loops import closed_plain
+from bunraku.entries.parts import lanes_of_state, lanes_one
 from bunraku.errors import ModelError, NamingError, ShapeError
 from bunraku.evaluate.closed_chain import closed_inverse_dynamics
 from bunraku.evaluate.kinematics import kinematics
@@ -39,7 +40,8 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
     method      "auto": articulated bodies, and with connections assembly and disassembly, O(N); "aba": trees only;
                 "ada": assembly and disassembly; "unit_vector": the O(N^3) reference
     workers     threads: for a batch by default as many as there are cores; for one state at most so many, with a part
-                of the mechanism each (`bk.schedule`), by default one
+                of the mechanism each (`bk.schedule`). By default one, which computes like chunks of a large mechanism
+                in lanes; workers=1: one after the other
     schedule    who computes which part of the mechanism, from `bk.schedule` or `bk.Schedule`; or the order of assembly
                 for "ada". By default tips to root by one worker
     """
@@ -55,6 +57,11 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
                     return _by_team(team, plan, q, v, tau)
                 plan = _scheduled_plan(mechanism, plan, method, schedule)
             a, loops = empty(plan.nv), plan.loops
+            if plan.large and schedule is None and plan.lanes is not None:
+                lanes = plan.lanes
+                if lanes_of_state.call(lanes_one.address, lanes.arrays, q, v, plan.zero_tau if tau is None else tau, a,
+                                       lanes.work_size) == 0:
+                    return a
             if loops is None:
                 if forward_one.call(plan.arrays, q, v, plan.zero_tau if tau is None else tau, plan.nothing, a) == 0:
                     return a

@@ -17,6 +17,9 @@ from bunraku.plan.arrays import NO_CHUNKS, NO_LOOPS, Arrays
 from bunraku.plan.elements import ELEMENT, FIXED_ROWS, LINK
 
 
+LARGE = 64  # bodies from which on a plan is looked at for like chunks
+
+
 @dataclass(eq=False)
 class Plan:
     """A mechanism as the machine sees it: constant arrays, shared by every call and thread. See `fields.py`."""
@@ -39,10 +42,12 @@ class Plan:
     ties: dict = field(default_factory=dict, repr=False)  # connections as rows of numbers, kept while the tree is
     zero_tau: np.ndarray = field(init=False)
     nothing: np.ndarray = field(init=False)
+    large: bool = field(init=False)  # large enough to be looked at for like chunks
 
     def __post_init__(self):
         self.zero_tau = np.zeros(self.nv)
         self.nothing = np.zeros(0)
+        self.large = self.bodies >= LARGE
 
     @cached_property
     def arrays(self) -> Arrays:
@@ -51,6 +56,14 @@ class Plan:
         closing = NO_LOOPS if loops is None else (loops.conn_i, loops.conn_f, loops.prog)
         return Arrays._make((self.body_i, self.body_f, self.dof_f, self.link_i, self.link_f, self.spring_i,
                              self.spring_f, *closing, *NO_CHUNKS))
+
+    @cached_property
+    def lanes(self) -> Any:
+        """The plan with like chunks in lanes (`like.py`), if one worker is faster so; else None."""
+        from bunraku.plan.like import in_lanes
+
+        found = in_lanes(self) if self.large else None
+        return found if found is not None and found.worthwhile else None
 
     @cached_property
     def with_rotors(self) -> Arrays:

@@ -17,6 +17,7 @@ from bunraku.algorithms.connections import DYNAMICS
 from bunraku.algorithms.forward import accelerate_tree, scratch_total
 from bunraku.algorithms.states import coordinate_rates
 from bunraku.entries.loops import closed_one
+from bunraku.entries.parts import lanes_one
 from bunraku.entries.signatures import CLASHED, FAILED, FINE, MOTION, PLAN, floats, int64, move
 from bunraku.integrate.callbacks import call_function
 from bunraku.integrate.memory import (
@@ -83,10 +84,12 @@ def tree_one(mode, plan, dof_f, q, v, tau, drives, external, a, work):
     return FINE if margin > 0.0 and residue == 0.0 else FAILED
 
 
-def structure_of(plan, hold: float = 0.0) -> tuple[int, Arrays]:
+def structure_of(plan, hold: float = 0.0, lanes: bool = False) -> tuple[int, Arrays]:
     """A plan for solvers: the address of its motion, and its arrays. Loops are closed after every step, or with a rate
-    `hold` [1/s] by themselves."""
+    `hold` [1/s] by themselves. `lanes`: like chunks may be computed in lanes, where that is faster."""
     if plan.loops is None:
+        if lanes and plan.lanes is not None:
+            return lanes_one.address, plan.lanes.arrays
         return tree_one.address, plan.arrays
     arrays = plan.with_rotors
     if hold > 0.0:

@@ -52,6 +52,7 @@ class Sharing:
         if self.full_matrix and several:
             raise ModelError("solver 'bdf' factors one matrix of the whole state, which one worker has to do: take "
                              "'implicit' or 'gear' for several workers, or workers=1")
+        self.in_lanes = workers is None and given is None and not settings.structured  # lanes have rotors of their own
         self.schedule: Schedule | None = given
         self.workers, self.gathers = 1, False
         self._shared: tuple | None = None
@@ -81,7 +82,7 @@ class Sharing:
     def _make(self, mechanism: Mechanism, plan: Plan, driven: bool) -> Shared | None:
         chosen, most = self.given, self.asked
         if chosen is None:
-            if most is None and (plan.bodies < SMALLEST or available() < 2):
+            if most is None and (plan.bodies < SMALLEST or available() < 2 or (self.in_lanes and plan.lanes)):
                 return None
             chosen = schedule(mechanism, most or available(), passes=4, far=most is not None)
             if most is None and not (chosen.predicted_speedup >= WORTHWHILE and not driven):

@@ -115,7 +115,7 @@ class Simulation:
     progress    a bar on the terminal: True, False, or None to decide by what the output is
     t           the time at which it starts [s]
     workers     threads that share the mechanism, at most: each has chunks of it (`bk.schedule`), their state and their
-                part of the solver. None: as many as pay, by the cost model
+                part of the solver. None: as many as pay, by the cost model, or one that computes like chunks in lanes
     schedule    who computes which part, from `bk.schedule` or `bk.Schedule`; made again after `connect` and `cut`
 
     `q`, `v`, `t` and `mechanism` are read-only: `set_state`, `impulse`, `connect` and `cut` change them.
@@ -423,7 +423,7 @@ class Simulation:
         settings = self._settings
         plan, (entry, method) = settings.plan(self.mechanism, self._actuation is not None), settings.entry()
         rows = max(1, min(512, BODY_STEPS_PER_CALL // plan.bodies))
-        address, structure = address_of(self._actuation), structure_of(plan, settings.hold)
+        address, structure = address_of(self._actuation), structure_of(plan, settings.hold, self._sharing.in_lanes)
         memory = self._memory
         memory.clock[m.UNTIL] = until
         shared = self._sharing.divided(self.mechanism, plan, memory, self._actuation is not None, bool(watched.watches))
