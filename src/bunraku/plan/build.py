@@ -16,7 +16,6 @@ from bunraku.plan import fields as f
 from bunraku.plan.arrays import NO_CHUNKS, NO_LOOPS, Arrays
 from bunraku.plan.elements import ELEMENT, FIXED_ROWS, LINK
 
-
 LARGE = 64  # bodies from which on a plan is looked at for like chunks
 
 
