@@ -199,6 +199,17 @@ def split(node, upper, lower, is_open, work, scratch):
 
 
 @inner
+def stay_open(node, work):
+    """A node that carries nothing, as one whose far link is the link above: Y = 1, beta = Theta = 0. Joined to another,
+    it leaves the other's far link open for those that hang there too."""
+    front = node + f.NODE_FRONT
+    for k in range(f.FRONT_CLOSED, f.FRONT_SIZE):
+        work[front + k] = 0.0
+    for k in range(6):
+        work[front + f.FRONT_Y + 7 * k] = 1.0
+
+
+@inner
 def add_nodes(node, one, other, is_open, work):
     """Two nodes that hang from the same link; if `is_open`, the first carries others."""
     for k in range(f.FRONT_CLOSED):

@@ -284,7 +284,7 @@ class Division:
                 if x in take:
                     take.pop(x)()
             if is_open[node]:
-                if series[j]:
+                if series[j] and is_open[b]:
                     self._do(w, f.DO_COMPOSE, record(w, node), record(w, a), record(w, b))
                 else:
                     x = a if is_open[a] else b
@@ -356,7 +356,9 @@ class Division:
                 if upper[node] >= 0:
                     self._do(w, f.DO_CLOSED, c)
             elif series[j]:
-                self._do(w, f.DO_JOIN_OPEN if is_open[b] else f.DO_JOIN, record(w, node), record(w, a), record(w, b))
+                if is_open[node] and not is_open[b]:
+                    self._do(w, f.DO_STAY_OPEN, record(w, b))
+                self._do(w, f.DO_JOIN_OPEN if is_open[node] else f.DO_JOIN, record(w, node), record(w, a), record(w, b))
             else:
                 one, other = (b, a) if is_open[b] else (a, b)
                 self._do(w, f.DO_ADD, record(w, node), record(w, one), record(w, other), int(is_open[one]))
@@ -382,7 +384,7 @@ class Division:
                 self._do(w, f.DO_CARRY, c, record(w, b))
             else:
                 if series[j]:
-                    self._do(w, f.DO_SPLIT_OPEN if is_open[b] else f.DO_SPLIT, record(w, node), record(w, a),
+                    self._do(w, f.DO_SPLIT_OPEN if is_open[node] else f.DO_SPLIT, record(w, node), record(w, a),
                              record(w, b))
                 else:
                     for x in (a, b):

@@ -293,6 +293,7 @@ DO_DOWN = 18     # chunk, first body, last body + 1, 1 at its beginning
 DO_DOWN_FAR = 19 # chunk: its path with a far handle
 DO_CARRY = 20    # chunk, lower node: acceleration of the far link
 DO_GROUND = 21   # node: motion of the ground
+DO_STAY_OPEN = 22  # node that carries nothing: its link above as its far link, where others will hang too
 DO_END = 40      # body, slot above its chunk, target: its state and the origin of its group         loops, pass 1
 CHUNK_OP = 5
 

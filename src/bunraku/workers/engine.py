@@ -20,7 +20,7 @@ from bunraku.algorithms.chunk import (
     sweep_outward,
 )
 from bunraku.algorithms.far import far_sweep, far_sweep_back
-from bunraku.algorithms.join import add_nodes, join, split
+from bunraku.algorithms.join import add_nodes, join, split, stay_open
 from bunraku.algorithms.tree import ground_acceleration
 from bunraku.jit import inner
 from bunraku.plan import fields as f
@@ -80,6 +80,8 @@ def go_through(plan, dof_f, q, v, tau, wrench, acceleration, work):
                                       node + f.NODE_F, body_i, tau, acceleration, work)
         elif op == f.DO_JOIN or op == f.DO_JOIN_OPEN:
             join(a, b, c, op == f.DO_JOIN_OPEN, work, scratch)
+        elif op == f.DO_STAY_OPEN:
+            stay_open(a, work)
         elif op == f.DO_SPLIT or op == f.DO_SPLIT_OPEN:
             split(a, b, c, op == f.DO_SPLIT_OPEN, work, scratch)
         elif op == f.DO_ADD:
