@@ -286,3 +286,23 @@ def test_states_without_a_solution_are_refused_as_by_one_worker():
         with pytest.raises(type(one.value)) as several:
             bk.forward_dynamics(m, x, v, schedule=schedule)
         assert str(several.value) == str(one.value)
+
+
+def test_an_error_in_one_worker_ends_the_others():
+    m, q = hand_in_hand()
+    plan = m.plan()
+    team = Team(ClosedDivision(plan, bk.schedule(m, 3, exactly=True).assembly(plan)))
+    part_of_state.load()
+
+    def work(k):
+        if k == 1:
+            raise RuntimeError("lost")
+        part, a = team.parts[k], np.empty(m.nv)
+        return part_of_state.call(part_closed.address, DYNAMICS, team.arrays[k], part.q_index, part.v_index,
+                                  part.drive_index, part.link_index, q, np.zeros(m.nv), np.zeros(m.nv), plan.nothing,
+                                  plan.nothing, a)
+
+    with pytest.raises(RuntimeError, match="lost"):
+        team.run(work)
+    rest = np.zeros(m.nv)
+    assert by_team(team, plan, DYNAMICS, q, rest, rest)[0] == FINE  # the team is as good as new

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from bunraku.algorithms.connections import DYNAMICS
+from bunraku.entries.closed import DENSE
 from bunraku.entries.parts import part_closed, part_of_state, part_one
-from bunraku.entries.signatures import FINE
+from bunraku.entries.signatures import DOUBTFUL, FINE
 from bunraku.errors import ModelError
 from bunraku.evaluate.schedule import Schedule
 from bunraku.evaluate.schedule import schedule as schedule_for
@@ -61,8 +62,8 @@ def motion_of(division: Division) -> int:
 
 def accelerations(team: Team, plan: Plan, q: np.ndarray, v: np.ndarray, tau: np.ndarray,
                   external: np.ndarray | None = None) -> np.ndarray | None:
-    """Accelerations of one state; None if there are none, or if loops are in doubt. tau holds torques of the tree
-    joints, then of connections if it is longer; `external` 6 per link."""
+    """Accelerations of one state; None if there are none, or if loops of a small mechanism are in doubt. tau holds
+    torques of the tree joints, then of connections if it is longer; `external` 6 per link."""
     a = np.empty(plan.nv)
     drives = tau[plan.nv:]
     pushed = plan.nothing if external is None else external
@@ -74,4 +75,5 @@ def accelerations(team: Team, plan: Plan, q: np.ndarray, v: np.ndarray, tau: np.
         return part_of_state.call(motion, DYNAMICS, team.arrays[k], part.q_index, part.v_index, part.drive_index,
                                   part.link_index, q, v, tau, drives, pushed, a)
 
-    return a if all(answer == FINE for answer in team.run(work)) else None
+    good = (FINE,) if plan.nv <= DENSE else (FINE, DOUBTFUL)  # smaller ones are refined after a second look
+    return a if all(answer in good for answer in team.run(work)) else None
