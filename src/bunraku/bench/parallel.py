@@ -14,9 +14,10 @@ Results of all are compared with the serial ones first.
 
 from __future__ import annotations
 
-import threading
+import functools
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,11 +26,16 @@ import bunraku as bk
 from bunraku.bench import machine
 from bunraku.bench.report import _paint, _targets
 from bunraku.bench.timing import Progress
-from bunraku.entries.parts import part_one, repeat
+from bunraku.entries.parts import lanes_one, part_one, repeat
+from bunraku.evaluate.costs import measured_costs
 from bunraku.evaluate.team import team_for
-from bunraku.simulate.context import tree_one
+from bunraku.integrate.memory import RECORDED, UNTIL
+from bunraku.integrate.record import empty_record
+from bunraku.plan.like import in_lanes
+from bunraku.simulate.context import structure_of, tree_one
 
-SLICE = 4e-3             # [s] of one turn
+SLICE = 1e-2             # [s] of one turn
+STEPS = 200              # of one turn of Gear steps
 AGREEMENT = 1e-9
 SHARES = {"mobile": 0.85, "tree of 1000": 0.85, "tree of 128": 0.7, "chain of 1000": 0.65}
 
@@ -40,11 +46,10 @@ class Options:
 
     rounds: int = 40
     links: tuple[int, ...] = (1000, 10_000, 100_000)   # of chains in lanes
-    longest: int = 1_000_000                           # of chains on one worker
 
     @classmethod
     def quick(cls):
-        return cls(rounds=12, links=(1000, 10_000), longest=100_000)
+        return cls(rounds=12, links=(1000, 10_000))
 
 
 def free_tree(n: int, branch: float = 0.25, seed: int = 1) -> bk.Mechanism:
@@ -73,31 +78,44 @@ MODELS: dict[str, Callable[[], bk.Mechanism]] = {
 def run(options: Options | None = None, quiet: bool = False) -> dict:
     """Everything, as plain numbers."""
     options = options or Options()
-    progress = Progress(len(MODELS), quiet)
-    rows = []
+    progress = Progress(len(MODELS) + len(SHARES) + 2 * len(options.links) + 1, quiet)
+    result: dict = {"bunraku": bk.__version__, "machine": machine.describe(), "forward": [], "gear": [], "lanes": []}
+
+    def measured(what, kind, function, *args):
+        progress(what)
+        result[kind].append({"name": what, **function(*args, options)})
+        progress.done()
+
     try:
         for name, build in MODELS.items():
-            progress(name)
-            rows.append({"name": name, **forward(build(), options)})
-            progress.done()
+            measured(name, "forward", forward, build())
+        for name in SHARES:
+            measured(name, "gear", gear, MODELS[name]())
+        for links in options.links:
+            for joint in ("revolute", "spherical"):
+                measured(f"{links} {joint}", "lanes", lanes, bk.models.chain(links, joint))
+        measured("mobile", "lanes", lanes, mobile())
+        result["far"] = measured_costs().far
     finally:
         progress.close()
-    return {"bunraku": bk.__version__, "machine": machine.describe(), "forward": rows, "targets": _verdicts(rows)}
+    return {**result, "targets": _verdicts(result)}
 
 
 # -- races -------------------------------------------------------------------------------------------------------------
 
 
 def together(runs: list[Callable[[], object]]) -> float:
-    """Seconds until all of them are done, each in a thread of its own."""
-    others = [threading.Thread(target=one) for one in runs[1:]]
+    """Seconds until all of them are done, each in a thread of its own (kept: new threads begin on the same core)."""
     start = time.perf_counter()
-    for thread in others:
-        thread.start()
+    others = [_pool().submit(one) for one in runs[1:]]
     runs[0]()
-    for thread in others:
-        thread.join()
+    wait(others)
     return time.perf_counter() - start
+
+
+@functools.cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(8)
 
 
 def raced(contestants: dict[str, list[Callable[[], object]]], rounds: int) -> dict[str, np.ndarray]:
@@ -175,18 +193,95 @@ def _ratios(times, count) -> dict:
             "share": float(np.median(speedup / ceiling))}
 
 
+# -- Gear steps --------------------------------------------------------------------------------------------------------
+
+
+def gear(m: bk.Mechanism, options: Options) -> dict:
+    """Whole steps: prediction, evaluation, correction, sums, record; stretches of STEPS, always the same ones."""
+    state, s = state_of(m), bk.schedule(m, 2, exactly=True, passes=4)
+    sims = {name: bk.Simulation(m, state[0], 0.1 * state[1], workers=workers, schedule=given, progress=False)
+            for name, workers, given in (("serial", 1, None), ("copy", 1, None), ("same chunks", 1, s),
+                                         ("two workers", 2, s))}
+    runs = {name: _stretch(sim) for name, sim in sims.items()}
+    times = raced({"serial": [runs["serial"]], "same chunks": [runs["same chunks"]],
+                   "two workers": [runs["two workers"]], "two copies": [runs["serial"], runs["copy"]]}, options.rounds)
+    same = np.array_equal(sims["same chunks"]._memory.rows, sims["two workers"]._memory.rows)
+    return {"bodies": m.plan().bodies, "chunks": len(s.chunks), "bitwise": bool(same), **_ratios(times, STEPS),
+            "predicted": s.predicted_speedup}
+
+
+def _stretch(sim: bk.Simulation) -> Callable[[], None]:
+    """STEPS steps of compiled code from where the simulation is a little after its start."""
+    sim.advance(0.01)
+    plan, (entry, method) = sim.mechanism.plan(), sim._settings.entry()
+    memory, structure, params = sim._memory, structure_of(plan), np.zeros(0)
+    memory.clock[UNTIL] = 1e9
+    saved = [x.copy() for x in memory]
+    record = empty_record(STEPS, memory.rows.shape[1])
+    shared = sim._sharing.divided(sim.mechanism, plan, memory, False, False)
+
+    def go():
+        for now, then in zip(memory, saved, strict=True):
+            now[...] = then
+        memory.tally[RECORDED] = 0
+        if shared is None:
+            entry.call(*method, *structure, 0, params, memory, record)
+        else:
+            shared.divide(memory)
+            shared.run(entry, method, 0, params, memory, record)
+            shared.unite(memory)
+
+    return go
+
+
+# -- lanes ------------------------------------------------------------------------------------------------------------
+
+
+def lanes(m: bk.Mechanism, options: Options) -> dict:
+    """Like chunks in lanes on one core, beside one body after the other."""
+    found = in_lanes(m.plan())
+    assert found is not None
+    state, plan = state_of(m), m.plan()
+    count = max(2, int(SLICE / (80e-9 * plan.bodies)))
+    a, one = _serial(m, state, count)
+    q, v, tau = state
+    ours, work = np.empty(plan.nv), np.empty(found.work_size + plan.nv)
+    times = raced({"serial": [one], "lanes": [lambda: repeat.call(
+        lanes_one.address, found.arrays, q, v, tau, ours, work, count)]}, max(5, options.rounds // 2))
+    error = float(np.abs(ours - a).max() / np.abs(a).max())
+    if not error < AGREEMENT:
+        raise AssertionError(f"{m.name}: lanes differ by {error:.1e}")
+    return {"bodies": plan.bodies, "serial_us": float(times["serial"].min() / count * 1e6), "error": error,
+            "lanes_us": float(times["lanes"].min() / count * 1e6), "predicted": found.predicted,
+            "speedup": float(np.median(times["serial"] / times["lanes"]))}
+
+
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
-def _verdicts(rows) -> list[dict]:
+def _verdicts(result) -> list[dict]:
     found = []
-    for row in rows:
-        if row["name"] in SHARES:
-            target = SHARES[row["name"]]
-            found.append({"what": f"forward dynamics, {row['name']}: two threads, share of two copies",
-                          "measured": row["share"], "target": target, "unit": "x ceiling",
-                          "met": row["share"] >= target})
+
+    def judge(what, measured, target, unit, most=False):
+        found.append({"what": what, "measured": measured, "target": target, "unit": unit,
+                      "met": measured <= target if most else measured >= target})
+
+    for kind, words in (("forward", "forward dynamics"), ("gear", "Gear steps")):
+        for row in result[kind]:
+            if row["name"] in SHARES:
+                judge(f"{words}, {row['name']}: two threads", row["share"], SHARES[row["name"]], "x two copies")
+            elif row["name"] == "32 balls":
+                judge("32 balls, chunks of two workers on one", row["same_chunks"], 1.3, "of serial", most=True)
+    for row in result["lanes"]:
+        judge(f"lanes, {row['name']}", row["speedup"], 1.0 if row["bodies"] > 20_000 else 2.5, "x one core")
+    judge("a sweep with a far handle", result["far"], 1.3, "of a plain one", most=True)
     return found
+
+
+def _row(row) -> str:
+    return (f"  {row['name']:<16}{row['bodies']:>7}{row['chunks']:>7}{row['serial_us']:>11.2f}"
+            f"{row['same_chunks']:>17.2f}x{row['speedup']:>12.2f}x{row['predicted']:>10.2f}x"
+            f"{row['ceiling']:>9.2f}{row['share']:>7.2f}")
 
 
 def text(result: dict, colour: bool = False) -> str:
@@ -199,9 +294,13 @@ def text(result: dict, colour: bool = False) -> str:
              paint("1", "forward dynamics") + "  compiled loops; two threads beside two copies of the serial run", "",
              paint("4", f"  {'':<16}{'bodies':>7}{'chunks':>7}{'serial us':>11}{'one, same chunks':>18}"
                         f"{'two workers':>13}{'predicted':>11}{'ceiling':>9}{'share':>7}{'error':>9}")]
-    for row in result["forward"]:
-        lines.append(f"  {row['name']:<16}{row['bodies']:>7}{row['chunks']:>7}{row['serial_us']:>11.2f}"
-                     f"{row['same_chunks']:>17.2f}x{row['speedup']:>12.2f}x{row['predicted']:>10.2f}x"
-                     f"{row['ceiling']:>9.2f}{row['share']:>7.2f}{row['error']:>9.0e}")
+    lines += [f"{_row(row)}{row['error']:>9.0e}" for row in result["forward"]]
+    lines += ["", paint("1", "Gear steps") + "  the same, everything included; the same bits on one and two workers: "
+              f"{'yes' if all(row['bitwise'] for row in result['gear']) else 'NO'}", ""]
+    lines += [_row(row) for row in result["gear"]]
+    lines += ["", paint("1", "lanes") + "  like chunks of one mechanism, one core", "",
+              paint("4", f"  {'':<20}{'serial us':>11}{'lanes us':>11}{'speed-up':>10}{'predicted':>11}{'error':>9}")]
+    lines += [f"  {row['name']:<20}{row['serial_us']:>11.1f}{row['lanes_us']:>11.1f}{row['speedup']:>9.2f}x"
+              f"{row['predicted']:>10.2f}x{row['error']:>9.0e}" for row in result["lanes"]]
     lines += ["", *_targets(result["targets"], paint)]
     return "\n".join(line.rstrip() for line in lines)

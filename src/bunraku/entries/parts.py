@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import types
 
 from bunraku.algorithms.connections import AGAIN, DYNAMICS
 from bunraku.algorithms.forward import scratch_sizes
@@ -21,6 +22,7 @@ from bunraku.entries.signatures import (
     floats,
     int64,
     move,
+    table,
 )
 from bunraku.jit import entry
 from bunraku.plan import fields as f
@@ -116,6 +118,16 @@ def part_of_state(motion, mode, plan, q_index, v_index, drive_index, link_index,
     if judged > 0 and mode == DYNAMICS and work[judged + f.JUDGED_GAP] > TOO_OPEN * TOO_OPEN:
         answer = OPEN
     return answer
+
+
+@entry("states of several workers", types.void(table, types.int64[:, ::1], table), seconds=1)
+def put_columns(part, runs, whole):
+    """Write a worker's columns to their places in the whole; `runs`: first column here, first there, how many."""
+    for r in range(part.shape[0]):
+        for k in range(runs.shape[0]):
+            here, there = np.uint64(runs[k, 0]), np.uint64(runs[k, 1])
+            for i in range(np.uint64(runs[k, 2])):
+                whole[r, there + i] = part[r, here + i]
 
 
 @entry("forward dynamics in lanes", int64(int64, PLAN, floats, floats, floats, floats, int64), seconds=2)

@@ -50,7 +50,7 @@ def measured_costs() -> Costs:
         follow=two.seconds(f.DO_ACROSS) / (path * bodies["revolute"][0]), join=two.seconds(f.DO_JOIN),
         join_far=four.seconds(f.DO_JOIN_OPEN), split=two.seconds(f.DO_SPLIT), add=star.seconds(f.DO_ADD),
         chunk=two.seconds(f.DO_BEGIN, f.DO_CLOSED, f.DO_GROUND) / 3, latency=latency, per_float=per_float,
-        assumed=("row", "pass 4"))
+        assumed=("row", "pass 4"))  # taken from the stated costs
 
 
 class Timed:

@@ -3,13 +3,12 @@
 An evaluation has four passes over the tree [J, table IX]: 1 velocities (to the tips), 2 articulated inertias (to the
 root), 3 accelerations (to the tips), 4 the solver's error sums (to the root). Forward dynamics alone is passes 1 to 3.
 
-Where the default numbers come from (AMD EPYC, 2 shared cores, 17 November 2026):
-  measured    seconds per body: the passes of `algorithms/aba.py` in compiled loops over chains of 200 links
-  measured    `follow`: pass 1 without inertias and forces, on the same chains
-  assumed     `far`: from a sketch of the sweep that carries a far handle, 1.21 of the plain one
-  assumed     `join`, `join_far`: from a sketch of the join (a 6 x 6 solution with 7 or 13 right-hand sides)
-  assumed     `latency`: four meetings of two threads took 1.6 us; `per_float`, `chunk`, `add`, `split`, pass 4: guesses
-"Assumed" stays in `Costs.assumed` until kernels exist that can be timed.
+Where the default numbers come from (AMD EPYC, 2 shared cores, 18 November 2026, `evaluate/costs.py`):
+  measured    everything about bodies, chunks, joins: operations of the engine, timed one by one in compiled loops
+  measured    `latency`, `per_float`: round trips of two threads
+  measured    pass 4: Gear steps of a chain of 1000 hinges, less their evaluations; other joints by degrees of freedom
+  assumed     `row`
+"Assumed" stays in `Costs.assumed`.
 """
 
 from __future__ import annotations
@@ -27,11 +26,12 @@ FLOATS_MOTION = 18       # pass 1 with a far handle: pose and velocity across a 
 FLOATS_LOOPS = (27, 30, 8, 8)  # with connections: states in world axes, and what loops are judged by; for each open row
                                # 9 and its part of Theta in pass 2, and its force in pass 3
 
-HINGE = (33e-9, 24e-9, 13e-9, 8e-9)
+HINGE = (34e-9, 25e-9, 12e-9, 20e-9)
+SLIDER = (40e-9, 36e-9, 12e-9, 20e-9)
 BODIES: dict[str, tuple[float, float, float, float]] = {
-    "revolute": HINGE, "prismatic": (39e-9, 36e-9, 13e-9, 8e-9), "helical": HINGE,
-    "cylindrical": (66e-9, 60e-9, 26e-9, 16e-9), "planar": (80e-9, 100e-9, 37e-9, 24e-9),
-    "spherical": (38e-9, 34e-9, 9e-9, 24e-9), "free": (45e-9, 63e-9, 7e-9, 48e-9), "fixed": (0.0, 0.0, 0.0, 0.0),
+    "revolute": HINGE, "prismatic": SLIDER, "helical": SLIDER,
+    "cylindrical": (61e-9, 64e-9, 23e-9, 40e-9), "planar": (86e-9, 100e-9, 35e-9, 60e-9),
+    "spherical": (38e-9, 35e-9, 10e-9, 65e-9), "free": (48e-9, 65e-9, 7e-9, 125e-9), "fixed": (0.0, 0.0, 0.0, 0.0),
 }
 
 
@@ -40,18 +40,17 @@ class Costs:
     """Seconds, unless said otherwise. `to_dict()` and `Costs.from_dict` are for JSON."""
 
     bodies: Mapping[str, tuple[float, ...]] = field(default_factory=lambda: dict(BODIES))  # joint kind: passes 1 to 4
-    far: float = 1.21           # cost of a sweep between two boundary links, in plain sweeps
-    follow: float = 0.42        # of pass 1: motion across a chunk, needed first where there is a far handle
+    far: float = 1.17           # cost of a sweep between two boundary links, in plain sweeps
+    follow: float = 0.33        # of pass 1: motion across a chunk, needed first where there is a far handle
     row: float = 6e-9           # per open row of a connection and body between its ends, in pass 2
-    join: float = 0.8e-6        # of a chunk with a far handle and what hangs there
-    join_far: float = 1.3e-6    # if that has a far handle too
-    add: float = 30e-9          # of two subtrees at the same link
-    split: float = 0.2e-6       # of a join, in pass 3
-    chunk: float = 50e-9        # to begin a chunk, in each pass
-    latency: float = 0.4e-6     # of a message
-    per_float: float = 2e-9
-    assumed: tuple[str, ...] = ("far", "row", "join", "join_far", "add", "split", "chunk", "latency", "per_float",
-                                "pass 4")
+    join: float = 0.22e-6       # of a chunk with a far handle and what hangs there
+    join_far: float = 0.28e-6   # if that has a far handle too
+    add: float = 60e-9          # of two subtrees at the same link
+    split: float = 20e-9        # of a join, in pass 3
+    chunk: float = 90e-9        # to begin a chunk, in each pass
+    latency: float = 0.3e-6     # of a message
+    per_float: float = 3e-9
+    assumed: tuple[str, ...] = ("row",)
     source: str = "stated"      # or "measured", "paper", "yours"
 
     def __post_init__(self):

@@ -8,11 +8,13 @@ stretches, and does where one worker is faster, such as while other programs wan
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 import numpy as np
 
 from bunraku.checks import as_count
+from bunraku.entries.parts import put_columns
 from bunraku.entries.pool import available
 from bunraku.errors import ModelError
 from bunraku.evaluate.schedule import Schedule, schedule
@@ -79,6 +81,15 @@ class Sharing:
             shared.divide(memory)
         return shared
 
+    @contextlib.contextmanager
+    def kept(self, shared: Shared | None, memory: m.Memory):
+        """While stretches are run: the whole memory is put together in the end."""
+        try:
+            yield
+        finally:
+            if shared is not None:
+                shared.unite(memory)
+
     def _make(self, mechanism: Mechanism, plan: Plan, driven: bool) -> Shared | None:
         chosen, most = self.given, self.asked
         if chosen is None:
@@ -110,6 +121,7 @@ class Shared:
     def __init__(self, teams: list[Team], nq: int, sharing: Sharing):
         self.teams, self.nq, self.sharing = teams, nq, sharing
         self.columns = [[np.concatenate([part.q_index, nq + part.v_index]) for part in team.parts] for team in teams]
+        self.runs = [[_runs(own) for own in columns] for columns in self.columns]
         self.seconds: list[list[float]] = [[] for _ in teams]   # per step, in stretches of each
         self.stretches, self.now = 0, 0
         self.records: list[list[Record]] = [[] for _ in teams]
@@ -130,16 +142,14 @@ class Shared:
         for part, own in zip(self.teams[self.now].parts, self.columns[self.now], strict=True):
             spans = part.spans
             self.memories.append(m.Memory(
-                memory.clock.copy(), memory.tally.copy(), np.ascontiguousarray(memory.tolerance[:, own]),
-                np.ascontiguousarray(memory.rows[:, own]), np.zeros((0, len(own))), memory.pivots[:0], spans,
+                memory.clock.copy(), memory.tally.copy(), memory.tolerance.take(own, axis=1),
+                memory.rows.take(own, axis=1), np.zeros((0, len(own))), memory.pivots[:0], spans,
                 np.zeros((len(spans), m.PLACES)), np.zeros(m.PLACES)))
 
     def unite(self, memory: m.Memory) -> None:
-        """Put the memory together again."""
-        first = self.memories[0]
-        memory.clock[:], memory.tally[:], memory.totals[:] = first.clock, first.tally, first.totals
-        for own, part in zip(self.columns[self.now], self.memories, strict=True):
-            memory.rows[:, own] = part.rows
+        """Put the memory together again: the history of the solver, which nobody reads between stretches."""
+        for runs, part in zip(self.runs[self.now], self.memories, strict=True):
+            put_columns.call(part.rows, runs, memory.rows)
 
     def _name_open(self, memory: m.Memory) -> None:
         """Number of the connection that is open among those of the whole: workers number their own."""
@@ -154,9 +164,10 @@ class Shared:
         ended."""
         chosen = self._choose()
         if chosen != self.now:
+            self.unite(memory)
             self.now = chosen
             self.divide(memory)
-        team, columns = self.teams[chosen], self.columns[chosen]
+        team, runs = self.teams[chosen], self.runs[chosen]
         self.sharing.workers = len(team)
         self.sharing.gathers = team.division.gathers and len(team) > 1
         records, before, began = self._pages(record), int(memory.tally[m.STEPS]), memory.clock[m.TIME]
@@ -164,25 +175,36 @@ class Shared:
             part.tally[m.RECORDED] = 0
             pages.cursor[:] = 0
         begin, motion = time.perf_counter(), motion_of(team.division)
+
+        def work(k):
+            own, pages = self.memories[k], records[k]
+            status = entry.call(*method, motion, team.arrays[k], address, params, own, pages)
+            n = int(own.tally[m.RECORDED])
+            put_columns.call(pages.y[:n], runs[k], record.y[:n])
+            return status
+
         try:
-            status = team.run(lambda k: entry.call(*method, motion, team.arrays[k], address, params,
-                                                   self.memories[k], records[k]))[0]
+            status = team.run(work)[0]
         finally:
-            self.unite(memory)
+            first = self.memories[0]
+            memory.clock[:], memory.tally[:], memory.totals[:] = first.clock, first.tally, first.totals
+            for own, part in zip(runs, self.memories, strict=True):
+                put_columns.call(part.rows[:1], own, memory.rows[:1])
         if status == m.LOOPS_OPEN:
             self._name_open(memory)
         steps = int(memory.tally[m.STEPS]) - before
         self._note(time.perf_counter() - begin, steps)
         n = int(memory.tally[m.RECORDED])
         record.t[:n], kept = records[0].t[:n], record.poly.shape[0] > 0
-        for own, pages in zip(columns, records, strict=True):
-            record.y[:n, own] = pages.y[:n]
-            if kept:
-                record.poly[:n, :, own] = pages.poly[:n]
         if kept:
+            polynomials = record.poly[:n].reshape(n * COEFFICIENTS, -1)
+            for own, pages in zip(runs, records, strict=True):
+                put_columns.call(pages.poly[:n].reshape(n * COEFFICIENTS, -1), own, polynomials)
             record.poly_t[:n] = records[0].poly_t[:n]
         if record.g.shape[1] > 0 and n > 0:
+            self.unite(memory)
             status = replay.call(memory, record, n, float(began)) or status
+            self.divide(memory)
         return status
 
     def _note(self, seconds: float, steps: int) -> None:
@@ -198,6 +220,12 @@ class Shared:
         if not known or known[0].t.shape[0] != rows or known[0].poly.shape[0] != kept:
             known[:] = [_pages(rows, kept, len(own)) for own in self.columns[self.now]]
         return known
+
+
+def _runs(index: np.ndarray) -> np.ndarray:
+    """Ranges of numbers that follow each other: first place, first number, how many."""
+    begin = np.flatnonzero(np.diff(index, prepend=index[0] - 2) != 1)
+    return np.column_stack([begin, index[begin], np.diff(begin, append=len(index))]).astype(np.int64)
 
 
 def _pages(rows: int, kept: int, n: int) -> Record:

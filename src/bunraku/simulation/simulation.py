@@ -378,6 +378,11 @@ class Simulation:
         If something fails, or Ctrl-C is pressed, what was computed stays in `trajectory` and in t, q, v; a
         SimulationError carries it too.
         """
+        self.advance(until)
+        return self.trajectory
+
+    def advance(self, until: float) -> None:
+        """As `run`, without putting the trajectory together: for many short runs, one after the other."""
         if as_number("until", until, ShapeError) < self.t:
             raise ShapeError(f"until must be a time from {self.t:g} s on, not {until!r}")
         self._refuse_within_a_step("run")
@@ -402,8 +407,7 @@ class Simulation:
                 if self._act(happened) or self.t > until:  # an action may set the time
                     break
         for text in never_applied(self._watches, self.mechanism):
-            warnings.warn(text, SimulationWarning, stacklevel=2)
-        return self.trajectory
+            warnings.warn(text, SimulationWarning, stacklevel=3)
 
     def _act(self, watch: Watch) -> bool:
         """A condition has come true here: do what follows. Whether that ends the run."""
@@ -430,29 +434,30 @@ class Simulation:
         kept = self._dense or (shared is not None and watched.watches)
         polynomials = polynomial_room(rows if kept else 0, memory.rows.shape[1])
         status = m.RECORD_FULL
-        while status == m.RECORD_FULL:
-            record = watched.record(rows, memory.rows.shape[1], polynomials)
-            memory.tally[m.RECORDED] = 0
-            before, tick = memory.tally.copy(), time.perf_counter()
-            self._in_step = True
-            try:
-                if shared is None:
-                    status = entry.call(*method, *structure, address, self.params, memory, record)
-                else:
-                    status = shared.run(entry, method, address, self.params, memory, record)
-            finally:
-                self._in_step = False
-                self._keep(memory.tally - before, record, time.perf_counter() - tick)
-            error, status = look_at_loops(self.mechanism, plan, memory, settings.hold, status)
-            self.stats.loop_error = max(self.stats.loop_error, error)
-            bar.show(self.t)
-            interrupts.let_in()
-            if self._pace and status == m.RECORD_FULL:
-                n, order = int(memory.tally[m.RECORDED]), int(memory.tally[m.ORDER]) or method[0].order
-                text = self._pace.look(memory, order, record.t[:n], record.y[:n], time.perf_counter() - tick,
-                                       self._torque_at if self._actuation else None)
-                if text:
-                    warnings.warn(text, SimulationWarning, stacklevel=3)
+        with self._sharing.kept(shared, memory):
+            while status == m.RECORD_FULL:
+                record = watched.record(rows, memory.rows.shape[1], polynomials)
+                memory.tally[m.RECORDED] = 0
+                before, tick = memory.tally.copy(), time.perf_counter()
+                self._in_step = True
+                try:
+                    if shared is None:
+                        status = entry.call(*method, *structure, address, self.params, memory, record)
+                    else:
+                        status = shared.run(entry, method, address, self.params, memory, record)
+                finally:
+                    self._in_step = False
+                    self._keep(memory.tally - before, record, time.perf_counter() - tick)
+                error, status = look_at_loops(self.mechanism, plan, memory, settings.hold, status)
+                self.stats.loop_error = max(self.stats.loop_error, error)
+                bar.show(self.t)
+                interrupts.let_in()
+                if self._pace and status == m.RECORD_FULL:
+                    n, order = int(memory.tally[m.RECORDED]), int(memory.tally[m.ORDER]) or method[0].order
+                    text = self._pace.look(memory, order, record.t[:n], record.y[:n], time.perf_counter() - tick,
+                                           self._torque_at if self._actuation else None)
+                    if text:
+                        warnings.warn(text, SimulationWarning, stacklevel=4)
         return status
 
     def _torque_at(self, t, y):
