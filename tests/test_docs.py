@@ -33,8 +33,8 @@ def test_every_numbered_equation_of_the_source_is_listed():
             assert tag in listed or not re.search(r"eqs?\. \d", tag), f"{tag} in {path.name}"
 
 
-def test_there_are_five_walks():
-    assert len(WALKS) == 5
+def test_there_are_six_walks():
+    assert len(WALKS) == 6
 
 
 @pytest.mark.parametrize(("name", "text"), WALKS, ids=[walk[0] for walk in WALKS])

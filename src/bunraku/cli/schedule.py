@@ -18,8 +18,8 @@ def add_parser(subparsers) -> None:
     parser = subparsers.add_parser(
         "schedule", help="cut a mechanism into chunks for several workers, and predict times",
         description="Cut a mechanism into chunks for several workers and predict the time of one\n"
-                    "evaluation of forward dynamics. These are predictions: in this version one\n"
-                    "worker carries out every schedule.",
+                    "evaluation of forward dynamics, by measured costs. `bunraku bench parallel`\n"
+                    "measures what two threads reach.",
         epilog=f"{_models.HELP}\n\nexample: bunraku schedule mobile --workers 8 --plot mobile.png",
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", metavar="MODEL", help="a file, or a name from the list below")

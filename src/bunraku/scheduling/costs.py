@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from bunraku.errors import ModelError
 
 PASSES = 4
-FLOATS = (8, 27, 6, 5)   # per edge and pass [J, table IX]; inertia packed: 21 + 6
+FLOATS = (6, 27, 6, 7)   # per edge and pass [J, table IX: 6 to 8, 33, 6, 5]; inertia packed: 21 + 6
 FLOATS_FAR = 90          # pass 2 with a far handle: 27, Y 36, beta 6, Theta 21 [YN02, sec. 5.2: 78 + 12]
 FLOATS_FAR_DOWN = 12     # pass 3: acceleration above and force below
 FLOATS_MOTION = 18       # pass 1 with a far handle: pose and velocity across a chunk
