@@ -16,7 +16,7 @@ def test_a_schedule_in_words(capsys):
     out = told(capsys, "chain:1000", "--workers", "4")
     assert "4 of 4" in out
     assert "predicted speed-up" in out
-    assert "assumed: far" in out
+    assert "assumed: row" in out
 
 
 def test_json_has_everything(capsys):

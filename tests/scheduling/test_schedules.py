@@ -41,9 +41,9 @@ def test_results_are_those_of_one_worker(name, workers):
     q, v, tau = states(m)
     expected = bk.forward_dynamics(m, q, v, tau)
     for s in (bk.schedule(m, workers), bk.schedule(m, workers, exactly=True)):
-        tolerance = 1e-10 if s.workers <= 8 else 1e-8  # assembled from single links
+        tolerance = 1e-10 if s.workers <= 8 else 1e-8  # fronts of single links; a batch is assembled by one worker
         close(bk.forward_dynamics(m, q, v, tau, schedule=s), expected, tolerance)
-        close(bk.forward_dynamics(m, q[0], v[0], tau[0], schedule=s), expected[0], tolerance)
+        close(bk.forward_dynamics(m, q[0], v[0], tau[0], schedule=s), expected[0])
 
 
 @given(st.integers(0, 10**6))
@@ -206,16 +206,17 @@ def test_all_joints_cut_give_the_assembly_tree_of_single_links():
 def test_depth_counts_the_links_of_a_chunk():
     m = bk.models.chain(8)
     assert bk.Schedule(m).depth == 8
-    assert bk.Schedule(m, cuts=["link4"]).depth == 8, "so short a chunk waits for what it carries"
+    assert bk.Schedule(m, cuts=["link4"], far=False).depth == 8, "a chunk waits for what it carries"
+    assert bk.Schedule(m, cuts=["link4"]).depth == 5, "with a far handle it does not"
     assert bk.Schedule(bk.models.chain(1000), cuts=["link500"]).depth == 501
     assert bk.Schedule(m, order=[link.joint_name for link in reversed(m.links)]).depth == 8
 
 
 def test_messages_do_not_grow_with_the_number_of_links():
     tree = {bk.schedule(mobile(), p, exactly=True).floats_per_edge for p in (2, 4, 7)}
-    assert tree == {(8, 27, 6, 5)}
+    assert tree == {(6, 27, 6, 7)}
     many = {bk.schedule(bk.models.chain(n), 8, exactly=True).floats_per_edge for n in (64, 512, 4096)}
-    assert many == {(18, 90, 12, 5)}
+    assert many == {(18, 90, 12, 7)}
     assert bk.schedule(bk.models.chain(64)).floats_per_edge == (0, 0, 0, 0)
 
 
@@ -245,7 +246,7 @@ def test_a_hundred_thousand_links_are_scheduled_in_a_second():
 def test_costs_are_json():
     stated = Costs()
     assert Costs.from_dict(json.loads(json.dumps(stated.to_dict()))).to_dict() == stated.to_dict()
-    assert "join" in stated.assumed
+    assert stated.assumed == ("row",)
     assert stated.source == "stated"
 
 
@@ -266,7 +267,7 @@ def test_one_worker_is_predicted_as_measured():
     best = np.inf
     for _ in range(300):
         start = time.perf_counter()
-        bk.forward_dynamics(m, q, v, tau)
+        bk.forward_dynamics(m, q, v, tau, workers=1)
         best = min(best, time.perf_counter() - start)
     assert bk.schedule(m, costs="measured").predicted_time == pytest.approx(best, rel=0.6)
 

@@ -13,7 +13,6 @@ from bunraku.plan import fields as f
 from bunraku.plan import like
 from bunraku.plan.like import in_lanes
 from bunraku.simulate.context import tree_one
-from bunraku.simulation import simulation
 from bunraku.spatial.lanes import WIDTH
 
 TOLERANCE = 1e-10
@@ -197,14 +196,21 @@ def test_solvers_take_it_as_a_tree():
         assert np.abs(a - expected).max() <= TOLERANCE * np.abs(expected).max()
 
 
-def test_a_simulation_in_lanes(monkeypatch):
-    """A solver gets `lanes_one` by its address."""
-    m = bk.models.chain(8 * WIDTH + 1, damping=0.01)
-    q = np.random.default_rng(0).normal(size=m.nq)
-    expected = bk.Simulation(m, q, solver="tsit5").run(0.05)
-    monkeypatch.setattr(simulation, "structure_of", lambda plan, hold: (lanes_one.address, in_lanes(plan).arrays))
-    found = bk.Simulation(m, q, solver="tsit5").run(0.05)
-    assert np.abs(found.q[-1] - expected.q[-1]).max() < 1e-8
+def test_forward_dynamics_and_simulations_in_lanes():
+    """Where nobody has asked for workers, a long chain is computed in lanes."""
+    m = bk.models.chain(200, damping=0.01)
+    assert m.plan().lanes is not None
+    q, v = np.random.default_rng(0).normal(size=m.nq), np.zeros(m.nv)
+    close = bk.forward_dynamics(m, q, v, workers=1)
+    assert np.abs(bk.forward_dynamics(m, q, v) - close).max() <= TOLERANCE * np.abs(close).max()
+    for solver in ("tsit5", "gear", "implicit"):  # the last does without lanes
+        expected = bk.Simulation(m, q, solver=solver, workers=1).run(0.02)
+        found = bk.Simulation(m, q, solver=solver).run(0.02)
+        assert np.abs(found.q[-1] - expected.q[-1]).max() < 1e-8
+    with pytest.raises(bk.BunrakuError, match="link3"):
+        bk.forward_dynamics(m, np.where(np.arange(200) == 3, np.nan, q), v)
+    with pytest.raises(bk.ShapeError):
+        bk.forward_dynamics(m, q[:-1], v)
 
 
 def test_failures_are_told():
