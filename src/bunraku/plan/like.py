@@ -70,6 +70,9 @@ def in_lanes(plan: Plan, longest: int = LONGEST) -> InLanes | None:
     if (plan.loops is not None or len(plan.spring_i) or plan.bodies < FEWEST
             or (rows[:, f.ELIMINATION] == f.LOCKED).any()):
         return None
+    marks = plan.body_f[:-1, f.INERTIA:] @ np.sqrt(np.arange(2.0, 2.0 + f.BODY_F - f.INERTIA))
+    if len(np.unique(marks)) > plan.bodies // 2:  # hardly two bodies are equal: no need to look closer
+        return None
     partition = Partition(plan, longest)
     return Writer(plan, partition).result() if partition.bundles else None
 

@@ -34,6 +34,7 @@ from bunraku.workers.threads import Team
 
 WORTHWHILE = 1.25     # predicted speed-up from which on workers are used that nobody has asked for
 SMALLEST = 100        # bodies of a mechanism that is looked at for it
+ENOUGH = 2000         # steps after which it is looked at: a schedule takes as long as some hundred of them
 TRIALS = 2            # stretches by one worker, then by all, of which the faster way is kept
 AGAIN = 50            # stretches after which it is tried anew
 
@@ -56,39 +57,52 @@ class Sharing:
                              "'implicit' or 'gear' for several workers, or workers=1")
         self.in_lanes = workers is None and given is None and not settings.structured  # lanes have rotors of their own
         self.schedule: Schedule | None = given
+        self.left_alone = workers is None and given is None  # nobody has asked for workers
         self.workers, self.gathers = 1, False
+        self.shared: Shared | None = None                    # of the present run
         self._shared: tuple | None = None
 
     def changed(self, mechanism: Mechanism) -> None:
         """Another structure: the same request for a schedule."""
-        self._shared = None
+        self._shared, self.left_alone = None, self.asked is None and self.given is None
         if self.given is not None:
             self.given = self.schedule = self.given.rebuilt(mechanism)
 
-    def divided(self, mechanism: Mechanism, plan: Plan, memory: m.Memory, driven: bool, watched: bool) -> Shared | None:
+    def may_begin(self, steps: int) -> bool:
+        """Whether so many steps have been made that a schedule nobody has asked for is worth its time. (By their
+        number, not by the clock: the same runs have the same bits.)"""
+        return self.left_alone and steps >= ENOUGH
+
+    def divided(self, mechanism: Mechanism, plan: Plan, memory: m.Memory, driven: bool, watched: bool,
+                begin: bool = False) -> Shared | None:
         """The team for the runs to come, with its part of the memory each; None if one worker does everything: where
         nothing is gained, and where an actuation would be called beyond an event (it may have a memory) or by a number
         of probes that depends on the worker (`simulate/implicit.py`)."""
-        self.workers, self.gathers = 1, False
+        self.workers, self.gathers, self.shared = 1, False, None
         alone = self.full_matrix or (driven and (watched or self.settings.structured))
         if alone or (self.given is None and (self.asked or 2) < 2):
+            return None
+        if self.left_alone and (driven or watched or not (begin or self._shared is not None)):
             return None
         key = id(plan), driven
         if self._shared is None or self._shared[0] != key:
             self._shared = key, plan, self._make(mechanism, plan, driven)
-        shared = self._shared[2]
-        if shared is not None:
-            shared.divide(memory)
-        return shared
+        self.shared = self._shared[2]
+        if self.shared is not None:
+            self.shared.divide(memory)
+        else:
+            self.left_alone = False  # looked at: nothing is gained
+        return self.shared
 
     @contextlib.contextmanager
-    def kept(self, shared: Shared | None, memory: m.Memory):
+    def kept(self, memory: m.Memory):
         """While stretches are run: the whole memory is put together in the end."""
         try:
             yield
         finally:
-            if shared is not None:
-                shared.unite(memory)
+            if self.shared is not None:
+                self.shared.unite(memory)
+                self.shared = None
 
     def _make(self, mechanism: Mechanism, plan: Plan, driven: bool) -> Shared | None:
         chosen, most = self.given, self.asked
@@ -96,7 +110,7 @@ class Sharing:
             if most is None and (plan.bodies < SMALLEST or available() < 2 or (self.in_lanes and plan.lanes)):
                 return None
             chosen = schedule(mechanism, most or available(), passes=4, far=most is not None)
-            if most is None and not (chosen.predicted_speedup >= WORTHWHILE and not driven):
+            if most is None and not chosen.predicted_speedup >= WORTHWHILE:
                 return None
         assembly = chosen.assembly(plan)
         if assembly is None or len(assembly.worker) < 2:

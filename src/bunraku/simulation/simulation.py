@@ -430,18 +430,20 @@ class Simulation:
         address, structure = address_of(self._actuation), structure_of(plan, settings.hold, self._sharing.in_lanes)
         memory = self._memory
         memory.clock[m.UNTIL] = until
-        shared = self._sharing.divided(self.mechanism, plan, memory, self._actuation is not None, bool(watched.watches))
-        kept = self._dense or (shared is not None and watched.watches)
+        sharing, driven, watching = self._sharing, self._actuation is not None, bool(watched.watches)
+        kept = self._dense or (sharing.divided(self.mechanism, plan, memory, driven, watching) and watching)
         polynomials = polynomial_room(rows if kept else 0, memory.rows.shape[1])
         status = m.RECORD_FULL
-        with self._sharing.kept(shared, memory):
+        with sharing.kept(memory):
             while status == m.RECORD_FULL:
+                shared = sharing.shared or (sharing.may_begin(self.stats.steps) and sharing.divided(
+                    self.mechanism, plan, memory, driven, watching, begin=True))
                 record = watched.record(rows, memory.rows.shape[1], polynomials)
                 memory.tally[m.RECORDED] = 0
                 before, tick = memory.tally.copy(), time.perf_counter()
                 self._in_step = True
                 try:
-                    if shared is None:
+                    if not shared:
                         status = entry.call(*method, *structure, address, self.params, memory, record)
                     else:
                         status = shared.run(entry, method, address, self.params, memory, record)
