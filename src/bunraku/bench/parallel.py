@@ -278,9 +278,13 @@ def _verdicts(result) -> list[dict]:
     return found
 
 
+HEADER = (f"  {'':<16}{'bodies':>7}{'chunks':>7}{'serial us':>11}{'same chunks on one':>20}{'speed-up':>13}"
+          f"{'predicted':>11}{'ceiling':>9}{'share':>7}")
+
+
 def _row(row) -> str:
     return (f"  {row['name']:<16}{row['bodies']:>7}{row['chunks']:>7}{row['serial_us']:>11.2f}"
-            f"{row['same_chunks']:>17.2f}x{row['speedup']:>12.2f}x{row['predicted']:>10.2f}x"
+            f"{row['same_chunks']:>20.2f}{row['speedup']:>12.2f}x{row['predicted']:>10.2f}x"
             f"{row['ceiling']:>9.2f}{row['share']:>7.2f}")
 
 
@@ -291,12 +295,15 @@ def text(result: dict, colour: bool = False) -> str:
     lines = [paint("1", f"bunraku {result['bunraku']}: one mechanism on several workers"),
              f"{on['processor']}, {on['cores']} core{'s' * (on['cores'] != 1)}, {on['lanes']} lanes; {on['system']}, "
              f"Python {on['python']}, {on['date'][:16].replace('T', ' ')}", "",
-             paint("1", "forward dynamics") + "  compiled loops; two threads beside two copies of the serial run", "",
-             paint("4", f"  {'':<16}{'bodies':>7}{'chunks':>7}{'serial us':>11}{'one, same chunks':>18}"
-                        f"{'two workers':>13}{'predicted':>11}{'ceiling':>9}{'share':>7}{'error':>9}")]
+             "share: speed-up of two workers, divided by that of two independent serial runs at once (ceiling).",
+             "same chunks on one: time of the chunks of two workers on one, in serial times. predicted: on idle cores.",
+             *([] if min(row["ceiling"] for row in result["forward"]) > 1.3 else [paint(
+                 "1;31", "This machine has hardly more than one core to spare now: speed-ups cannot be judged.")]), "",
+             paint("1", "forward dynamics") + "  compiled loops; 32 balls are there to show the overhead", "",
+             paint("4", f"{HEADER}{'error':>9}")]
     lines += [f"{_row(row)}{row['error']:>9.0e}" for row in result["forward"]]
-    lines += ["", paint("1", "Gear steps") + "  the same, everything included; the same bits on one and two workers: "
-              f"{'yes' if all(row['bitwise'] for row in result['gear']) else 'NO'}", ""]
+    lines += ["", paint("1", "Gear steps") + "  everything included; the same chunks have the same bits on one and two "
+              f"workers: {'yes' if all(row['bitwise'] for row in result['gear']) else 'NO'}", "", paint("4", HEADER)]
     lines += [_row(row) for row in result["gear"]]
     lines += ["", paint("1", "lanes") + "  like chunks of one mechanism, one core", "",
               paint("4", f"  {'':<20}{'serial us':>11}{'lanes us':>11}{'speed-up':>10}{'predicted':>11}{'error':>9}")]

@@ -27,7 +27,7 @@ def add_parser(subparsers) -> None:
     parser.add_argument("--exactly", action="store_true",
                         help="use all of them, even if fewer are predicted to be faster")
     parser.add_argument("--measure", action="store_true",
-                        help="measure the cost of links on this machine first, instead of taking the stated ones")
+                        help="measure the costs on this machine first, instead of taking the stated ones")
     parser.add_argument("--base", choices=("free", "fixed"), default="free",
                         help="how the root of a file hangs from the ground, if the file does not say (default: free)")
     parser.add_argument("--what-if", action="store_true", help="predict for 1 to 10^6 workers as well")

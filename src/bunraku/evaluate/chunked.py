@@ -82,7 +82,8 @@ class Chunked:
             chosen[link] = name
             group = self._group_of(link)
             if group < 0 or self.tops[group] != link:
-                why = ("is Fixed, so its link is part of the one it hangs from"
+                name = mechanism.links[link].joint_name
+                why = (f"of link {mechanism.links[link].name!r} is Fixed, so the link is part of the one it hangs from"
                        if isinstance(mechanism.links[link].joint, Fixed) else
                        "hangs from a link that has no inertia of its own about its joint and cannot be without it")
                 raise ModelError(f"cuts: joint {name!r} {why}; cut another joint")

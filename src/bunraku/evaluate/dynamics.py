@@ -45,19 +45,20 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
     schedule    who computes which part of the mechanism, from `bk.schedule` or `bk.Schedule`; or the order of assembly
                 for "ada". By default tips to root by one worker
     """
-    if external is None and prescribed is None and passive and method != "unit_vector" and workers is None:
+    if external is None and prescribed is None and passive and method != "unit_vector" and (
+            workers is None or (type(workers) is int and workers == 1)):
         # Straight to compiled code, which refuses whatever is not one state in plain arrays
         try:
             plan = mechanism._plan
             if plan is None:
                 plan = mechanism.plan_for(closed_plain if mechanism.connections else forward_one)
             if method != "auto" or schedule is not None:
-                team = team_for(mechanism, plan, schedule, None) if method == "auto" else None
+                team = team_for(mechanism, plan, schedule, workers) if method == "auto" else None
                 if team is not None:
                     return _by_team(team, plan, q, v, tau)
                 plan = _scheduled_plan(mechanism, plan, method, schedule)
             a, loops = empty(plan.nv), plan.loops
-            if plan.large and schedule is None and plan.lanes is not None:
+            if plan.large and workers is None and schedule is None and plan.lanes is not None:
                 lanes = plan.lanes
                 if lanes_of_state.call(lanes_one.address, lanes.arrays, q, v, plan.zero_tau if tau is None else tau, a,
                                        lanes.work_size) == 0:

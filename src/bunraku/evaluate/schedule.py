@@ -68,6 +68,7 @@ class Schedule:
         self._links = [link.name for link in mechanism.links]
         self._joints = [link.joint_name for link in mechanism.links]
         self._parents = [link.parent for link in mechanism.links]
+        self._freedoms = [link.joint.nv for link in mechanism.links]
         self._connected = {c.name: (c.link_a, c.link_b) for c in mechanism.connections.values()}
         self._request: dict = {"cuts": None if cuts is None else tuple(cuts), "costs": costs, "far": far,
                                "passes": passes}
@@ -223,10 +224,14 @@ class Schedule:
         """The same request for the structure that the mechanism has now, after `connect` or `cut`."""
         if self._made is None:
             raise ModelError("an order of joints cannot be rebuilt: give the new one to bk.Schedule")
-        if self.asked is None:
-            return Schedule(mechanism, closing=self.closing, **self._request)
-        request = {name: self._request[name] for name in ("exactly", "costs", "far", "passes")}
-        return schedule(mechanism, self.asked, closing=self.closing, **request)
+        return made_again(mechanism, {"workers": self.asked, "closing": self.closing, **self._request})
+
+    @property
+    def request(self) -> dict | None:
+        """What it was made from, for JSON and `made_again`; None for orders of joints and costs of one's own."""
+        if self._made is None or self._request["costs"] is not None:
+            return None
+        return {"workers": self.asked, "closing": self.closing, **self._request}
 
     def assembly(self, plan: Plan) -> Assembly | None:
         """The chunks as a plan of this mechanism is divided by them; None for an order of joints."""
@@ -241,8 +246,9 @@ class Schedule:
         connections = {name: c for c, name in enumerate(mechanism.connections)}
         same = set(self.order) == {*joints, *connections}
         if self._made is not None:
-            same = same and self._parents == [link.parent for link in mechanism.links] and self._connected == {
-                c.name: (c.link_a, c.link_b) for c in mechanism.connections.values()}
+            same = (same and self._parents == [link.parent for link in mechanism.links]
+                    and self._freedoms == [link.joint.nv for link in mechanism.links]
+                    and self._connected == {c.name: (c.link_a, c.link_b) for c in mechanism.connections.values()})
         if not same:
             raise ModelError(f"this schedule was made for another structure than {mechanism.name} has now; make a new "
                              "one with bk.schedule")
@@ -297,6 +303,16 @@ def schedule(mechanism: Mechanism, workers: int = 1, *, closing: str = "inside",
     found.asked = asked
     found._request["exactly"] = exactly
     return found
+
+
+def made_again(mechanism: Mechanism, request: Mapping) -> Schedule:
+    """The schedule that a request of `Schedule.request` stands for."""
+    given = dict(request)
+    workers = given.pop("workers")
+    if workers is None:
+        return Schedule(mechanism, **given)
+    given.pop("cuts")
+    return schedule(mechanism, workers, **given)
 
 
 def _as_costs(given) -> Costs:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bunraku.errors import MissingExtra
+from bunraku.errors import MissingExtra, ModelError
 from bunraku.scheduling import Costs, Partition, predict
 
 if TYPE_CHECKING:
@@ -46,7 +46,10 @@ def plot(schedule: Schedule, chunked: Chunked, part: Partition, file: str | Path
     page.text(0.06, 1 - 0.34 / height, schedule.name, fontsize=15, color=INK, family="serif", va="center")
     page.text(0.96, 1 - 0.34 / height, _caption(schedule), fontsize=9, color=INK, va="center", ha="right")
     path = Path(file)
-    page.savefig(path, facecolor=PAPER)
+    try:
+        page.savefig(path, facecolor=PAPER)
+    except ValueError as error:  # an ending that is no format of pictures
+        raise ModelError(f"cannot draw {path}: {error}") from None
     return path
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from bunraku.algorithms.connections import DYNAMICS
 from bunraku.entries.closed import DENSE
 from bunraku.entries.parts import part_closed, part_of_state, part_one
+from bunraku.entries.pool import available
 from bunraku.entries.signatures import DOUBTFUL, FINE
 from bunraku.errors import ModelError
 from bunraku.evaluate.schedule import Schedule
@@ -38,7 +39,9 @@ def team_for(mechanism: Mechanism, plan: Plan, schedule: Schedule | None, worker
 
 
 def _team(mechanism, plan, schedule, workers, posed) -> Team | None:
-    chosen = schedule_for(mechanism, workers) if schedule is None else schedule
+    if schedule is None:  # more threads than processors would wait for each other
+        workers = min(workers or 1, available())
+    chosen = schedule_for(mechanism, workers or 1) if schedule is None else schedule
     chosen.fits(mechanism)
     assembly = chosen.assembly(plan)
     if assembly is None or len(assembly.worker) < 2:

@@ -15,6 +15,7 @@ import numpy as np
 
 from bunraku.checks import as_vector, hint
 from bunraku.errors import ModelError, NamingError, SimulationError
+from bunraku.evaluate.schedule import made_again
 from bunraku.integrate import memory as m
 from bunraku.integrate.history import Family
 from bunraku.integrate.methods import memory_for, method_of
@@ -56,7 +57,7 @@ def save_checkpoint(simulation, path):
     header |= {
         "kind": "checkpoint", "format": FORMAT, "version": _version(),
         "settings": [settings.rtol, settings.atol, settings.max_order], "hold": settings.hold, "solver": solver,
-        "dense": simulation._dense,
+        "dense": simulation._dense, "sharing": simulation._sharing.request,
         "actuation": None if drive is None else getattr(drive, "__name__", type(drive).__name__),
         "stats": dataclasses.asdict(simulation.stats),
         "impulses": {name: impulse.tolist() for name, impulse in simulation.impulses.items()},
@@ -116,7 +117,9 @@ def _rebuilt(cls, header, arrays, actuation, mechanism, progress):
                                for name, array in blank._asdict().items() if name in KEPT})
     _check(memory, method_of(solver), present.t[-1])
     q, v = np.split(memory.rows[0], [present.mechanism.nq])
-    simulation = cls(present.mechanism, q, v, solver, rtol, atol, actuation, params,
+    workers, request = header["sharing"]
+    simulation = cls(present.mechanism, q, v, solver, rtol, atol, actuation, params, workers=workers,
+                     schedule=None if request is None else made_again(present.mechanism, request),
                      step=memory.clock[m.MAX_STEP] if memory.clock[m.MIN_STEP] == memory.clock[m.MAX_STEP] else None,
                      max_order=max_order, baumgarte=hold or None, dense=bool(header["dense"]), progress=progress,
                      _resumed=True)

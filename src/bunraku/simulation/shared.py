@@ -56,11 +56,17 @@ class Sharing:
             raise ModelError("solver 'bdf' factors one matrix of the whole state, which one worker has to do: take "
                              "'implicit' or 'gear' for several workers, or workers=1")
         self.in_lanes = workers is None and given is None and not settings.structured  # lanes have rotors of their own
+        self.links_in_lanes = 0
         self.schedule: Schedule | None = given
         self.left_alone = workers is None and given is None  # nobody has asked for workers
         self.workers, self.gathers = 1, False
         self.shared: Shared | None = None                    # of the present run
         self._shared: tuple | None = None
+
+    @property
+    def request(self) -> list:
+        """For checkpoints: workers, and what the schedule was made from."""
+        return [self.asked, None if self.given is None else self.given.request]
 
     def changed(self, mechanism: Mechanism) -> None:
         """Another structure: the same request for a schedule."""
@@ -109,7 +115,9 @@ class Sharing:
         if chosen is None:
             if most is None and (plan.bodies < SMALLEST or available() < 2 or (self.in_lanes and plan.lanes)):
                 return None
-            chosen = schedule(mechanism, most or available(), passes=4, far=most is not None)
+            most_used = min(most or available(), available())  # more threads than processors wait for each other
+            chosen = (schedule(mechanism, most_used) if most is not None else
+                      schedule(mechanism, most_used, passes=4, far=False))
             if most is None and not chosen.predicted_speedup >= WORTHWHILE:
                 return None
         assembly = chosen.assembly(plan)

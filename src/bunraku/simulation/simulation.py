@@ -93,7 +93,8 @@ class Statistics:
     loop_error: float = 0.0   # how far loops are from closed [m, rad], at most; a tree has none
     loop_drift: float = 0.0   # what a single step has left open, at most, before it was closed [m, rad]
     wall_time: float = 0.0    # [s]
-    workers: int = 1          # in the last stretch of steps
+    workers: int = 1          # threads that computed the last steps
+    in_lanes: int = 0         # links that one worker computes in lanes, several at a time
     gathers: int = 0          # evaluations for which one worker had to collect the whole state, for the actuation
 
 
@@ -183,7 +184,8 @@ class Simulation:
 
     @property
     def schedule(self) -> Schedule | None:
-        """Who computes which part of the mechanism; None if one worker computes all of it."""
+        """Chunks of the mechanism and who computes them, as of the last run: `schedule.chunks`, `chunk_workers`. None
+        if it is not cut. (`stats.workers` is how many threads have computed them.)"""
         return self._sharing.schedule
 
     @property
@@ -430,6 +432,7 @@ class Simulation:
         address, structure = address_of(self._actuation), structure_of(plan, settings.hold, self._sharing.in_lanes)
         memory = self._memory
         memory.clock[m.UNTIL] = until
+        self._sharing.links_in_lanes = plan.lanes.in_lanes if self._sharing.in_lanes and plan.lanes is not None else 0
         sharing, driven, watching = self._sharing, self._actuation is not None, bool(watched.watches)
         kept = self._dense or (sharing.divided(self.mechanism, plan, memory, driven, watching) and watching)
         polynomials = polynomial_room(rows if kept else 0, memory.rows.shape[1])
@@ -499,7 +502,7 @@ class Simulation:
         stats.jacobians += int(done[m.JACOBIANS])
         stats.factorisations += int(done[m.FACTORISATIONS])
         stats.wall_time += seconds
-        stats.workers = self._sharing.workers
+        stats.workers, stats.in_lanes = self._sharing.workers, self._sharing.links_in_lanes
         stats.gathers += int(done[m.EVALUATIONS]) if self._sharing.gathers else 0
         stats.loop_drift = float(self._memory.clock[m.GAP])
 
