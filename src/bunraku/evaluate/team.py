@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 
 from bunraku.algorithms.connections import DYNAMICS
@@ -31,11 +33,18 @@ def team_for(mechanism: Mechanism, plan: Plan, schedule: Schedule | None, worker
     if schedule is not None and not isinstance(schedule, Schedule):
         raise ModelError(f"schedule must be made by bk.schedule or bk.Schedule, not {schedule!r}")
     posed = plan.loops is not None or len(plan.spring_i) > 0 or pushed
-    key = ("team", id(plan), id(schedule), workers, posed)
-    found = mechanism._variants.get(key)
-    if found is None:  # kept with the plan and the schedule, so that their numbers stay their own
-        found = mechanism._variants[key] = (_team(mechanism, plan, schedule, workers, posed), plan, schedule)
-    return found[0]
+    known = _teams.setdefault(plan, weakref.WeakKeyDictionary()).setdefault(schedule or LEFT_ALONE, {})
+    if (workers, posed) not in known:
+        known[workers, posed] = _team(mechanism, plan, schedule, workers, posed)
+    return known[workers, posed]
+
+
+class LeftAlone:
+    """In the place of a schedule where none is given."""
+
+
+LEFT_ALONE = LeftAlone()
+_teams: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # of plans and schedules, as long as both are there
 
 
 def _team(mechanism, plan, schedule, workers, posed) -> Team | None:

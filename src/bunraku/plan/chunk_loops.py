@@ -58,6 +58,7 @@ class ClosedDivision(Division):
         self.whole = plan
         super().__init__(replace(plan, dof_f=loops.dof_f), assembly._replace(waits=np.ones(len(assembly.worker), bool)),
                          gathers)
+        del self.whole  # teams must not keep plans alive
 
     def _record(self, worker, node) -> int:
         return 0  # no nodes: chunks are not joined

@@ -29,6 +29,7 @@ CACHE = 1e6       # bytes of the second cache
 LARGEST = 12e6    # bytes of lane memory: a larger mechanism is swept twice instead
 FEWEST = 24       # bodies of W like branches together
 MOST_PERIOD = 32
+UNEVEN = 1e4      # times the median mass: the heaviest body of a mechanism in lanes
 
 # Times in units of that of a body in the plain sweep: measured (AMD EPYC, 8 lanes, 18 November 2026)
 PLAIN, SERIES = 0.25, 0.32        # per body in lanes: of a branch, or of a series of chunks with far handles
@@ -69,6 +70,9 @@ def in_lanes(plan: Plan, longest: int = LONGEST) -> InLanes | None:
     rows = plan.body_i[:-1]
     if (plan.loops is not None or len(plan.spring_i) or plan.bodies < FEWEST
             or (rows[:, f.ELIMINATION] == f.LOCKED).any()):
+        return None
+    mass = plan.body_f[:-1, f.MASS]
+    if mass.max() > UNEVEN * np.median(mass):  # joins next to so heavy a body would lose digits
         return None
     marks = plan.body_f[:-1, f.INERTIA:] @ np.sqrt(np.arange(2.0, 2.0 + f.BODY_F - f.INERTIA))
     if len(np.unique(marks)) > plan.bodies // 2:  # hardly two bodies are equal: no need to look closer

@@ -69,10 +69,20 @@ class Sharing:
         return [self.asked, None if self.given is None else self.given.request]
 
     def changed(self, mechanism: Mechanism) -> None:
-        """Another structure: the same request for a schedule."""
-        self._shared, self.left_alone = None, self.asked is None and self.given is None
-        if self.given is not None:
-            self.given = self.schedule = self.given.rebuilt(mechanism)
+        """Another structure: the same request for a schedule; if its cuts are no longer possible, one for as many
+        workers."""
+        given = self.given
+        if given is not None:
+            try:
+                given = given.rebuilt(mechanism)
+            except ModelError:
+                given = schedule(mechanism, given.workers, exactly=True)
+        self._shared, self.left_alone = None, self.asked is None and given is None
+        self.given = self.schedule = given
+
+    def __getstate__(self):
+        """Without threads."""
+        return {**self.__dict__, "shared": None, "_shared": None}
 
     def may_begin(self, steps: int) -> bool:
         """Whether so many steps have been made that a schedule nobody has asked for is worth its time. (By their
@@ -207,11 +217,16 @@ class Shared:
 
         try:
             status = team.run(work)[0]
-        finally:
-            first = self.memories[0]
-            memory.clock[:], memory.tally[:], memory.totals[:] = first.clock, first.tally, first.totals
-            for own, part in zip(runs, self.memories, strict=True):
-                put_columns.call(part.rows[:1], own, memory.rows[:1])
+        except BaseException:  # workers were stopped anywhere: begin anew where the last block of steps ended
+            memory.tally[m.STARTED] = 0
+            if memory.clock[m.MIN_STEP] < memory.clock[m.MAX_STEP]:
+                memory.clock[m.STEP] = 0.0
+            self.divide(memory)
+            raise
+        first = self.memories[0]
+        memory.clock[:], memory.tally[:], memory.totals[:] = first.clock, first.tally, first.totals
+        for own, part in zip(runs, self.memories, strict=True):
+            put_columns.call(part.rows[:1], own, memory.rows[:1])
         if status == m.LOOPS_OPEN:
             self._name_open(memory)
         steps = int(memory.tally[m.STEPS]) - before

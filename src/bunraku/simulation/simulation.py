@@ -337,8 +337,8 @@ class Simulation:
             self._past.append(segment)
         if t is not None and t < self.t:  # times of a record increase
             self._past, self._events = [], []
-        self.__dict__["mechanism"] = mechanism.locked()
         self._sharing.changed(mechanism)
+        self.__dict__["mechanism"] = mechanism.locked()
         clock = self._memory.clock
         self._memory = self._settings.memory(np.concatenate([q, v]))
         self._memory.clock[:m.SIZE] = clock[:m.SIZE]
@@ -444,8 +444,8 @@ class Simulation:
                 record = watched.record(rows, memory.rows.shape[1], polynomials)
                 memory.tally[m.RECORDED] = 0
                 before, tick = memory.tally.copy(), time.perf_counter()
-                self._in_step = True
                 try:
+                    self._in_step = True
                     if not shared:
                         status = entry.call(*method, *structure, address, self.params, memory, record)
                     else:

@@ -1,22 +1,81 @@
 """Teams of threads: one thread per worker, all in compiled code at the same time.
 
-The thread that asks is worker 0; the others are kept while the team is. Between two requests nobody spins. An error in
-one worker ends the waiting of the others (MAIL_ABORT) and is raised after all have stopped.
+The threads are kept while the team is; between two requests they sleep. Whoever asks only waits: signals raise
+exceptions in the main thread alone, at any moment, and could else leave half of the team at work. So a request is
+handed over by a single call, worker 0 hands it on, and an exception that arrives meanwhile ends all waiting for
+messages (MAIL_ABORT) and is raised when all workers have stopped; an error in one worker is treated alike.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
+import weakref
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from queue import SimpleQueue
 
 import numpy as np
 
+from bunraku.errors import SimulationError
 from bunraku.plan import fields as f
 from bunraku.plan.arrays import Arrays
 from bunraku.plan.chunk import Division
 from bunraku.workers.mail import yield_address
+
+
+class Job:
+    """work(0), work(1), ...: results, errors, and whether all have ended."""
+
+    def __init__(self, work: Callable[[int], object], size: int, words: np.ndarray):
+        self.work, self.words = work, words
+        self.results: list = [None] * size
+        self.errors: list[BaseException | None] = [None] * size
+        self.given = False
+        self._left, self._counting = size, threading.Lock()
+        self._done = threading.Lock()
+        self._done.acquire()
+
+    def do(self, k: int) -> None:
+        """The part of worker k, in its thread."""
+        try:
+            self.results[k] = self.work(k)
+        except BaseException as error:
+            self.errors[k] = error
+            self.words[f.MAIL_ABORT] = 1
+        with self._counting:
+            self._left -= 1
+            if self._left == 0:
+                self._done.release()
+
+    def wait(self) -> None:
+        """Until all workers have ended."""
+        if self._left:
+            self._done.acquire()
+
+    def wait_in_any_case(self) -> None:
+        """The same, whatever exceptions arrive."""
+        while self._left:
+            with contextlib.suppress(BaseException):
+                self._done.acquire(timeout=0.1)
+
+
+def _worker(k: int, inboxes: list[SimpleQueue]) -> None:
+    """What a thread does as long as its team is there."""
+    while (job := inboxes[k].get()) is not None:
+        if k == 0:
+            if job.given:  # a second time, to be sure
+                continue
+            job.given = True
+            for inbox in inboxes[1:]:
+                inbox.put(job)
+        job.do(k)
+        del job
+
+
+def _dismiss(inboxes: list[SimpleQueue]) -> None:
+    for inbox in inboxes:
+        inbox.put(None)
 
 
 class Team:
@@ -27,7 +86,7 @@ class Team:
     def __init__(self, division: Division):
         self.division, self.parts = division, division.parts
         self._lock = threading.Lock()
-        self._pool: ThreadPoolExecutor | None = None
+        self._inboxes: list[SimpleQueue] | None = None
         self._process = os.getpid()
         self._renew()
 
@@ -41,25 +100,40 @@ class Team:
         self._words[f.MAIL_YIELD] = yield_address()
         self.arrays = [part.arrays(mail, places) for part in self.parts]
 
+    def _start(self) -> list[SimpleQueue]:
+        inboxes: list[SimpleQueue] = [SimpleQueue() for _ in self.parts]
+        try:
+            for k in range(len(inboxes)):
+                threading.Thread(target=_worker, args=(k, inboxes), name=f"bunraku-worker-{k}", daemon=True).start()
+        except RuntimeError as error:
+            _dismiss(inboxes)
+            raise SimulationError(f"cannot start {len(inboxes)} threads ({error}); ask for fewer workers") from None
+        weakref.finalize(self, _dismiss, inboxes)
+        return inboxes
+
     def run(self, work: Callable[[int], object]) -> list:
         """work(0), work(1), ... at the same time, one in each worker: their results."""
+        if len(self) == 1:
+            return [work(0)]
         with self._lock:
             if self._process != os.getpid():  # threads do not survive a fork
-                self._pool, self._process = None, os.getpid()
-            if self._pool is None and len(self) > 1:
-                self._pool = ThreadPoolExecutor(len(self) - 1, thread_name_prefix="bunraku-worker")
-            futures = [self._pool.submit(self._guarded, work, k) for k in range(1, len(self))] if self._pool else []
+                self._inboxes, self._process = None, os.getpid()
+                self._renew()
+            if self._inboxes is None:
+                self._inboxes = self._start()
+            job = Job(work, len(self), self._words)
             try:
-                first = self._guarded(work, 0)
+                self._inboxes[0].put(job)
+                job.wait()
+            except BaseException:
+                self._words[f.MAIL_ABORT] = 1
+                self._inboxes[0].put(job)  # it may not have been given yet: then it ends at once
+                job.wait_in_any_case()
+                raise
             finally:
-                wait(futures)
                 if self._words[f.MAIL_ABORT]:
                     self._renew()
-            return [first, *(future.result() for future in futures)]
-
-    def _guarded(self, work, k):
-        try:
-            return work(k)
-        except BaseException:
-            self._words[f.MAIL_ABORT] = 1
-            raise
+        for error in job.errors:
+            if error is not None:
+                raise error
+        return job.results
