@@ -391,25 +391,33 @@ class Simulation:
         refuse_forgotten(self._awaited)
         if isinstance(self._actuation, PlainActuation):
             self._actuation.begin()
-        with Bar(self.progress, self.t, until) as bar, Interrupts() as interrupts:
-            while True:
-                watched = Watched(self, self._watches)
-                happened = watched.already()
-                if happened is None:
-                    begins, state = self.t, self._memory.rows[0].copy()
-                    status = self._advance(until, watched, bar, interrupts)
-                    if status == m.REACHED:
-                        break
-                    if status != m.EVENT:
-                        self._fail(status, watched)
-                    happened = watched.found()
-                    if self.t <= begins:  # at once: exactly where it was
-                        self._memory.rows[0] = state
-                    self._tidy()
-                if self._act(happened) or self.t > until:  # an action may set the time
-                    break
+        try:
+            with Bar(self.progress, self.t, until) as bar, Interrupts() as interrupts:
+                self._go_on(until, bar, interrupts)
+        except BaseException:
+            self._in_step = False  # a signal may have raised it anywhere
+            raise
         for text in never_applied(self._watches, self.mechanism):
             warnings.warn(text, SimulationWarning, stacklevel=3)
+
+    def _go_on(self, until: float, bar: Bar, interrupts: Interrupts) -> None:
+        """From event to event."""
+        while True:
+            watched = Watched(self, self._watches)
+            happened = watched.already()
+            if happened is None:
+                begins, state = self.t, self._memory.rows[0].copy()
+                status = self._advance(until, watched, bar, interrupts)
+                if status == m.REACHED:
+                    break
+                if status != m.EVENT:
+                    self._fail(status, watched)
+                happened = watched.found()
+                if self.t <= begins:  # at once: exactly where it was
+                    self._memory.rows[0] = state
+                self._tidy()
+            if self._act(happened) or self.t > until:  # an action may set the time
+                break
 
     def _act(self, watch: Watch) -> bool:
         """A condition has come true here: do what follows. Whether that ends the run."""
@@ -462,7 +470,7 @@ class Simulation:
                     text = self._pace.look(memory, order, record.t[:n], record.y[:n], time.perf_counter() - tick,
                                            self._torque_at if self._actuation else None)
                     if text:
-                        warnings.warn(text, SimulationWarning, stacklevel=4)
+                        warnings.warn(text, SimulationWarning, stacklevel=5)
         return status
 
     def _torque_at(self, t, y):
