@@ -72,7 +72,7 @@ def test_threads_that_cannot_start(monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", fails)
-        with pytest.raises(bk.SimulationError, match="cannot start 3 threads"):
+        with pytest.raises(bk.SimulationError, match="cannot start 2 more threads"):
             bk.forward_dynamics(m, q, v, schedule=s)
     assert np.isfinite(bk.forward_dynamics(m, q, v, schedule=s)).all()
 

@@ -1,9 +1,9 @@
 """Teams of threads: one thread per worker, all in compiled code at the same time.
 
-The threads are kept while the team is; between two requests they sleep. Whoever asks only waits: signals raise
-exceptions in the main thread alone, at any moment, and could else leave half of the team at work. So a request is
-handed over by a single call, worker 0 hands it on, and an exception that arrives meanwhile ends all waiting for
-messages (MAIL_ABORT) and is raised when all workers have stopped; an error in one worker is treated alike.
+The thread that asks is worker 0; the others are kept while the team is, and sleep between two requests. Signals raise
+exceptions in the main thread at any moment, and could leave half of the team at work. So a request is handed over by a
+single call, to worker 1, who hands it on; an exception that arrives meanwhile ends all waiting for messages
+(MAIL_ABORT) and is raised when all workers have stopped. An error in another worker is treated alike.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from bunraku.workers.mail import yield_address
 
 
 class Job:
-    """work(0), work(1), ...: results, errors, and whether all have ended."""
+    """work(1), work(2), ... in the threads of a team: results, errors, and whether all have ended."""
 
     def __init__(self, work: Callable[[int], object], size: int, words: np.ndarray):
         self.work, self.words = work, words
         self.results: list = [None] * size
         self.errors: list[BaseException | None] = [None] * size
         self.given = False
-        self._left, self._counting = size, threading.Lock()
+        self._left, self._counting = size - 1, threading.Lock()
         self._done = threading.Lock()
         self._done.acquire()
 
@@ -61,9 +61,9 @@ class Job:
 
 
 def _worker(k: int, inboxes: list[SimpleQueue]) -> None:
-    """What a thread does as long as its team is there."""
-    while (job := inboxes[k].get()) is not None:
-        if k == 0:
+    """What a thread does as long as its team is there; the inbox of worker 1 is the first."""
+    while (job := inboxes[k - 1].get()) is not None:
+        if k == 1:
             if job.given:  # a second time, to be sure
                 continue
             job.given = True
@@ -101,13 +101,14 @@ class Team:
         self.arrays = [part.arrays(mail, places) for part in self.parts]
 
     def _start(self) -> list[SimpleQueue]:
-        inboxes: list[SimpleQueue] = [SimpleQueue() for _ in self.parts]
+        inboxes: list[SimpleQueue] = [SimpleQueue() for _ in self.parts[1:]]
         try:
-            for k in range(len(inboxes)):
+            for k in range(1, len(self)):
                 threading.Thread(target=_worker, args=(k, inboxes), name=f"bunraku-worker-{k}", daemon=True).start()
         except RuntimeError as error:
             _dismiss(inboxes)
-            raise SimulationError(f"cannot start {len(inboxes)} threads ({error}); ask for fewer workers") from None
+            raise SimulationError(f"cannot start {len(inboxes)} more threads ({error}); ask for fewer "
+                                  "workers") from None
         weakref.finalize(self, _dismiss, inboxes)
         return inboxes
 
@@ -124,6 +125,7 @@ class Team:
             job = Job(work, len(self), self._words)
             try:
                 self._inboxes[0].put(job)
+                job.results[0] = work(0)
                 job.wait()
             except BaseException:
                 self._words[f.MAIL_ABORT] = 1
