@@ -54,7 +54,7 @@ print("rung", rung)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGALRM")
 def test_signals_at_any_moment_leave_no_worker_behind():
-    done = subprocess.run([sys.executable, "-c", ALARMS], capture_output=True, text=True, timeout=200, check=False)
+    done = subprocess.run([sys.executable, "-c", ALARMS], capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert int(done.stdout.split()[-1]) > 20
 
