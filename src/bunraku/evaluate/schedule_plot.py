@@ -193,7 +193,8 @@ def _draw_times(axes, part: Partition, costs: Costs, rows: int):
     axes.set_xlim(0, played.time * scale)
     axes.set_yticks(np.arange(rows) if rows <= 16 else np.arange(0, rows, 8))
     axes.set_ylabel("worker", color=INK, fontsize=9)
-    axes.set_xlabel("predicted time of one evaluation [us]", color=INK, fontsize=9)
+    shown = f"; the first {rows} workers" if part.workers > rows else ""
+    axes.set_xlabel(f"predicted time of one evaluation [us]{shown}", color=INK, fontsize=9)
     axes.tick_params(colors=INK, labelsize=8, length=0)
     axes.set_facecolor(PAPER)
     for side in axes.spines.values():
