@@ -37,8 +37,8 @@ from bunraku.workers.threads import Team
 WORTHWHILE = 1.25     # predicted speed-up from which on workers are used that nobody has asked for
 SMALLEST = 100        # bodies of a mechanism that is looked at for it
 ENOUGH = 2000         # steps after which it is looked at: a schedule takes as long as some hundred of them
-TRIALS = 2            # stretches by one worker, then by all, of which the faster way is kept
-AGAIN = 50            # stretches after which it is tried anew
+RECENT = 2            # stretches by which a way is judged, by the faster of them
+AGAIN = 50            # stretches after which the other way is tried anew; twice as many each time it is slower
 
 
 class Sharing:
@@ -159,18 +159,25 @@ class Shared:
         self.columns = [[np.concatenate([part.q_index, nq + part.v_index]) for part in team.parts] for team in teams]
         self.runs = [[_runs(own) for own in columns] for columns in self.columns]
         self.seconds: list[list[float]] = [[] for _ in teams]   # per step, in stretches of each
-        self.stretches, self.now = 0, 0
+        self.stretches, self.patience, self.now = 0, AGAIN, 0
         self.records: list[list[Record]] = [[] for _ in teams]
         self.memories: list[m.Memory] = []
 
     def _choose(self) -> int:
-        """Which team has the next stretch: all in turn at first, then the fastest."""
-        untried = [k for k, seconds in enumerate(self.seconds) if len(seconds) < TRIALS]
+        """Which team has the next stretch: the one that was faster of late; now and then another, since other programs
+        come and go."""
         if len(self.teams) == 1:
             return 0
+        untried = [k for k, seconds in enumerate(self.seconds) if len(seconds) < RECENT]
         if untried:
             return untried[0]
-        return int(np.argmin([min(seconds) for seconds in self.seconds]))
+        fastest = int(np.argmin([min(seconds) for seconds in self.seconds]))
+        if fastest != self.now:
+            self.stretches, self.patience = 0, min(2 * self.patience, 16 * AGAIN) if self.stretches == 1 else AGAIN
+        elif self.stretches >= self.patience:
+            self.stretches = 0
+            return (fastest + 1) % len(self.teams)
+        return fastest
 
     def divide(self, memory: m.Memory) -> None:
         """Give every worker its columns of the memory."""
@@ -251,10 +258,8 @@ class Shared:
 
     def _note(self, seconds: float, steps: int) -> None:
         if len(self.teams) > 1 and steps > 0:
-            self.seconds[self.now].append(seconds / steps)
+            self.seconds[self.now] = [*self.seconds[self.now], seconds / steps][-RECENT:]
             self.stretches += 1
-            if self.stretches >= AGAIN:
-                self.stretches, self.seconds = 0, [[] for _ in self.teams]
 
     def _pages(self, record: Record) -> list[Record]:
         """Empty pages of every worker, like those of the whole."""
