@@ -2,5 +2,6 @@
 
 from bunraku.view.figure import Camera, Figure
 from bunraku.view.filmstrip import filmstrip
+from bunraku.view.solids import Solid, solids
 
-__all__ = ["Camera", "Figure", "filmstrip"]
+__all__ = ["Camera", "Figure", "Solid", "filmstrip", "solids"]
