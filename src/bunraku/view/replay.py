@@ -1,0 +1,238 @@
+"""A motion as one HTML file that plays it: no server, no network, nothing to install where it is opened.
+
+The file holds a page (`page/`), three.js, and the motion: surfaces of the links, their poses at every frame and the
+connections with the times between which they last. Poses are whole numbers of a small unit and written as differences
+of differences over time, byte by byte of their weight, which gzip packs to a few bytes a link and frame.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import html
+import json
+import re
+import struct
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bunraku.checks import as_number
+from bunraku.errors import ShapeError
+from bunraku.evaluate import Kinematics, kinematics
+from bunraku.mechanism import Mechanism
+from bunraku.mechanism.connections import quaternion
+from bunraku.view.figure import Figure
+from bunraku.view.filmstrip import FAINT, INK, KINETIC, PAPER, POTENTIAL, TOTAL, happenings
+from bunraku.view.solids import Solid, solids
+
+if TYPE_CHECKING:
+    from bunraku.simulation import Trajectory
+
+FPS, FASTEST = 60.0, 1000.0     # frames per second: default, most
+LONGEST = 200_000               # frames: an hour at 50 a second
+UNIT = 2e-5                     # resolution of positions, as a share of the size of the mechanism
+TURN = 2.0 ** -15               # resolution of quaternions
+FAR = 2.5                       # a motion that is so many times larger than what moves is followed by the camera
+AZIMUTH, ELEVATION = 28.0, 10.0  # of the camera at the start [degrees], as in `Camera`
+CURVE = 400                     # points of a curve of energy
+INLINE = 2_000_000              # numbers in a replay within a notebook, at most; longer ones get fewer frames
+
+
+def replay_html(trajectory: Trajectory, path: str | Path, *, fps: float = FPS, title: str | None = None) -> Path:
+    """Write a replay of a trajectory to one HTML file and return its path.
+
+    It plays in any browser, from the disk and without a network: orbit and zoom, play, pause, scrub, speeds, energy and
+    events over time. Connections are dots that appear and disappear with the structure.
+    """
+    path = Path(path)
+    path.write_text(replay_page(trajectory, fps=fps, title=title), encoding="utf-8")
+    return path
+
+
+def replay_page(trajectory: Trajectory, *, fps: float = FPS, title: str | None = None) -> str:
+    """The replay of a trajectory as the text of an HTML page."""
+    fps = as_number("fps", fps)
+    if not 0.0 < fps <= FASTEST:
+        raise ShapeError(f"a replay has more than 0 and at most {FASTEST:g} frames per second, not {fps:g}")
+    title = title or (trajectory.segments[-1].mechanism.name if trajectory.segments else "")
+    parts = {"title": html.escape(title), "paper": PAPER, "ink": INK, "faint": FAINT,
+             "three": _base64(_asset("three.min.js.gz")), "script": _asset("replay.js").decode(),
+             "motion": _base64(gzip.compress(_motion(trajectory, fps, title), 9, mtime=0))}
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("replay.html").decode())
+
+
+def notebook_html(trajectory: Trajectory, height: int = 480) -> str:
+    """A replay for the output of a notebook's cell."""
+    duration = float(trajectory.t[-1] - trajectory.t[0])
+    numbers = 7 * len(trajectory.segments[-1].mechanism.links)
+    fps = min(30.0, max(INLINE / (numbers * max(duration, 1e-9)), 2.0 / max(duration, 1e-9)))
+    page = html.escape(replay_page(trajectory, fps=fps), quote=True)
+    return (f'<iframe srcdoc="{page}" width="100%" height="{height}" style="border: 0; display: block" '
+            f'title="{html.escape(repr(trajectory), quote=True)}"></iframe>')
+
+
+class _Link(NamedTuple):
+    """What is drawn of a link."""
+
+    name: str
+    mass: float
+    solids: list[Solid]
+
+
+def _motion(trajectory: Trajectory, fps: float, title: str) -> bytes:
+    """Header (its length, JSON) and arrays, as page/replay.js reads them."""
+    if not trajectory.segments:
+        raise ShapeError("this trajectory is empty: there is nothing to replay")
+    start, end = float(trajectory.segments[0].t[0]), float(trajectory.segments[-1].t[-1])
+    count = int(np.ceil((end - start) * fps - 1e-9)) + 1
+    if count > LONGEST:
+        raise ShapeError(f"{count} frames are too many for a replay: at most {LONGEST}; ask for fewer than {fps:g} "
+                         "frames per second")
+    times = np.minimum(start + np.arange(count) / fps, end)
+    links = _links(trajectory)
+    figure = Figure(trajectory.segments[0].mechanism)
+    poses, energy = np.zeros((len(links), 7, count)), np.zeros((2, count))
+    poses[:, 3] = 1.0
+    for mechanism, chosen, moving in _frames(trajectory, times):
+        for k, link in enumerate(links):
+            if link.name in moving.poses:
+                rotation, position = moving.poses[link.name]
+                poses[k, :3, chosen], poses[k, 3:, chosen] = position, quaternion(rotation)
+        energy[:, chosen] = moving.kinetic_energy, moving.potential_energy
+    _make_continuous(poses[:, 3:])
+    unit = max(UNIT * figure.size, float(np.abs(poses[:, :3]).max(initial=0.0)) / 2**30)
+    header: dict[str, Any] = {
+        "title": title, "frames": count, "fps": fps, "start": start, "end": end, "unit": unit, "turn": TURN,
+        "size": figure.size, "paper": PAPER, "ink": INK, "faint": FAINT, "accent": KINETIC,
+        "azimuth": np.radians(AZIMUTH), "elevation": np.radians(ELEVATION),
+        **_extent(links, poses, figure.fixtures),
+        "links": [], "anchors": [list(map(float, point)) for point in figure.hinges],
+        "connections": _connections(trajectory, [link.name for link in links]),
+        "events": [{"t": at, "text": text} for at, text in happenings(trajectory.events)],
+        "energy": _curves(*energy),
+    }
+    arrays = []
+    for link in links:
+        vertices, faces = _joined(link.solids)
+        arrays += [np.rint(vertices / unit), np.diff(faces.ravel(), prepend=0)]
+        header["links"].append({
+            "name": link.name, "points": len(vertices), "triangles": len(faces),
+            "weight": 0.0 if link.name in figure.fixtures else link.mass,
+            "tones": [[len(solid.faces), *(round(float(c), 4) for c in solid.colour)] for solid in link.solids]})
+    if not any(link["weight"] for link in header["links"]):
+        for link in header["links"]:
+            link["weight"] = 1.0
+    arrays += [_differences(poses[:, :3] / unit, poses[:, 3:] / TURN)]
+    text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
+    return b"".join([struct.pack("<I", len(text)), text, *map(_planes, arrays)])
+
+
+def _frames(trajectory: Trajectory, times: np.ndarray) -> Iterator[tuple[Mechanism, np.ndarray, Kinematics]]:
+    """(mechanism, indices of times, kinematics there) of every segment; what is in a gap is seen as before it."""
+    starts = [segment.t[0] for segment in trajectory.segments]
+    owner = np.searchsorted(starts, times, side="right") - 1
+    for k, segment in enumerate(trajectory.segments):
+        chosen = np.flatnonzero(owner == k)
+        if len(chosen):
+            states = [segment.at(min(t, segment.t[-1])) for t in times[chosen]]
+            q, v = (np.array(part) for part in zip(*states, strict=True))
+            yield segment.mechanism, chosen, kinematics(segment.mechanism, q, v, np.zeros_like(v))
+
+
+def _links(trajectory: Trajectory) -> list[_Link]:
+    """All links of a motion, each as drawn in the structure in which it is first seen."""
+    found: dict[str, _Link] = {}
+    for segment in trajectory.segments:
+        if all(link.name in found for link in segment.mechanism.links):
+            continue
+        shapes = solids(segment.mechanism)
+        for link in segment.mechanism.links:
+            found.setdefault(link.name, _Link(link.name, link.mass, [s for s in shapes if s.link == link.name]))
+    return list(found.values())
+
+
+def _connections(trajectory: Trajectory, names: list[str]) -> list[dict]:
+    """Each connection with the spans of time in which it holds. A name that is used anew elsewhere is another one."""
+    found: dict[tuple, dict] = {}
+    last = trajectory.segments[-1]
+    for k, segment in enumerate(trajectory.segments):
+        end = float(trajectory.segments[k + 1].t[0]) if segment is not last else float(segment.t[-1]) + 1.0
+        for name, connection in segment.mechanism.connections.items():
+            link = segment.mechanism.links[connection.link_b].name if connection.link_b >= 0 else None
+            point = connection.position_b
+            if link is None:
+                link, point = segment.mechanism.links[connection.link_a].name, connection.position_a
+            key = name, link, *point
+            entry = found.setdefault(key, {"name": name, "link": names.index(link), "point": list(map(float, point)),
+                                           "spans": []})
+            spans = entry["spans"]
+            if spans and spans[-1][1] == segment.t[0]:
+                spans[-1][1] = end
+            else:
+                spans.append([float(segment.t[0]), end])
+    return list(found.values())
+
+
+def _extent(links: list[_Link], poses: np.ndarray, fixtures: set[str]) -> dict:
+    """Where the camera looks at the start, how much it sees, and the height of the floor."""
+    low, high = np.full((poses.shape[2], 3), np.inf), np.full((poses.shape[2], 3), -np.inf)
+    for link, pose in zip(links, poses, strict=True):
+        vertices, _ = _joined(link.solids)
+        reach = np.linalg.norm(vertices, axis=1).max(initial=0.0)
+        if link.name in fixtures and len(vertices):  # a long bar is no reason to stand far away
+            reach = float(np.sort(np.ptp(vertices, axis=0))[0]) / 2
+        low, high = np.minimum(low, pose[:3].T - reach), np.maximum(high, pose[:3].T + reach)
+    still = float(np.median(np.linalg.norm(high - low, axis=1))) / 2
+    lowest, highest = low.min(axis=0), high.max(axis=0)
+    whole = float(np.linalg.norm(highest - lowest)) / 2
+    follow = whole > FAR * still
+    radius = max(still if follow else whole, 1e-6)
+    return {"middle": list(map(float, (lowest + highest) / 2)), "radius": radius, "follow": bool(follow),
+            "floor": float(lowest[2]) - 0.02 * radius}
+
+
+def _curves(kinetic: np.ndarray, potential: np.ndarray) -> list[dict]:
+    """Energies over time, as coarse as they can be seen."""
+    at = np.linspace(0, len(kinetic) - 1, min(CURVE, len(kinetic)))
+    known = np.arange(len(kinetic))
+    return [{"name": name, "colour": colour, "values": [float(f"{x:.5g}") for x in np.interp(at, known, values)]}
+            for name, colour, values in (("potential", POTENTIAL, potential), ("kinetic", KINETIC, kinetic),
+                                         ("total energy", TOTAL, kinetic + potential))]
+
+
+def _joined(parts: list[Solid]) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices and faces of several solids as one."""
+    first = np.cumsum([0, *(len(solid.vertices) for solid in parts)])
+    return (np.concatenate([np.empty((0, 3)), *(solid.vertices for solid in parts)]),
+            np.concatenate([np.empty((0, 3), int), *(s.faces + n for s, n in zip(parts, first[:-1], strict=True))]))
+
+
+def _make_continuous(quaternions: np.ndarray) -> None:
+    """Of q and -q, which are one rotation, take the one nearer to the frame before. (links, 4, frames), in place."""
+    turned = (quaternions[..., 1:] * quaternions[..., :-1]).sum(axis=1) < 0
+    quaternions[..., 1:] *= np.where(np.cumsum(turned, axis=1) % 2, -1.0, 1.0)[:, None]
+
+
+def _differences(positions: np.ndarray, quaternions: np.ndarray) -> np.ndarray:
+    whole = np.rint(np.concatenate([positions, quaternions], axis=1))
+    return np.diff(np.diff(whole, prepend=0.0), prepend=0.0)
+
+
+def _planes(numbers: np.ndarray) -> bytes:
+    """Whole numbers as 4 bytes each, modulo 2^32: all lowest bytes first."""
+    words = np.ascontiguousarray(numbers).ravel().astype(np.int64).astype(np.uint32).astype("<u4")
+    return words.view(np.uint8).reshape(-1, 4).T.tobytes()
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+@cache
+def _asset(name: str) -> bytes:
+    return (files("bunraku.view") / "page" / name).read_bytes()
