@@ -27,14 +27,14 @@ def test_demo_writes_what_it_says(demo):
     folder, answer = demo
     assert answer.returncode == 0, answer.stderr
     files = [folder / name for name in json.loads(answer.stdout)["files"]]
-    assert sorted(path.suffix for path in files) == [".npz", ".png"]
+    assert sorted(path.suffix for path in files) == [".html", ".npz", ".png"]
     assert all(path.stat().st_size > 10_000 for path in files)
-    assert files[1].read_bytes().startswith(b"\x89PNG")
+    assert files[2].read_bytes().startswith(b"\x89PNG")
 
 
 def test_demo_alone_is_the_high_bar(demo):
     report = json.loads(demo[1].stdout)
-    assert [Path(name).name for name in report["files"]] == ["highbar.npz", "highbar.png"]
+    assert [Path(name).name for name in report["files"]] == ["highbar.npz", "highbar.html", "highbar.png"]
 
 
 def test_demo_trajectory_can_be_read_back(demo):
@@ -53,7 +53,7 @@ def test_the_demo_tells_of_other_figures_too(tmp_path, capsys, dof):
     told = capsys.readouterr().out
     assert "degrees of freedom" in told
     assert "angular" in told
-    assert [path.name for path in tmp_path.iterdir()] == ["somersault.npz"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["somersault.html", "somersault.npz"]
 
 
 def test_demo_help_says_what_happens_in_each_scene(capsys):

@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from bunraku.checks import as_number
 from bunraku.errors import ShapeError
 from bunraku.evaluate import Kinematics, kinematics
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.connections import quaternion
-from bunraku.view.figure import Figure
+from bunraku.view.figure import Camera, Figure
 from bunraku.view.filmstrip import FAINT, INK, KINETIC, PAPER, POTENTIAL, TOTAL, happenings
 from bunraku.view.solids import Solid, solids
 
@@ -39,6 +40,7 @@ UNIT = 2e-5                     # resolution of positions, as a share of the siz
 TURN = 2.0 ** -15               # resolution of quaternions
 FAR = 2.5                       # a motion that is so many times larger than what moves is followed by the camera
 AZIMUTH, ELEVATION = 28.0, 10.0  # of the camera at the start [degrees], as in `Camera`
+SEEN = 100                      # frames by which the camera is placed
 CURVE = 400                     # points of a curve of energy
 INLINE = 2_000_000              # numbers in a replay within a notebook, at most; longer ones get fewer frames
 
@@ -180,20 +182,28 @@ def _connections(trajectory: Trajectory, names: list[str]) -> list[dict]:
 
 def _extent(links: list[_Link], poses: np.ndarray, fixtures: set[str]) -> dict:
     """Where the camera looks at the start, how much it sees, and the height of the floor."""
-    low, high = np.full((poses.shape[2], 3), np.inf), np.full((poses.shape[2], 3), -np.inf)
-    for link, pose in zip(links, poses, strict=True):
+    seen = poses[..., :: max(1, poses.shape[2] // SEEN)]
+    clouds = []
+    for link, pose in zip(links, seen, strict=True):
         vertices, _ = _joined(link.solids)
-        reach = np.linalg.norm(vertices, axis=1).max(initial=0.0)
-        if link.name in fixtures and len(vertices):  # a long bar is no reason to stand far away
-            reach = float(np.sort(np.ptp(vertices, axis=0))[0]) / 2
-        low, high = np.minimum(low, pose[:3].T - reach), np.maximum(high, pose[:3].T + reach)
-    still = float(np.median(np.linalg.norm(high - low, axis=1))) / 2
-    lowest, highest = low.min(axis=0), high.max(axis=0)
-    whole = float(np.linalg.norm(highest - lowest)) / 2
-    follow = whole > FAR * still
-    radius = max(still if follow else whole, 1e-6)
-    return {"middle": list(map(float, (lowest + highest) / 2)), "radius": radius, "follow": bool(follow),
-            "floor": float(lowest[2]) - 0.02 * radius}
+        if len(vertices) and (link.name not in fixtures or len(fixtures) == len(links)):
+            low, high = vertices.min(axis=0), vertices.max(axis=0)
+            corners = np.array(np.meshgrid(*zip(low, high, strict=True))).reshape(3, 8)
+            turn = Rotation.from_quat(np.roll(pose[3:].T, -1, axis=1)).as_matrix()
+            clouds.append(pose[:3].T[:, None] + np.swapaxes(turn @ corners, 1, 2))
+    cloud = np.concatenate(clouds, axis=1) if clouds else np.zeros((1, 1, 3))  # (frames, points, 3)
+    lowest = float(cloud[..., 2].min())
+    camera = Camera(AZIMUTH, ELEVATION)
+    axes = np.array([camera.right, camera.up, camera.away])
+    cloud = cloud @ axes.T  # as the camera sees it
+    centres, middle = (cloud.min(axis=1) + cloud.max(axis=1)) / 2, (cloud.min(axis=(0, 1)) + cloud.max(axis=(0, 1))) / 2
+    still = np.abs(cloud - centres[:, None]).max(axis=(0, 1))
+    whole = np.abs(cloud - middle).max(axis=(0, 1))
+    follow = bool(whole.max() > FAR * still.max())
+    view = still if follow else whole
+    radius = max(float(np.linalg.norm(view)), 1e-6)
+    return {"middle": (middle @ axes).tolist(), "view": view.tolist(), "radius": radius, "follow": follow,
+            "floor": lowest - 0.02 * radius}
 
 
 def _curves(kinetic: np.ndarray, potential: np.ndarray) -> list[dict]:

@@ -59,7 +59,9 @@ class Stage {
     this.centre = new T.Vector3();
     this.q = [new T.Quaternion(), new T.Quaternion()];
     this.home();
-    canvas.addEventListener("dblclick", () => this.home());
+    this.moved = false;  // by hand
+    this.controls.addEventListener("start", () => { this.moved = true; });
+    canvas.addEventListener("dblclick", () => { this.moved = false; this.home(); });
   }
 
   light() {
@@ -72,16 +74,32 @@ class Stage {
     sun.shadow.normalBias = 0.01 * r;
     Object.assign(sun.shadow.camera, { left: -1.5 * r, right: 1.5 * r, bottom: -1.5 * r, top: 1.5 * r, near: 0.1 * r, far: 12 * r });
     this.scene.add(sun, sun.target);
-    this.floor = new T.Mesh(new T.PlaneGeometry(60 * r, 60 * r), new T.ShadowMaterial({ opacity: 0.16 }));
+    this.floor = new T.Mesh(new T.PlaneGeometry(60 * r, 60 * r), new T.ShadowMaterial({ opacity: 0.16, depthWrite: false }));
     this.floor.receiveShadow = true;
-    const cell = 10 ** Math.round(Math.log10(r / 3)), lines = 120;
-    this.grid = new T.GridHelper(lines * cell, lines, m.faint, m.faint);
-    this.grid.material.transparent = true;
-    this.grid.material.opacity = 0.45;
-    this.grid.rotation.x = Math.PI / 2;
-    this.cell = cell;
+    this.floor.renderOrder = 1;
+    this.grid = this.lines(10 ** Math.round(Math.log10(r / 4)));
     this.scene.add(this.floor, this.grid);
-    this.scene.fog = new T.Fog(m.paper, 7 * r, 15 * r);
+  }
+
+  /** A grid that fades outwards, of short lines: software GL drops long ones that reach behind the eye. */
+  lines(cell) {
+    const T = THREE, n = Math.ceil(5 * this.motion.radius / cell), places = [], colours = [];
+    const near = new T.Color(this.motion.faint), far = new T.Color(this.motion.paper), tone = new T.Color();
+    for (let i = -n; i <= n; i++) {
+      for (let j = -n; j < n; j++) {
+        for (const [x, y, dx, dy] of [[i, j, 0, 1], [j, i, 1, 0]]) {
+          for (const [a, b] of [[x, y], [x + dx, y + dy]]) {
+            places.push(a * cell, b * cell, 0);
+            colours.push(...tone.lerpColors(near, far, Math.min(1, 0.25 + Math.hypot(a, b) / n)).toArray());
+          }
+        }
+      }
+    }
+    const shape = new T.BufferGeometry();
+    shape.setAttribute("position", new T.BufferAttribute(new Float32Array(places), 3));
+    shape.setAttribute("color", new T.BufferAttribute(new Float32Array(colours), 3));
+    this.cell = cell;
+    return new T.LineSegments(shape, new T.LineBasicMaterial({ vertexColors: true }));
   }
 
   linkMesh(link) {
@@ -108,7 +126,7 @@ class Stage {
     const T = THREE, r = 0.011 * this.motion.size;
     const disc = (radius, colour, order) => {
       const mesh = new T.Mesh(new T.SphereGeometry(radius, 20, 12),
-                              new T.MeshBasicMaterial({ color: colour, depthTest: false, transparent: true, fog: false }));
+                              new T.MeshBasicMaterial({ color: colour, depthTest: false, transparent: true }));
       mesh.renderOrder = order;
       return mesh;
     };
@@ -122,7 +140,7 @@ class Stage {
   joint(connection) {
     const T = THREE, r = 0.011 * this.motion.size;
     const ring = new T.Mesh(new T.RingGeometry(0.86 * r, r, 48), new T.MeshBasicMaterial({
-      color: this.motion.accent, depthTest: false, transparent: true, fog: false }));
+      color: this.motion.accent, depthTest: false, transparent: true }));
     ring.renderOrder = 12;
     this.scene.add(ring);
     return { ...connection, dot: this.dot(), ring, point: new T.Vector3(...connection.point) };
@@ -130,15 +148,17 @@ class Stage {
 
   /** The view of the start: the whole motion, or what moves if it goes far. */
   home() {
-    const a = this.motion.azimuth, e = this.motion.elevation, T = THREE;
-    const towards = new T.Vector3(-Math.sin(a) * Math.cos(e), -Math.cos(a) * Math.cos(e), Math.sin(e));
-    const half = this.camera.fov * Math.PI / 360, wide = Math.atan(Math.tan(half) * Math.min(1, this.camera.aspect));
-    this.controls.target.set(...this.motion.middle);
-    if (this.motion.follow) this.controls.target.copy(this.centre);
-    this.controls.target.z -= 0.06 * this.motion.radius;  // the bar of controls covers the lower edge
-    this.camera.position.copy(this.controls.target).addScaledVector(towards, 1.06 * this.motion.radius / Math.sin(wide));
-    this.camera.near = 0.01 * this.motion.radius;
-    this.camera.far = 100 * this.motion.radius;
+    const { azimuth: a, elevation: e, middle, follow, view: [wide, tall, deep], radius } = this.motion;
+    const towards = new THREE.Vector3(-Math.sin(a) * Math.cos(e), -Math.cos(a) * Math.cos(e), Math.sin(e));
+    const slope = Math.tan(this.camera.fov * Math.PI / 360), room = 0.74;  // of the height: the rest is title and bar
+    const distance = Math.max(wide / (0.92 * slope * this.camera.aspect), tall / (room * slope)) + 0.6 * deep;
+    const target = this.controls.target;
+    if (follow) target.copy(this.centre);
+    else target.set(...middle);
+    target.z -= 0.06 * distance * slope;
+    this.camera.position.copy(target).addScaledVector(towards, distance);
+    this.camera.near = 0.01 * radius;
+    this.camera.far = 100 * radius;
     this.camera.updateProjectionMatrix();
     this.controls.update();
   }
@@ -147,10 +167,9 @@ class Stage {
     const { clientWidth: w, clientHeight: h } = this.renderer.domElement;
     this.renderer.setPixelRatio(Math.min(devicePixelRatio, 2));
     this.renderer.setSize(w, h, false);
-    const before = this.camera.aspect;
     this.camera.aspect = w / h;
     this.camera.updateProjectionMatrix();
-    if ((before < 1) !== (w / h < 1) || before === 1) this.home();
+    if (!this.moved) this.home();
   }
 
   /** Put everything where it is at frame k + s, between two frames. */
