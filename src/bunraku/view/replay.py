@@ -25,7 +25,6 @@ from scipy.spatial.transform import Rotation
 from bunraku.checks import as_number
 from bunraku.errors import ShapeError
 from bunraku.evaluate import Kinematics, kinematics
-from bunraku.mechanism import Mechanism
 from bunraku.mechanism.connections import quaternion
 from bunraku.view.figure import Camera, Figure
 from bunraku.view.filmstrip import FAINT, INK, KINETIC, PAPER, POTENTIAL, TOTAL, happenings
@@ -58,7 +57,7 @@ def replay_html(trajectory: Trajectory, path: str | Path, *, fps: float = FPS, t
 
 def replay_page(trajectory: Trajectory, *, fps: float = FPS, title: str | None = None) -> str:
     """The replay of a trajectory as the text of an HTML page."""
-    fps = as_number("fps", fps)
+    fps = as_number("fps", fps, ShapeError)
     if not 0.0 < fps <= FASTEST:
         raise ShapeError(f"a replay has more than 0 and at most {FASTEST:g} frames per second, not {fps:g}")
     title = title or (trajectory.segments[-1].mechanism.name if trajectory.segments else "")
@@ -100,7 +99,7 @@ def _motion(trajectory: Trajectory, fps: float, title: str) -> bytes:
     figure = Figure(trajectory.segments[0].mechanism)
     poses, energy = np.zeros((len(links), 7, count)), np.zeros((2, count))
     poses[:, 3] = 1.0
-    for mechanism, chosen, moving in _frames(trajectory, times):
+    for chosen, moving in _frames(trajectory, times):
         for k, link in enumerate(links):
             if link.name in moving.poses:
                 rotation, position = moving.poses[link.name]
@@ -134,8 +133,8 @@ def _motion(trajectory: Trajectory, fps: float, title: str) -> bytes:
     return b"".join([struct.pack("<I", len(text)), text, *map(_planes, arrays)])
 
 
-def _frames(trajectory: Trajectory, times: np.ndarray) -> Iterator[tuple[Mechanism, np.ndarray, Kinematics]]:
-    """(mechanism, indices of times, kinematics there) of every segment; what is in a gap is seen as before it."""
+def _frames(trajectory: Trajectory, times: np.ndarray) -> Iterator[tuple[np.ndarray, Kinematics]]:
+    """(indices of times, kinematics there) of every segment; what is in a gap is seen as before it."""
     starts = [segment.t[0] for segment in trajectory.segments]
     owner = np.searchsorted(starts, times, side="right") - 1
     for k, segment in enumerate(trajectory.segments):
@@ -143,7 +142,7 @@ def _frames(trajectory: Trajectory, times: np.ndarray) -> Iterator[tuple[Mechani
         if len(chosen):
             states = [segment.at(min(t, segment.t[-1])) for t in times[chosen]]
             q, v = (np.array(part) for part in zip(*states, strict=True))
-            yield segment.mechanism, chosen, kinematics(segment.mechanism, q, v, np.zeros_like(v))
+            yield chosen, kinematics(segment.mechanism, q, v, np.zeros_like(v))
 
 
 def _links(trajectory: Trajectory) -> list[_Link]:

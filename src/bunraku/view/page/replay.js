@@ -151,7 +151,7 @@ class Stage {
     const { azimuth: a, elevation: e, middle, follow, view: [wide, tall, deep], radius } = this.motion;
     const towards = new THREE.Vector3(-Math.sin(a) * Math.cos(e), -Math.cos(a) * Math.cos(e), Math.sin(e));
     const slope = Math.tan(this.camera.fov * Math.PI / 360), room = 0.74;  // of the height: the rest is title and bar
-    const distance = Math.max(wide / (0.92 * slope * this.camera.aspect), tall / (room * slope)) + 0.6 * deep;
+    const distance = Math.max(wide / (0.92 * slope * this.camera.aspect), tall / (room * slope)) + 0.35 * deep;
     const target = this.controls.target;
     if (follow) target.copy(this.centre);
     else target.set(...middle);
