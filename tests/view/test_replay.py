@@ -6,9 +6,9 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
-from browser import browser_page
 
 import bunraku as bk
+from browser import browser_page
 from bunraku.errors import ShapeError
 from bunraku.simulation import Segment, Trajectory
 from bunraku.simulation.trajectory import Event

@@ -246,7 +246,7 @@ class Timeline {
     c.fillRect(0, h - foot, w, 1);
     for (const event of m.events) {
       c.fillStyle = m.ink;
-      c.fillRect(this.x(event.t) - 0.5, 2, 1, h - foot - 2);
+      c.fillRect(this.x(event.t) - 0.5, 14, 1, h - foot - 14);
     }
     c.lineWidth = 1.5;
     c.lineJoin = "round";
@@ -254,14 +254,12 @@ class Timeline {
       c.strokeStyle = colour;
       c.beginPath();
       values.forEach((v, k) => c.lineTo(this.x(m.start + (m.end - m.start) * k / (values.length - 1)),
-                                        4 + (h - foot - 10) * (1 - (v - low) / span)));
+                                        18 + (h - foot - 22) * (1 - (v - low) / span)));
       c.stroke();
     }
     c.font = "11px system-ui, DejaVu Sans, sans-serif";
     let at = 2;
-    for (const { name, colour } of m.energy) {
-      c.fillStyle = m.paper + "cc";
-      c.fillRect(at - 2, 0, c.measureText(name).width + 4, 14);
+    for (const { name, colour } of w > 260 ? m.energy : []) {
       c.fillStyle = colour;
       c.fillText(name, at, 11);
       at += c.measureText(name).width + 10;
