@@ -20,6 +20,9 @@ SCENES = {  # name: where it is, what happens
     "swing": ("Swing", "a swing breaks under its rider, who is left hanging by the hands"),
     "release": ("Release", "a figure lets go of a bar, one hand after the other, and flies"),
     "somersault": ("Somersault", "a gymnast in free flight tucks, turns fast, opens and lands"),
+    "breaking": ("Breaking", "a ball swings on a chain until a joint of it breaks"),
+    "fourbars": ("FourBars", "a row of four-bar linkages falls through lying flat"),
+    "hands": ("Hands", "two figures, hand in hand, weightless, pull together and let go"),
 }
 FIRST = next(iter(SCENES))  # its replay comes with the package
 
@@ -30,7 +33,7 @@ def add_parser(subparsers) -> None:
     parser = subparsers.add_parser(
         "demo", help="simulate a scene, say what happened and draw it",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=f"Human figures moved by muscles, in structures that change while they move:\n\n{scenes}\n\n"
+        description=f"Figures moved by muscles, linkages and chains, in structures that change:\n\n{scenes}\n\n"
                     "Each scene reports forces, energies and how well the laws of mechanics were\n"
                     "kept, and writes its trajectory (changes of structure included), a picture and\n"
                     "a replay for the browser, which opens where there is a display.",
@@ -77,7 +80,8 @@ def run(args) -> int:
 
     kind = getattr(import_module(f"bunraku.cli.scenes.{args.name}"), SCENES[args.name][0])
     if args.dof not in (None, *kind.figures):
-        raise ModelError(f"{args.name} is played by a figure with {kind.figures[0]} degrees of freedom, not {args.dof}")
+        raise ModelError(f"{args.name} is played by a figure with {kind.figures[0]} degrees of freedom, not {args.dof}"
+                         if kind.figures else f"{args.name} has no figure: leave --dof out")
     args.out.mkdir(parents=True, exist_ok=True)
     prepare_scene(args.solver or kind.solver)
     scene = kind() if args.dof is None else kind(args.dof)

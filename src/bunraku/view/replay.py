@@ -16,6 +16,7 @@ import struct
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +26,7 @@ from scipy.spatial.transform import Rotation
 from bunraku.checks import as_number
 from bunraku.errors import ShapeError
 from bunraku.evaluate import Kinematics, kinematics
+from bunraku.mechanism import Fixed, Free, Mechanism
 from bunraku.mechanism.connections import quaternion
 from bunraku.view.figure import Camera, Figure
 from bunraku.view.filmstrip import FAINT, INK, KINETIC, PAPER, POTENTIAL, TOTAL, happenings
@@ -112,8 +114,7 @@ def _motion(trajectory: Trajectory, fps: float, title: str) -> bytes:
         "size": figure.size, "paper": PAPER, "ink": INK, "faint": FAINT, "accent": KINETIC,
         "azimuth": np.radians(AZIMUTH), "elevation": np.radians(ELEVATION),
         **_extent(links, poses, figure.fixtures),
-        "links": [], "anchors": [list(map(float, point)) for point in figure.hinges],
-        "connections": _connections(trajectory, [link.name for link in links]),
+        "links": [], "connections": _connections(trajectory, [link.name for link in links]),
         "events": [{"t": at, "text": text} for at, text in happenings(trajectory.events)],
         "energy": _curves(*energy),
     }
@@ -158,25 +159,34 @@ def _links(trajectory: Trajectory) -> list[_Link]:
 
 
 def _connections(trajectory: Trajectory, names: list[str]) -> list[dict]:
-    """Each connection with the spans of time in which it holds. A name that is used anew elsewhere is another one."""
+    """Connections, hinges on the ground and joints that are cut, each with the spans of time in which it holds."""
     found: dict[tuple, dict] = {}
-    last = trajectory.segments[-1]
-    for k, segment in enumerate(trajectory.segments):
-        end = float(trajectory.segments[k + 1].t[0]) if segment is not last else float(segment.t[-1]) + 1.0
-        for name, connection in segment.mechanism.connections.items():
-            link = segment.mechanism.links[connection.link_b].name if connection.link_b >= 0 else None
-            point = connection.position_b
-            if link is None:
-                link, point = segment.mechanism.links[connection.link_a].name, connection.position_a
-            key = name, link, *point
-            entry = found.setdefault(key, {"name": name, "link": names.index(link), "point": list(map(float, point)),
-                                           "spans": []})
-            spans = entry["spans"]
-            if spans and spans[-1][1] == segment.t[0]:
+    times = [float(segment.t[0]) for segment in trajectory.segments] + [float(trajectory.segments[-1].t[-1]) + 1.0]
+    for segment, (begin, end) in zip(trajectory.segments, pairwise(times), strict=True):
+        for name, link, point, seen in _holds(segment.mechanism):
+            spans = found.setdefault((name, link, *point), {
+                "name": name, "link": names.index(link) if link else -1, "point": list(map(float, point)),
+                "seen": seen, "spans": []})["spans"]
+            if spans and spans[-1][1] == begin:
                 spans[-1][1] = end
             else:
-                spans.append([float(segment.t[0]), end])
-    return list(found.values())
+                spans.append([begin, end])
+    throughout = [[times[0], times[-1]]]
+    return [entry for entry in found.values() if entry["seen"] or entry["spans"] != throughout]
+
+
+def _holds(m: Mechanism) -> Iterator[tuple[str, str | None, np.ndarray, bool]]:
+    """(name, link or None for the ground, point in its frame, whether it is marked while it lasts)."""
+    for name, connection in m.connections.items():
+        if connection.link_b >= 0:
+            yield name, m.links[connection.link_b].name, connection.position_b, True
+        else:
+            yield name, m.links[connection.link_a].name, connection.position_a, True
+    for link in m.links:
+        if link.parent >= 0:
+            yield link.joint_name, link.name, np.zeros(3), False
+        elif not isinstance(link.joint, (Free, Fixed)):
+            yield link.joint_name, None, link.position, True
 
 
 def _extent(links: list[_Link], poses: np.ndarray, fixtures: set[str]) -> dict:

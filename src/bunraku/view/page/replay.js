@@ -55,7 +55,6 @@ class Stage {
     this.light();
     this.links = motion.links.map((link) => this.linkMesh(link));
     this.joints = motion.connections.map((c) => this.joint(c));
-    this.anchors = motion.anchors.map((p) => this.dot(p));
     this.centre = new T.Vector3();
     this.q = [new T.Quaternion(), new T.Quaternion()];
     this.home();
@@ -121,9 +120,9 @@ class Stage {
     return mesh;
   }
 
-  /** A ring drawn over everything, at a fixed place or moved later. */
-  dot(place = [0, 0, 0]) {
-    const T = THREE, r = 0.011 * this.motion.size;
+  /** A small circle drawn over everything. */
+  dot(r) {
+    const T = THREE;
     const disc = (radius, colour, order) => {
       const mesh = new T.Mesh(new T.SphereGeometry(radius, 20, 12),
                               new T.MeshBasicMaterial({ color: colour, depthTest: false, transparent: true }));
@@ -132,18 +131,17 @@ class Stage {
     };
     const dot = disc(r, this.motion.ink, 10);
     dot.add(disc(0.66 * r, this.motion.paper, 11));
-    dot.position.set(...place);
     this.scene.add(dot);
     return dot;
   }
 
   joint(connection) {
-    const T = THREE, r = 0.011 * this.motion.size;
+    const T = THREE, r = Math.max(0.011 * this.motion.size, 0.005 * this.motion.radius);
     const ring = new T.Mesh(new T.RingGeometry(0.86 * r, r, 48), new T.MeshBasicMaterial({
       color: this.motion.accent, depthTest: false, transparent: true }));
     ring.renderOrder = 12;
     this.scene.add(ring);
-    return { ...connection, dot: this.dot(), ring, point: new T.Vector3(...connection.point) };
+    return { ...connection, dot: this.dot(r), ring, point: new T.Vector3(...connection.point) };
   }
 
   /** The view of the start: the whole motion, or what moves if it goes far. */
@@ -205,11 +203,11 @@ class Stage {
     this.grid.position.set(Math.round(cx / this.cell) * this.cell, Math.round(cy / this.cell) * this.cell, m.floor);
   }
 
-  /** A connection: a dot while it lasts, a ring that spreads when it is made or cut. */
+  /** A connection: a dot while it lasts (if it is one to be marked), a ring that spreads when it is made or cut. */
   mark(joint, t) {
     const here = joint.dot.position.copy(joint.point);
     if (joint.link >= 0) here.applyMatrix4(this.links[joint.link].matrixWorld);
-    joint.dot.visible = joint.spans.some(([from, to]) => from <= t && t < to);
+    joint.dot.visible = joint.seen && joint.spans.some(([from, to]) => from <= t && t < to);
     let since = Infinity;
     for (const [from, to] of joint.spans) {
       for (const at of [from, to]) if (at > this.motion.start && at < this.motion.end && t >= at) since = Math.min(since, t - at);
