@@ -507,13 +507,14 @@ class Simulation:
         """Let compiled code run until it has something to say other than that its record is full."""
         settings, acting, external = self._settings, self._acting, self._acting.array
         plan, (entry, method) = acting.plan(self.mechanism, settings, self._actuation is not None), settings.entry()
-        rows = max(1, min(512, BODY_STEPS_PER_CALL // plan.bodies))
+        watching = bool(watched.watches)  # steps beyond an event would be thrown away: short stretches
+        rows = max(1, min(512, (1 if watching else 4) * BODY_STEPS_PER_CALL // plan.bodies))
         in_lanes = self._sharing.in_lanes and not external.size
         address, structure = address_of(self._actuation), structure_of(plan, settings.hold, in_lanes)
         memory = self._memory
         memory.clock[m.UNTIL] = until
         self._sharing.links_in_lanes = plan.lanes.in_lanes if in_lanes and plan.lanes is not None else 0
-        sharing, watching = self._sharing, bool(watched.watches)
+        sharing = self._sharing
         request = self.mechanism, plan, memory, acting, self._own is not None, watching
         kept = self._dense or (sharing.divided(*request) and watching)
         polynomials = polynomial_room(rows if kept else 0, memory.rows.shape[1])
