@@ -1,4 +1,4 @@
-"""Trajectories as tables with named columns: for pandas, and as CSV."""
+"""Trajectories as tables with named columns, for pandas and as CSV; and at even times."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bunraku.errors import MissingExtra, MissingFileError
+from bunraku.errors import MissingExtra, MissingFileError, ShapeError
 from bunraku.mechanism.coordinate_names import coordinate_names
 
 if TYPE_CHECKING:
     from bunraku.simulation.trajectory import Segment, Trajectory
 
+MOST = 1_000_000  # even times
 
 def table(trajectory: Trajectory) -> tuple[list[str], np.ndarray]:
     """Names of the columns after t and segment, and (states, 2 + columns) numbers: t, segment, q, v, tau. NaN where a
@@ -63,3 +64,32 @@ def write_csv(trajectory: Trajectory, path) -> Path:
         for row in rows.tolist():
             writer.writerow([repr(row[0]), int(row[1]), *map(repr, row[2:])])
     return path
+
+
+# -- even times ----------------------------------------------------------------------------------------------------
+
+
+def even_times(trajectory: Trajectory, rate: float) -> np.ndarray:
+    """From the first state to the last, `rate` of them a second."""
+    if not trajectory.segments:
+        raise ShapeError("this trajectory is empty")
+    first, last = float(trajectory.segments[0].t[0]), float(trajectory.segments[-1].t[-1])
+    if not last > first:
+        raise ShapeError("this trajectory has no duration: it is a single state")
+    number = int((last - first) * rate + 1e-9) + 1
+    if number > MOST:
+        raise ShapeError(f"{number} times are too many (at most {MOST}); choose fewer a second")
+    return first + np.arange(number) / rate
+
+
+def evenly(trajectory: Trajectory, rate: float) -> Trajectory:
+    """The motion at even times, as `Trajectory.sample` gives it; torques between recorded ones by straight lines."""
+    segments, ends = [], [*(s.t[0] for s in trajectory.segments[1:]), np.inf]
+    times = even_times(trajectory, rate)
+    for segment, end in zip(trajectory.segments, ends, strict=True):
+        t = times[(times >= segment.t[0]) & (times < end) & (times <= segment.t[-1] * (1 + 1e-12) + 1e-15)]
+        if len(t):
+            q, v = (np.array(part) for part in zip(*(segment.at(x) for x in t), strict=True))
+            tau = None if segment.tau is None else np.array([np.interp(t, segment.t, x) for x in segment.tau.T]).T
+            segments.append(type(segment)(segment.mechanism, t, q, v, tau=tau))
+    return type(trajectory)(segments, trajectory.events)
