@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from bunraku.checks import as_positive
 from bunraku.errors import MissingExtra, MissingFileError, ShapeError
 from bunraku.simulation.table import even_times
 from bunraku.terminal import Bar
-from bunraku.view.figure import Camera, Figure
+from bunraku.view.figure import Camera, Figure, Shape
 from bunraku.view.filmstrip import FAINT, INK, PAPER, drawing, happenings, painted, shadow
 
 if TYPE_CHECKING:
@@ -75,7 +75,10 @@ class Stage:
     def __init__(self, trajectory: Trajectory, times: np.ndarray, camera: Camera, bar: Bar):
         self.times, self.title = times, trajectory.segments[0].mechanism.name
         figures: dict[int, Figure] = {}
-        self.shapes, self.points, self.coms, self.hinges = [], [], [], []
+        self.shapes: list[list[Shape]] = []
+        self.points: list[np.ndarray] = []
+        self.hinges: list[np.ndarray] = []
+        coms = []
         starts = [s.t[0] for s in trajectory.segments]
         for t in times:
             segment = trajectory.segments[int(np.searchsorted(starts, t, side="right")) - 1]
@@ -84,10 +87,10 @@ class Stage:
             shapes = figure.shapes(q, camera)
             self.shapes.append(shapes)
             self.points.append(np.concatenate([shape.outline for shape in shapes]) if shapes else np.zeros((1, 2)))
-            self.coms.append(camera.project(figure.com(q)))
-            self.hinges.append([camera.project(point) for point in figure.hinges])
+            coms.append(camera.project(figure.com(q)))
+            self.hinges.append(camera.project(np.reshape(figure.hinges, (-1, 3))))
             bar.show(t)
-        self.coms = np.array(self.coms)
+        self.coms = np.array(coms)
         self.grounded = not any(figure.anchored for figure in figures.values())
         low, high = np.array([p.min(axis=0) for p in self.points]), np.array([p.max(axis=0) for p in self.points])
         size = float((high - low).max()) or 1.0
@@ -165,8 +168,7 @@ class _Page:
         self.body.set_facecolors([colour for colour, _, _ in paints])
         self.body.set_edgecolors([edge for _, edge, _ in paints])
         self.body.set_linewidths([width for _, _, width in paints])
-        hinges = np.array(stage.hinges[k]).reshape(-1, 2) - centre
-        self.hinge.set_data(*hinges.T)
+        self.hinge.set_data(*(stage.hinges[k] - centre).T)
         self.now.set_data([t], [0.62])
         self.done.set_data([stage.times[0], t], [0.62, 0.62])
         self.clock.set_text(f"{t:.{self.digits}f} s")
@@ -239,7 +241,8 @@ class _Mp4:
     def __init__(self, path: Path, fps: float):
         import av
 
-        self.av, self.stream = av, None
+        self.av = av
+        self.stream: Any = None
         self.container = av.open(str(path), "w", options={"movflags": "faststart"})
         self.rate = Fraction(fps).limit_denominator(1000)
 

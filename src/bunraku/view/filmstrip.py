@@ -169,11 +169,11 @@ class _Strip:
             axes.add_patch(Polygon(ellipse + np.array([x, 0.0]), color=INK, lw=0, alpha=alpha, zorder=0.5))
 
 
-def painted(shapes, height: float) -> list[tuple[tuple[float, ...], object, float]]:
+def painted(shapes, height: float) -> list[tuple[tuple[float, ...], tuple[float, ...] | str, float]]:
     """Colour, colour of the edge and its width for the outlines of a figure: what is farther away is paler."""
     depths = np.array([shape.depth for shape in shapes])
     span = max(np.ptp(depths), 0.2 * height)
-    paints = []
+    paints: list[tuple[tuple[float, ...], tuple[float, ...] | str, float]] = []
     for shape in shapes:
         colour = blend(TONES[shape.side], PAPER, 0.30 * (shape.depth - depths.min()) / span)
         fixture = shape.side == FIXTURE  # thin things keep their own colour to the edge

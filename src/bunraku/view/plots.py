@@ -98,8 +98,8 @@ def _forces(trajectory, joints):
         k = _thinned(len(segment.t), STATES // len(trajectory.segments))
         tau = None if segment.tau is None else segment.tau[k]
         if tau is None and not _passive(segment):
-            raise ShapeError("forces depend on the torques of the actuators, which this recording does not have (it moves "
-                             "otherwise than without any); `bunraku run` records them")
+            raise ShapeError("forces depend on the torques of the actuators, which this recording lacks (without "
+                             "any it would move otherwise); `bunraku run` records them")
         for name, wrench in joint_forces(segment.mechanism, segment.q[k], segment.v[k], tau).items():
             curves.setdefault(name, []).append((segment.t[k], np.linalg.norm(wrench[:, :3], axis=1)))
     joined = {name: _joined(parts) for name, parts in curves.items()}
@@ -202,8 +202,9 @@ def _draw(axes, panel: Panel, limits: tuple[float, float], last: bool) -> None:
     for name, (_, y) in panel.curves.items():
         names.append((float(scale(y[np.isfinite(y)][-1])), name))
     names.sort()
-    for (_, name), y in zip(names, apart([value for value, _ in names], 0.155 / TALL * 1.16 * room), strict=True):
-        place = (y - ends[0]) / (ends[1] - ends[0])
+    heights = apart([value for value, _ in names], 0.155 / TALL * 1.16 * room)
+    for (_, name), height in zip(names, heights, strict=True):
+        place = (height - ends[0]) / (ends[1] - ends[0])
         axes.annotate(name, (1, place), xycoords="axes fraction", xytext=(7, 0), textcoords="offset points",
                       color=tones[name], fontsize=9, va="center", annotation_clip=False)
     label = panel.label + (f"   ({panel.note})" if panel.note else "")
