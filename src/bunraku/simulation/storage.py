@@ -23,7 +23,7 @@ import numpy as np
 from bunraku.errors import BunrakuError, MissingExtra, MissingFileError, ModelError, ShapeError
 from bunraku.record import is_recording
 
-SUFFIX, PARTIAL = ".npz", ".partial"
+SUFFIX, RECORDED, PARTIAL = ".npz", ".mcap", ".partial"
 DEFLATE = 1032  # no deflated data are longer than this many times their compressed form
 KINDS = {"trajectory": "bk.load_trajectory", "checkpoint": "bk.Simulation.load"}
 
@@ -122,7 +122,7 @@ def read(path, kind: str, use):
 
     Anything wrong with it is a ModelError; a file that is not there is a MissingFileError.
     """
-    path = Path(path) if Path(path).is_file() else _named(path)
+    path = Path(path) if Path(path).is_file() or Path(path).suffix == RECORDED else _named(path)
     recorded = is_recording(path)
     try:
         header, parts = _recorded(path, kind) if recorded else _saved(path, kind)

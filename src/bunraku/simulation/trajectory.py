@@ -16,10 +16,10 @@ from bunraku.mechanism.describe import describe, rebuild
 from bunraku.record import FORMAT as RECORDING_FORMAT
 from bunraku.record import Recording
 from bunraku.simulation.interpolation import Steps, as_steps, between
-from bunraku.simulation.storage import Rule, check, read, refuse, write
+from bunraku.simulation.storage import RECORDED, Rule, check, read, refuse, write
 from bunraku.simulation.table import to_frame
 
-FORMAT, RECORDED = 1, ".mcap"
+FORMAT = 1
 
 # Arrays of a segment, in memory and (numbered by segments) in files; a new one is a line here. Sizes are nq, nv, ny =
 # nq + nv, nt = nv + nc of the mechanism, and those that the first array has which names them.

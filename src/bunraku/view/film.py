@@ -18,7 +18,7 @@ from bunraku.errors import MissingExtra, MissingFileError, ShapeError
 from bunraku.simulation.table import even_times
 from bunraku.terminal import Bar
 from bunraku.view.figure import Camera, Figure, Shape
-from bunraku.view.filmstrip import FAINT, INK, PAPER, drawing, happenings, painted, shadow
+from bunraku.view.filmstrip import FAINT, INK, PAPER, TONES, blend, drawing, happenings, painted, shadow
 
 if TYPE_CHECKING:
     from bunraku.simulation import Trajectory
@@ -214,6 +214,8 @@ class _Gif:
 
         self.image, self.path, self.fps = Image, path, fps
         self.frames: list = []
+        self.palette = Image.new("P", (1, 1))
+        self.palette.putpalette(_palette())
 
     @staticmethod
     def check() -> None:
@@ -221,9 +223,7 @@ class _Gif:
 
     def add(self, picture: np.ndarray) -> None:
         frame = self.image.fromarray(picture)
-        palette = self.frames[0] if self.frames else None  # the colours of the first frame, for all
-        self.frames.append(frame.quantize(64, dither=self.image.Dither.NONE) if palette is None else
-                           frame.quantize(palette=palette, dither=self.image.Dither.NONE))
+        self.frames.append(frame.quantize(palette=self.palette, dither=self.image.Dither.NONE))
 
     def __enter__(self):
         return self
@@ -233,6 +233,16 @@ class _Gif:
             ends = np.rint(100 * np.arange(1, len(self.frames) + 1) / self.fps)  # hundredths of a second
             self.frames[0].save(self.path, save_all=True, append_images=self.frames[1:], loop=0, optimize=False,
                                 duration=(10 * np.diff(ends, prepend=0)).astype(int).tolist())
+
+
+def _palette() -> list[int]:
+    """The colours of the drawing, pale as far things are, and mixed with the paper as at edges."""
+    colours = [blend(PAPER, PAPER, 0.0)]
+    for tone in TONES.values():
+        colours += [blend(tone, PAPER, 1.0 - (1.0 - far) * share) for far in (0.0, 0.075, 0.15, 0.225, 0.3)
+                    for share in (1.0, 0.75, 0.5, 0.25)]
+    colours += [blend(tone, PAPER, mixed) for tone in (INK, FAINT) for mixed in np.linspace(0.0, 0.95, 20)]
+    return [round(255 * x) for colour in colours for x in colour]
 
 
 class _Mp4:

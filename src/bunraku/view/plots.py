@@ -157,17 +157,30 @@ def _of(name: str):
 def _chosen(label, curves, trajectory, joints, size, verb) -> Panel:
     """The curves of the named joints, or the largest."""
     if joints is not None:
-        owners = {name: [key for key in curves if key == name or key.startswith(f"{name}.")] for name in joints}
-        for name, keys in owners.items():
-            if not keys:
-                known = list(dict.fromkeys(key.split(".")[0] for key in curves))
-                raise NamingError(f"{label.split(' [')[0]}: there is no joint {name!r} with any{hint(name, known)}")
-        return Panel(label, {key: curves[key] for keys in owners.values() for key in keys})
+        found = _found(trajectory, joints)
+        keys = [key for name in found for key in curves if key == name or key.startswith(f"{name}.")]
+        if not keys:
+            raise NamingError(f"{label.split(' [')[0]}: {', '.join(map(repr, joints))} ha{'ve' if joints[1:] else 's'} "
+                              "none; name other joints, or leave this panel out")
+        return Panel(label, {key: curves[key] for key in dict.fromkeys(keys)})
     if len(curves) <= MOST:
         return Panel(label, curves)
     best = sorted(curves, key=lambda name: -size(curves[name][1]))[:MOST]
     return Panel(label, {name: curves[name] for name in curves if name in best},
                  f"the {MOST} of {len(curves)} that {verb} most; --joints chooses others")
+
+
+def _found(trajectory, joints) -> list[str]:
+    """Joints and connections of these names; a joint may be called by its link."""
+    known: dict[str, str] = {}
+    for segment in trajectory.segments:
+        m = segment.mechanism
+        known |= {link.name: link.joint_name for link in m.links} | {name: name for name in m.connections}
+    known |= {name: name for name in list(known.values())}
+    for name in joints:
+        if name not in known:
+            raise NamingError(f"there is no joint or connection {name!r}{hint(name, list(known))}")
+    return [known[name] for name in joints]
 
 
 def _thinned(n: int, most: int) -> np.ndarray:
