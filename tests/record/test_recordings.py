@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -352,6 +354,19 @@ def test_without_mcap_the_error_says_what_to_install(recorded, tmp_path, monkeyp
     for call in (lambda: bk.load_trajectory(recorded), lambda: Recording(tmp_path / "a", pendulum(), 0.0, [0.0, 0.0])):
         with pytest.raises(bk.MissingExtra, match=r'pip install "bunraku\[record\]"'):
             call()
+
+
+# -- the page ------------------------------------------------------------------------------------------------------
+
+
+def test_the_python_of_the_page_runs(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "recordings.md").read_text("utf-8")
+    code = "".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, cwd=tmp_path,
+                          timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"chain.mcap", "chain.png", "chain.gif", "wave.mcap"}
+    assert bk.load_trajectory(tmp_path / "wave.mcap").events == [(2.0, "the end")]
 
 
 # -- names ---------------------------------------------------------------------------------------------------------

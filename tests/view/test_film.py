@@ -96,7 +96,8 @@ def test_a_structure_that_changes_and_a_gap_are_shown(tmp_path):
 
 
 @pytest.mark.parametrize(("options", "words"), [
-    ({"fps": 0}, "fps"), ({"speed": -1.0}, "speed"), ({"fps": 1e9}, "too many")])
+    ({"fps": 0}, "fps"), ({"speed": -1.0}, "speed"), ({"fps": 1e9}, "too many"),
+    ({"width": 5}, "64 to 8192 pixels")])
 def test_impossible_films_are_refused(swing, tmp_path, options, words):
     with pytest.raises(bk.ShapeError, match=words):
         film(swing, tmp_path / "a.gif", **options)

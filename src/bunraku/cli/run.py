@@ -21,7 +21,8 @@ SOLVERS = ("gear", "implicit", "bdf", "tsit5", "rkf", "rkg", "rki", "iec")
 
 
 def add_parser(subparsers) -> None:
-    scenes = "\n".join(f"  {name:<16}  {what}" for name, (_, what) in SCENES.items())
+    wide = max(map(len, SCENES))
+    scenes = "\n".join(f"  {name:<{wide}}  {what}" for name, (_, what) in SCENES.items())
     parser = subparsers.add_parser(
         "run", help="simulate a scene or a model and write the motion to a file",
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 KINDS = (".gif", ".mp4")
 RATE = {".gif": 25.0, ".mp4": 30.0}  # frames a second: GIF counts hundredths of a second
 DPI = 100
+NARROWEST, WIDEST = 64, 8192  # pixels
 FAR = 2.5             # the view follows a motion that goes farther than so many times the figure's size
 NARROW, WIDE = 0.5, 0.8  # height over width of a picture, at least and at most
 CAPTION = 1.2         # how long what happened is told [s of film]
@@ -48,6 +49,8 @@ def film(trajectory: Trajectory, path, *, fps: float | None = None, speed: float
         raise MissingFileError(f"{path}: there is no folder {str(path.parent)!r}")
     fps = as_positive("fps", RATE[path.suffix.lower()] if fps is None else fps, ShapeError)
     speed = as_positive("speed", speed, ShapeError)
+    if not NARROWEST <= width <= WIDEST:
+        raise ShapeError(f"the width of a film must be {NARROWEST} to {WIDEST} pixels, not {width}")
     drawing()
     write = _Gif if path.suffix.lower() == ".gif" else _Mp4
     write.check()
