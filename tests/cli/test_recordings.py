@@ -167,7 +167,7 @@ def test_formats_turn_into_each_other_without_loss(folder):
 
 @pytest.mark.parametrize(("arguments", "words"), [
     (["pendulum.npz", "--to", "a.avi"], "the ending says what it becomes: .csv, .gif, .mp4, .html, .npz, .mcap"),
-    (["pendulum.npz", "--to", "a.npz", "--fps", "3"], "--fps is for .csv, .gif, .mp4, not for a.npz"),
+    (["pendulum.npz", "--to", "a.npz", "--fps", "3"], "--fps is for .csv, .gif, .mp4, .html, not for a.npz"),
     (["pendulum.npz", "--to", "a.csv", "--single"], "--single is for .mcap"),
     (["pendulum.npz", "--to", "pendulum.npz"], "is the recording itself"),
     (["pendulum.npz", "--to", "no/a.csv"], "there is no folder 'no'"),

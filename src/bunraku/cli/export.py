@@ -12,7 +12,7 @@ ENDINGS = {  # what each becomes, and the options that it knows
     ".csv": ("a table with a column for every coordinate, for NumPy and spreadsheets", ("fps",)),
     ".gif": ("a film that loops", ("fps", "speed", "width", "title", "camera")),
     ".mp4": ("a film (H.264)", ("fps", "speed", "width", "title", "camera")),
-    ".html": ("a page that replays the motion in a browser, in one file", ()),
+    ".html": ("a page that replays the motion in a browser, in one file", ("fps", "title")),
     ".npz": ("a trajectory file", ()),
     ".mcap": ("a recording that other tools read too", ("single",)),
 }
@@ -29,12 +29,12 @@ def add_parser(subparsers) -> None:
     parser.add_argument("recording", type=Path, metavar="RECORDING", help="a file from `run`, `demo` or tr.save")
     parser.add_argument("--to", type=Path, required=True, metavar="FILE", help="the new file")
     parser.add_argument("--fps", type=positive, default=None, metavar="N",
-                        help="frames a second of film (default: 30, GIF 25); .csv: rows at so many even times a second "
+                        help="frames a second (default: 30 for MP4, 25 for GIF); .csv: rows at so many even times a second "
                              "of motion, instead of the solver's steps")
     parser.add_argument("--speed", type=positive, default=None, metavar="X",
                         help="seconds of motion in a second of film (default: 1; 0.1 is slow motion)")
     parser.add_argument("--width", type=int, default=None, metavar="N", help="of a film, in pixels (default: 960)")
-    parser.add_argument("--title", default=None, help="above a film (default: the name of the mechanism)")
+    parser.add_argument("--title", default=None, help="above a film or page (default: the name of the mechanism)")
     parser.add_argument("--camera", type=_camera, default=None, metavar="A,E",
                         help="azimuth and elevation in degrees (default: 24,9)")
     parser.add_argument("--single", action="store_true", default=None, help="states in float32 (.mcap only)")
@@ -84,8 +84,7 @@ def _write(trajectory, path: Path, ending: str, options: dict) -> Path:
     if ending == ".html":
         from bunraku.view.replay import replay_html
 
-        replay_html(trajectory, path)
-        return path
+        return replay_html(trajectory, path, **options)
     if options:
         from bunraku.simulation.trajectory import record
 
