@@ -29,7 +29,7 @@ def add_parser(subparsers) -> None:
     parser.add_argument("recording", type=Path, metavar="RECORDING", help="a file from `run`, `demo` or tr.save")
     parser.add_argument("--to", type=Path, required=True, metavar="FILE", help="the new file")
     parser.add_argument("--fps", type=positive, default=None, metavar="N",
-                        help="frames a second (default: 30 for MP4, 25 for GIF); .csv: rows at so many even times a second "
+                        help="frames a second (default: MP4 30, GIF 25); .csv: rows at so many even times a second "
                              "of motion, instead of the solver's steps")
     parser.add_argument("--speed", type=positive, default=None, metavar="X",
                         help="seconds of motion in a second of film (default: 1; 0.1 is slow motion)")
