@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import bunraku as bk
+from bunraku.simulation.recorder import with_torques
 from bunraku.view.plots import MOST, plot
 from moving import pendulum
 
@@ -52,6 +53,14 @@ def test_forces_without_the_torques_that_moved_it_are_refused(tmp_path):
     (panel,) = plot(driven, tmp_path / "a.png", ["forces"])
     expected = bk.joint_forces(segment.mechanism, segment.q, segment.v, segment.tau)["rod"][:, :3]
     np.testing.assert_allclose(panel.curves["rod"][1], np.linalg.norm(expected, axis=1))
+
+
+def test_forces_of_a_figure_that_is_pulled_are_refused(tmp_path):
+    sim = bk.Simulation(pendulum(), [0.0], external={"rod": (0, 0, 0, 0, 5.0, 0)}, actuation=lambda t, q, v: 0.0 * v)
+    sim.run(0.5)
+    trajectory = with_torques(sim)
+    with pytest.raises(bk.ShapeError, match="what else acted"):
+        plot(trajectory, tmp_path / "a.png", ["forces"])
 
 
 def test_loops_steps_and_orders_are_shown_where_they_are_recorded(held, tmp_path):

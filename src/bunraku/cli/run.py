@@ -48,21 +48,27 @@ def add_parser(subparsers) -> None:
 
 
 def run(args) -> int:
+    from bunraku.simulation.recorder import Recorder, with_torques
+
     check_out(args.out, args.single)
     sim, until = simulation(args)
+    live = Recorder(sim, args.out, single=args.single) if args.out.suffix == ".mcap" else None
     try:
         sim.run(until)
     except (BunrakuError, KeyboardInterrupt) as error:
-        if sim.t > sim.trajectory.segments[0].t[0]:
-            kept = f"the motion up to {sim.t:g} s is in {save(sim.trajectory, args.out, args.single)}"
-            error.add_note(kept)
-            if isinstance(error, KeyboardInterrupt):
-                print(f"bunraku: {kept}", file=sys.stderr)
+        (live.close if live else lambda: sim.trajectory.save(args.out))()
+        kept = f"the motion up to {sim.t:g} s is in {args.out}"
+        error.add_note(kept)
+        if isinstance(error, KeyboardInterrupt):
+            print(f"bunraku: {kept}", file=sys.stderr)
         raise
-    from bunraku.simulation.torques import with_torques
-
-    trajectory = with_torques(sim)
-    report = summary(sim, trajectory) | {"files": [str(save(trajectory, args.out, args.single))]}
+    finally:
+        if live:
+            live.close()
+    trajectory = sim.trajectory if live else with_torques(sim)
+    if not live:
+        trajectory.save(args.out)
+    report = summary(sim, trajectory) | {"files": [str(args.out)]}
     print(json.dumps(report, indent=2) if args.json else text(report))
     return 0
 
@@ -93,12 +99,6 @@ def simulation(args) -> tuple[Simulation, float]:
     if args.until is None:
         raise ModelError(f"{args.what} is no scene, which would say how long it lasts: give --until, as in --until 2")
     return Simulation(_models.find(args.what, args.base, tuple(SCENES)), **settings), args.until
-
-
-def save(trajectory: Trajectory, out: Path, single: bool = False) -> Path:
-    from bunraku.simulation.trajectory import record
-
-    return record(trajectory, out, single=True) if single else trajectory.save(out)
 
 
 def summary(sim: Simulation, trajectory: Trajectory) -> dict:

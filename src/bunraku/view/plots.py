@@ -25,7 +25,12 @@ TONES = ("#d1603d", "#2f7f86", "#8a5a9e", "#b08a2e", "#5b7f3a", "#39424e", "#c24
 MOST = len(TONES)      # curves in a panel, if none are named
 STATES = 1500          # at which forces and loops are computed, about
 WIDTH, TALL, BETWEEN = 10.0, 1.9, 0.5  # inches
-PASSIVE = 0.2          # share of the motion that may be unexplained without torques
+UNEXPLAINED = 0.2      # share of the changes of velocity: steps may be long
+
+NO_TORQUES = ("forces depend on the torques of the actuators, which this recording lacks (without any it would move "
+              "otherwise); `bunraku run` records them")
+OTHER_FORCES = ("forces depend on what else acted on the mechanism (a pull, an external force, a prescribed motion), which "
+                "is not in this recording")
 
 
 class Panel(NamedTuple):
@@ -97,23 +102,22 @@ def _forces(trajectory, joints):
     for segment in trajectory.segments:
         k = _thinned(len(segment.t), STATES // len(trajectory.segments))
         tau = None if segment.tau is None else segment.tau[k]
-        if tau is None and not _passive(segment):
-            raise ShapeError("forces depend on the torques of the actuators, which this recording lacks (without "
-                             "any it would move otherwise); `bunraku run` records them")
+        if not _explained(segment):
+            raise ShapeError(NO_TORQUES if tau is None else OTHER_FORCES)
         for name, wrench in joint_forces(segment.mechanism, segment.q[k], segment.v[k], tau).items():
             curves.setdefault(name, []).append((segment.t[k], np.linalg.norm(wrench[:, :3], axis=1)))
     joined = {name: _joined(parts) for name, parts in curves.items()}
     return [_chosen("force [N]", joined, trajectory, joints, lambda y: float(np.nanmax(y)), "carry")]
 
 
-def _passive(segment) -> bool:
-    """Whether the motion is, by and large, the one without torques."""
+def _explained(segment) -> bool:
+    """Whether the motion is, by and large, the one that the recorded torques cause."""
     if len(segment.t) < 3:
         return True
-    a = forward_dynamics(segment.mechanism, segment.q, segment.v)
+    a = forward_dynamics(segment.mechanism, segment.q, segment.v, segment.tau)
     change, step = np.diff(segment.v, axis=0), np.diff(segment.t)[:, None]
     predicted = 0.5 * step * (a[1:] + a[:-1])
-    return bool(np.abs(change - predicted).sum() <= PASSIVE * (np.abs(change).sum() + 1e-12))
+    return bool(np.abs(change - predicted).sum() <= UNEXPLAINED * (np.abs(change).sum() + 1e-12))
 
 
 def _loops(trajectory, joints):
