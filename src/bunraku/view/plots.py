@@ -29,8 +29,8 @@ UNEXPLAINED = 0.2      # share of the changes of velocity: steps may be long
 
 NO_TORQUES = ("forces depend on the torques of the actuators, which this recording lacks (without any it would move "
               "otherwise); `bunraku run` records them")
-OTHER_FORCES = ("forces depend on what else acted on the mechanism (a pull, an external force, a prescribed motion), which "
-                "is not in this recording")
+OTHER_FORCES = ("forces depend on what else acted on it (a pull, an external force, a prescribed motion), and "
+                "that is not in this recording")
 
 
 class Panel(NamedTuple):
