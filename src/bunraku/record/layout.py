@@ -21,7 +21,7 @@ MAGIC = b"\x89MCAP0\r\n"
 NAME = "bunraku"                 # of the metadata record, and the profile
 MECHANISM, STATE, EVENT = "/mechanism", "/state", "/event"
 CHANNELS = {MECHANISM: 1, STATE: 2, EVENT: 3}
-MESSAGE = 0x05                   # opcode
+MESSAGE, CHUNK = 0x05, 0x06      # opcodes
 PREFIX = struct.calcsize("<BQHIQQ")  # of a message: opcode, length, channel, sequence, log and publish time
 HEAD = 9                         # opcode and length of any record
 CDR_LITTLE_ENDIAN = 0x0100       # the four bytes 00 01 00 00 before the data
@@ -80,11 +80,10 @@ def state_type(nq: int, nv: int, nt: int, single: bool) -> np.dtype:
     return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": data + end})
 
 
-def state_records(t, q, v, tau, single: bool, first: int) -> np.ndarray:
-    """Message records of states, numbered from `first`."""
-    kind = state_type(q.shape[1], v.shape[1], tau.shape[1], single)
-    records = np.zeros(len(t), kind)
-    records["opcode"], records["length"], records["channel"] = MESSAGE, kind.itemsize - HEAD, CHANNELS[STATE]
+def fill(records: np.ndarray, t, q, v, tau, first: int) -> None:
+    """Write states, numbered from `first`, to message records (of a `state_type`) that are all zeros."""
+    length = records.dtype.itemsize - HEAD
+    records["opcode"], records["length"], records["channel"] = MESSAGE, length, CHANNELS[STATE]
     records["sequence"] = (first + np.arange(len(t))) % 2**32
     records["log_time"] = records["publish_time"] = nanoseconds(t)
     records["encapsulation"] = CDR_LITTLE_ENDIAN
@@ -92,7 +91,6 @@ def state_records(t, q, v, tau, single: bool, first: int) -> np.ndarray:
     for name, values in (("q", q), ("v", v), ("tau", tau)):
         records[f"n_{name}"] = values.shape[1]
         records[name] = values
-    return records
 
 
 def nanoseconds(t):

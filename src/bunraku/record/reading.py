@@ -21,6 +21,7 @@ from bunraku.errors import LoadWarning, ShapeError
 from bunraku.mechanism.describe import rebuild
 from bunraku.record.layout import (
     CDR_LITTLE_ENDIAN,
+    CHUNK,
     EVENT,
     FORMAT,
     HEAD,
@@ -37,7 +38,7 @@ from bunraku.record.layout import (
 
 SAME = 2.0**-50         # of a time: a state this near to the one before it replaces it
 LARGEST = 1 << 30       # bytes in a block, decompressed: a claim of more is damage
-METADATA, CHUNK, SCHEMA, CHANNEL, DATA_END = 0x0C, 0x06, 0x03, 0x04, 0x0F  # opcodes
+METADATA, SCHEMA, CHANNEL, DATA_END = 0x0C, 0x03, 0x04, 0x0F  # opcodes
 
 
 def read_recording(path) -> tuple[dict, dict[str, np.ndarray]]:

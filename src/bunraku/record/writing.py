@@ -26,6 +26,7 @@ from bunraku.mechanism.coordinate_names import coordinate_names
 from bunraku.mechanism.describe import describe
 from bunraku.record.layout import (
     CHANNELS,
+    CHUNK,
     EVENT,
     FORMAT,
     HEAD,
@@ -35,10 +36,11 @@ from bunraku.record.layout import (
     NAME,
     PREFIX,
     STATE,
+    fill,
     nanoseconds,
     need_mcap,
     schema_of,
-    state_records,
+    state_type,
 )
 
 BLOCK = 1 << 20   # bytes after which a block is written
@@ -64,8 +66,9 @@ class Recording:
         self._lock = threading.RLock()
         self._closing = threading.Event()
         self._trouble: OSError | None = None       # of the thread that writes every second
-        self._parts: list[tuple[int, np.ndarray, bytes]] = []  # of the block: channel, times, message records
-        self._size = self._end = self._crc = 0
+        self._buffer = np.zeros(BLOCK, np.uint8)   # the block: message records
+        self._index: list[tuple[int, np.ndarray, np.ndarray]] = []  # of them: channel, times, places
+        self._size = self._end = self._crc = 0     # bytes in the block and in the file; checksum of the file
         self._chunks: list = []                    # index
         self._counts = dict.fromkeys(CHANNELS.values(), 0)
         self._segments = 0
@@ -97,8 +100,16 @@ class Recording:
                              f"they must have (n,), (n, {nq + nv}), (n, {nt})")
         with self._lock:
             self._check_open()
-            records = state_records(t, y[:, :nq], y[:, nq:], tau, self.single, self._counts[CHANNELS[STATE]])
-            self._add(STATE, records["log_time"], records.tobytes())
+            kind, done = state_type(nq, nv, nt, self.single), 0
+            while done < len(t):
+                if self._index and self._size + kind.itemsize > BLOCK:
+                    self.flush()
+                n = max(1, min(len(t) - done, (BLOCK - self._size) // kind.itemsize))
+                here = slice(done, done + n)
+                records = self._room(n * kind.itemsize).view(kind)
+                fill(records, t[here], y[here, :nq], y[here, nq:], tau[here], self._counts[CHANNELS[STATE]])
+                self._add(STATE, records["log_time"].copy(), kind.itemsize)
+                done += n
             if self._size >= BLOCK or time.monotonic() - self._written >= EVERY:
                 self.flush()
 
@@ -108,7 +119,7 @@ class Recording:
         names = coordinate_names(mechanism)
         with self._lock:
             self._check_open()
-            if self._parts:
+            if self._index:
                 self.flush()
             self._sizes = mechanism.nq, mechanism.nv, 0 if tau is None else len(names.tau)
             self._say(MECHANISM, t, {"segment": self._segments, "t": float(t), "q": names.q, "v": names.v,
@@ -131,7 +142,7 @@ class Recording:
             if self._trouble is not None:
                 trouble, self._trouble = self._trouble, None
                 raise trouble
-            if self._parts:
+            if self._index:
                 self._put_block()
             self._written = time.monotonic()
 
@@ -172,20 +183,35 @@ class Recording:
         channel, times = CHANNELS[topic], nanoseconds([t])
         now = int(times[0])
         head = struct.pack("<BQHIQQ", MESSAGE, PREFIX - HEAD + len(data), channel, self._counts[channel], now, now)
-        self._add(topic, times, head + data)
+        self._room(len(head) + len(data))[:] = np.frombuffer(head + data, np.uint8)
+        self._add(topic, times, len(head) + len(data))
 
-    def _add(self, topic: str, times: np.ndarray, records: bytes) -> None:
-        self._parts.append((CHANNELS[topic], times, records))
-        self._counts[CHANNELS[topic]] += len(times)
-        self._size += len(records)
+    def _room(self, size: int) -> np.ndarray:
+        """So many bytes behind the block, all zeros."""
+        end = self._size + size
+        if end > len(self._buffer):
+            self._buffer = np.concatenate([self._buffer, np.zeros(end - len(self._buffer), np.uint8)])
+        room = self._buffer[self._size:end]
+        room[:] = 0
+        return room
 
-    def _put(self, data: bytes) -> None:
+    def _add(self, topic: str, times: np.ndarray, size: int) -> None:
+        """Count messages of this size that are in the room behind the block now."""
+        channel = CHANNELS[topic]
+        self._index.append((channel, times, self._size + size * np.arange(len(times))))
+        self._counts[channel] += len(times)
+        self._size += size * len(times)
+
+    def _put(self, *pieces) -> None:
         """Write to the file all of it or nothing."""
         assert self._file is not None
+        end, crc = self._end, self._crc
         try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[self._file.write(rest):]
+            for piece in pieces:
+                rest = memoryview(piece)
+                crc, end = zlib.crc32(rest, crc), end + len(rest)
+                while rest:
+                    rest = rest[self._file.write(rest):]
         except BaseException as error:
             with contextlib.suppress(OSError):
                 self._file.seek(self._end)
@@ -193,8 +219,7 @@ class Recording:
             if isinstance(error, OSError) and not error.filename:
                 error.filename = str(self.path)
             raise
-        self._end += len(data)
-        self._crc = zlib.crc32(data, self._crc)
+        self._end, self._crc = end, crc
 
     def _preamble(self) -> bytes:
         """What comes before the blocks."""
@@ -228,38 +253,32 @@ class Recording:
         from mcap.data_stream import RecordBuilder
         from mcap.opcode import Opcode
 
-        data = b"".join(records for _, _, records in self._parts)
-        places: dict[int, list[np.ndarray]] = {}
-        offset = 0
-        for channel, times, records in self._parts:
-            index = np.empty((len(times), 2), "<u8")
-            index[:, 0], index[:, 1] = times, offset + len(records) // len(times) * np.arange(len(times))
-            places.setdefault(channel, []).append(index)
-            offset += len(records)
-        times = np.concatenate([times for _, times, _ in self._parts])
-        described = CHANNELS[MECHANISM] in places  # text shrinks; floats by a tenth, at three times the cost
-        compression, compressed = ("zstd", self._compress(data)) if described else ("", data)
-        builder = RecordBuilder()
-        chunk = self._records.Chunk(compression=compression, data=compressed, message_start_time=int(times.min()),
-                                    message_end_time=int(times.max()), uncompressed_crc=zlib.crc32(data),
-                                    uncompressed_size=len(data))
-        chunk.write(builder)
-        length, offsets = builder.count, {}
-        for channel, parts in places.items():
-            entries = np.concatenate(parts).tobytes()
-            offsets[channel] = self._end + builder.count
+        block = self._buffer.data[:self._size]
+        described = any(channel == CHANNELS[MECHANISM] for channel, *_ in self._index)
+        # Text shrinks; floats do by a tenth only, at three times the cost
+        compression, data = (b"zstd", memoryview(self._compress(block))) if described else (b"", block)
+        times = np.concatenate([times for _, times, _ in self._index])
+        first, last, n = int(times.min()), int(times.max()), len(compression)
+        head = struct.pack(f"<BQQQQII{n}sQ", CHUNK, 40 + n + len(data), first, last, len(block), zlib.crc32(block), n,
+                           compression, len(data))
+        length, offsets, builder = len(head) + len(data), {}, RecordBuilder()
+        for channel in dict.fromkeys(channel for channel, *_ in self._index):
+            parts = [np.stack([times, places], axis=1) for owner, times, places in self._index if owner == channel]
+            entries = np.concatenate(parts).astype("<u8").tobytes()
+            offsets[channel] = self._end + length + builder.count
             builder.start_record(Opcode.MESSAGE_INDEX)
             builder.write2(channel)
             builder.write4(len(entries))
             builder.write(entries)
             builder.finish_record()
+        index = builder.end()
         entry = self._records.ChunkIndex(
-            chunk_length=length, chunk_start_offset=self._end, compression=compression, compressed_size=len(compressed),
-            message_end_time=chunk.message_end_time, message_index_length=builder.count - length,
-            message_index_offsets=offsets, message_start_time=chunk.message_start_time, uncompressed_size=len(data))
-        self._put(builder.end())
+            chunk_length=length, chunk_start_offset=self._end, compression=compression.decode(),
+            compressed_size=len(data), message_end_time=last, message_index_length=len(index),
+            message_index_offsets=offsets, message_start_time=first, uncompressed_size=len(block))
+        self._put(head, data, index)
         self._chunks.append(entry)
-        self._parts, self._size = [], 0
+        self._index, self._size = [], 0
 
     def _summary(self) -> bytes:
         """What comes after the blocks: channels, counts and the index once more, so that tools need not read it all."""
@@ -303,7 +322,7 @@ def _write_every_second(recording: weakref.ref[Recording], closing: threading.Ev
         with this._lock:
             if this._file is None:
                 return
-            if this._parts and time.monotonic() - this._written >= EVERY / 2:
+            if this._index and time.monotonic() - this._written >= EVERY / 2:
                 try:
                     this._put_block()
                     this._written = time.monotonic()
