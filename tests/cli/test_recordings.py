@@ -152,6 +152,12 @@ def test_films_have_their_frames(folder):
         assert file.n_frames == 17
 
 
+def test_a_page_is_one_file_with_its_title(folder):
+    page = export(folder, "a.html", "--fps", "20", "--title", "The <bar>").read_text("utf-8")
+    assert "<title>The &lt;bar&gt;</title>" in page
+    assert "src=" not in page.split("</head>")[0]
+
+
 def test_formats_turn_into_each_other_without_loss(folder):
     first = bk.load_trajectory(folder / "highbar.mcap")
     export(folder, "b.npz")

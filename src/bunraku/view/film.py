@@ -77,7 +77,8 @@ class Stage:
 
     def __init__(self, trajectory: Trajectory, times: np.ndarray, camera: Camera, bar: Bar):
         self.times, self.title = times, trajectory.segments[0].mechanism.name
-        figures: dict[int, Figure] = {}
+        fixtures = Figure(trajectory.segments[0].mechanism).fixtures  # and so they are drawn to the end
+        figures = {id(s.mechanism): Figure(s.mechanism, fixtures) for s in trajectory.segments}
         self.shapes: list[list[Shape]] = []
         self.points: list[np.ndarray] = []
         self.hinges: list[np.ndarray] = []
@@ -86,7 +87,7 @@ class Stage:
         for t in times:
             segment = trajectory.segments[int(np.searchsorted(starts, t, side="right")) - 1]
             q, _ = segment.at(min(t, segment.t[-1]))  # in a gap that set_state has left: where it was last
-            figure = figures.setdefault(id(segment.mechanism), Figure(segment.mechanism))
+            figure = figures[id(segment.mechanism)]
             shapes = figure.shapes(q, camera)
             self.shapes.append(shapes)
             self.points.append(np.concatenate([shape.outline for shape in shapes]) if shapes else np.zeros((1, 2)))
