@@ -99,3 +99,8 @@ def test_what_cannot_be_drawn_is_said(tmp_path, what, joints, error, words):
     with pytest.raises(error, match=words):
         plot(bk.Simulation(pendulum(), [0.1]).run(0.1), tmp_path / "a.png", [what], joints)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_single_state_is_no_motion(tmp_path):
+    with pytest.raises(bk.ShapeError, match="no duration"):
+        plot(bk.Simulation(pendulum(), [0.1]).trajectory, tmp_path / "a.png")

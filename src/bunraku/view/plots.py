@@ -50,6 +50,9 @@ def plot(trajectory: Trajectory, path, what: Sequence[str] = ("energy", "q", "v"
     joints   names of the joints and connections to show; by default those that move most, or carry most
     """
     Page, Canvas = drawing()
+    times = trajectory.t
+    if not (len(times) and times[-1] > times[0]):
+        raise ShapeError("this trajectory has no duration: there is nothing to draw")
     wanted = [panel for name in what for panel in _of(name)(trajectory, joints)]
     path = Path(path)
     names = [name for panel in wanted for name in panel.curves]
@@ -58,7 +61,7 @@ def plot(trajectory: Trajectory, path, what: Sequence[str] = ("energy", "q", "v"
     height = above + below + len(wanted) * TALL + (len(wanted) - 1) * BETWEEN
     page = Page(figsize=(WIDTH, height), dpi=DPI, facecolor=PAPER)
     Canvas(page)
-    events, times = named_events(trajectory), trajectory.t
+    events = named_events(trajectory)
     for k, panel in enumerate(wanted):
         bottom = below + (len(wanted) - 1 - k) * (TALL + BETWEEN)
         axes = page.add_axes((MARGIN / WIDTH, bottom / height, (WIDTH - MARGIN - right) / WIDTH, TALL / height))
