@@ -223,6 +223,8 @@ def _draw(axes, panel: Panel, limits: tuple[float, float], last: bool) -> None:
         names.append((float(scale(y[np.isfinite(y)][-1])), name))
     names.sort()
     heights = apart([value for value, _ in names], 0.155 / TALL * 1.16 * room)
+    shift = max(ends[0] + 0.04 * room - heights[0], 0.0) or min(ends[1] - heights[-1], 0.0)  # beside their own panel
+    heights = [height + shift for height in heights]
     for (_, name), height in zip(names, heights, strict=True):
         place = (height - ends[0]) / (ends[1] - ends[0])
         axes.annotate(name, (1, place), xycoords="axes fraction", xytext=(7, 0), textcoords="offset points",
