@@ -18,6 +18,7 @@ EXTRAS = {  # name: its distribution and module, what it is for
     "record": ("mcap", "mcap", "recordings (.mcap)"),
     "frame": ("pandas", "pandas", "Trajectory.to_frame"),
     "mjcf": ("mujoco", "mujoco", "MJCF model files (.xml)"),
+    "mpi": ("mpi4py", "mpi4py", "several processes (mpiexec)"),
 }
 NEEDED = ("numpy", "scipy", "numba", "llvmlite")
 
