@@ -11,6 +11,7 @@ import time
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -56,6 +57,9 @@ from bunraku.simulation.tape import Tape, as_duration
 from bunraku.simulation.trajectory import Event, Trajectory
 from bunraku.terminal import Bar, Interrupts
 from bunraku.tolerances import EXACT
+
+if TYPE_CHECKING:
+    from bunraku.simulation.recorder import Recorder
 
 _STATE = "use sim.set_state(q, v, t=None)"
 _ANEW = "build a new bk.Simulation(sim.mechanism, sim.q, sim.v, {name}=..., t=sim.t)"
@@ -207,6 +211,13 @@ class Simulation:
         return self._tape.events
 
     # -- keep ------------------------------------------------------------------------------------------------------
+
+    def record_to(self, path, *, single: bool = False) -> Recorder:
+        """Write all that happens from now on to a recording (.mcap), while it happens: a crash loses a second at most.
+        `single`: states in float32. Returns the recorder, to be closed (`close()`, or `with`)."""
+        from bunraku.simulation.recorder import Recorder
+
+        return Recorder(self, path, single=single)
 
     def save(self, path) -> Path:
         """Write a checkpoint: everything that `Simulation.load` needs to go on as if nothing had been in between.
