@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 HELP = """\
 models:
-  FILE              .urdf, or .xml (MJCF)
+  FILE              .urdf, .xml (MJCF) or .bvh
   chain:N[:JOINT]   N links, joints revolute (default) or spherical
   human[:DOF]       a human figure, 16, 34 (default) or 48 degrees of freedom
   humanoid          a humanoid robot
@@ -32,11 +32,11 @@ def find(text: str, base: str = "free") -> Mechanism:
 
     name, *details = text.split(":")
     if name not in _NAMES:
-        if re.search(r"\.(urdf|xml)$", text, re.IGNORECASE) or Path(text).exists():
+        if re.search(r"\.(urdf|xml|bvh)$", text, re.IGNORECASE) or Path(text).exists():
             from bunraku.io import load
 
             return load(text, base=base)
-        raise ModelError(f"MODEL {text!r} is neither a file (.urdf, .xml) nor a model{hint(name, list(_NAMES))}")
+        raise ModelError(f"MODEL {text!r} is neither a file (.urdf, .xml, .bvh) nor a model{hint(name, list(_NAMES))}")
     numbers = [_whole(text, x) for x in details if not x.isalpha()]
     words = [x for x in details if x.isalpha()]
     if name == "mobile":

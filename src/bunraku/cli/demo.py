@@ -15,6 +15,7 @@ SCENES = {  # name: where it is, what happens
     "swing": ("Swing", "a swing breaks under its rider, who is left hanging by the hands"),
     "release": ("Release", "a figure lets go of a bar, one hand after the other, and flies"),
     "somersault": ("Somersault", "a gymnast in free flight tucks, turns fast, opens and lands"),
+    "recorded": ("Recorded", "a walk from motion capture files, with force plates: its joint moments"),
 }
 FIRST = next(iter(SCENES))
 
@@ -34,7 +35,8 @@ def add_parser(subparsers) -> None:
     parser.add_argument("--out", type=Path, default=Path("bunraku-demo"), metavar="DIR",
                         help="where to write (default: ./%(default)s)")
     parser.add_argument("--dof", type=int, default=None, choices=(16, 34, 48),
-                        help="degrees of freedom of the figure (default: 16 for highbar and, always, swing; else 34)")
+                        help="degrees of freedom of the figure (default: 16 for highbar and, always, swing; "
+                             "always 48 for recorded; else 34)")
     parser.add_argument("--solver", default=None, choices=("tsit5", "rkf", "gear", "implicit", "bdf"),
                         help="how to integrate (default: tsit5); implicit where muscles are stiff, as with 48 degrees "
                              "of freedom")
@@ -68,8 +70,9 @@ def run(args) -> int:
     prepare_scene(args.solver or kind.solver)
     scene = kind() if args.dof is None else kind(args.dof)
     scene.solver = args.solver or scene.solver
+    scene.folder = args.out
     trajectory, report = scene.run(args.seconds)
-    written = [trajectory.save(args.out / f"{args.name}.npz")]
+    written = [*scene.files, trajectory.save(args.out / f"{args.name}.npz")]
     if not args.no_picture:
         written.append(scene.picture(trajectory, report, args.out / f"{args.name}.png"))
     report["files"] = [str(path) for path in written]

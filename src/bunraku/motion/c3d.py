@@ -10,11 +10,13 @@ import numpy as np
 from bunraku.errors import LoadError, MissingExtra
 from bunraku.io.axes import AXES, UNITS, metres, turned
 from bunraku.io.findings import Findings
+from bunraku.io.lines import MAX_BYTES
 from bunraku.io.xml import read_bytes
 from bunraku.motion.markers import Markers
 from bunraku.motion.plates import LOADED, ForcePlate
 
 SCREEN = {"+X": "x", "+Y": "y", "+Z": "z", "-X": "-x", "-Y": "-y", "-Z": "-z", "X": "x", "Y": "y", "Z": "z"}
+BLOCK, INTEL, MIPS = 512, b"\x54", b"\x56"
 NEWTONS, NEWTON_METRES = {"n": 1.0, "kn": 1e3}, {"nm": 1.0, "nmm": 1e-3, "ncm": 1e-2}
 
 
@@ -25,8 +27,7 @@ def read_c3d(path: Path, strict: bool = False, unit=None, up: str | None = None,
     except ImportError as error:
         raise MissingExtra('C3D files need ezc3d: pip install "bunraku[mocap]"') from error
     findings = Findings(path, strict)
-    if read_bytes(path, 2**40)[1:2] != b"\x50":
-        raise LoadError(f"{path}: is no C3D file: its second byte must be 0x50")
+    _refuse_cut_off(path)
     try:
         file = ezc3d.c3d(os.fspath(path), extract_forceplat_data=True)
     except Exception as error:  # ezc3d raises what its C++ throws
@@ -54,6 +55,22 @@ def read_c3d(path: Path, strict: bool = False, unit=None, up: str | None = None,
         raise LoadError(f"{path}: has neither markers nor analog channels")
     findings.report(stacklevel=4)
     return Markers(path.name, t, names, positions, first, analog_t, analog, analog_units, plates)
+
+
+def _refuse_cut_off(path: Path) -> None:
+    """ezc3d searches files that end too early without end: look at the header before."""
+    data = read_bytes(path, MAX_BYTES)
+    if data[1:2] != b"\x50":
+        raise LoadError(f"{path}: is no C3D file: its second byte must be 0x50")
+    parameters = BLOCK * (data[0] - 1)
+    processor = data[parameters + 3:parameters + 4]
+    order = ">" if processor == MIPS else "<"
+    points, analog, first, last, _, *scale, start = np.frombuffer(data[2:18].ljust(16, b"\0"), order + "u2")
+    word = 4 if scale[processor == INTEL] >> 15 else 2  # a negative scale: data are floats
+    frames = int(last) - int(first) + 1 if last < 65535 else 0  # more than fit: said elsewhere
+    needed = max(BLOCK * (int(start) - 1) + word * frames * (4 * int(points) + int(analog)), parameters + BLOCK)
+    if len(data) < needed:
+        raise LoadError(f"{path}: the file is cut off: it has {len(data)} bytes where its header promises {needed}")
 
 
 def _axes(point, up, forward, findings: Findings) -> np.ndarray:

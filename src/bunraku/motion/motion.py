@@ -147,14 +147,15 @@ class Motion:
         """
         return joint_moments(self, plates, feet, external)
 
-    def tracking(self, kp=None, kd=None, *, frequency: float = 25.0, feedforward: bool = True,
+    def tracking(self, kp=None, kd=None, *, frequency: float = 50.0, feedforward: bool = True,
                  external: Mapping | None = None, hold: bool = True) -> Callable:
         """An actuation for `bk.Simulation` that follows the motion: PD control in every joint.
 
         tau = torque of the motion + kp (q_motion - q) + kd (v_motion - v), before and after it its first and last pose
 
         kp, kd       [N m/rad, N m s/rad] (N/m where a joint slides): a number for all joints, or {joint: number}; by
-                     default those of a critically damped swing of `frequency` [rad/s], with each joint's mean inertia
+                     default those of a critically damped swing of `frequency` [rad/s] of the inertia that a joint moves
+                     while all others are free
         feedforward  adds the torque of inverse dynamics, with `external` forces; without it there is PD control only
         hold         Free joints are driven too, by forces out of nowhere; without it the figure must balance itself
         """

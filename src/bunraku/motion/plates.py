@@ -96,7 +96,7 @@ def ground_forces(motion: Motion, plates, feet: Sequence[str]) -> dict[str, np.n
         if feet:
             raise ModelError("feet is for a list of plates; these plates name their links themselves")
         acting = [(plate, link, np.ones(len(motion.t), bool)) for link, several in plates.items()
-                  for plate in ([several] if isinstance(several, ForcePlate) else several)]
+                  for plate in (several if isinstance(several, Sequence) else [several])]
     else:
         if plates and not feet:
             raise ModelError("which links stand on the plates? Give feet=('left_foot', 'right_foot'), or plates as "

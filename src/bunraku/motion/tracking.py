@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.linalg import solve
 
 from bunraku.checks import as_positive, as_size
 from bunraku.errors import ModelError, NamingError
@@ -50,7 +51,7 @@ def gains(motion: Motion, kp, kd, frequency) -> tuple[np.ndarray, np.ndarray]:
     stiffness, damping = _as_gains(m, "kp", kp), _as_gains(m, "kd", kd)
     if np.isnan(stiffness).any() or np.isnan(damping).any():
         some = motion.q[::max(len(motion.t) // LOOKED_AT, 1)]
-        inertia = np.mean([np.diag(mass_matrix(m, q)) for q in some], axis=0)
+        inertia = np.mean([1.0 / np.diag(solve(mass_matrix(m, q), np.eye(m.nv), assume_a="pos")) for q in some], axis=0)
         frequency = as_positive("frequency [rad/s]", frequency)
         stiffness = np.where(np.isnan(stiffness), frequency**2 * inertia, stiffness)
         damping = np.where(np.isnan(damping), 2.0 * np.sqrt(stiffness * inertia), damping)
