@@ -10,7 +10,8 @@ import numpy as np
 
 from bunraku.checks import as_array, as_number, as_positive
 from bunraku.errors import ModelError, ShapeError
-from bunraku.mechanism import Joint, Mechanism
+from bunraku.mechanism import Compound, Free, Joint, Link, Mechanism, Prismatic, Revolute
+from bunraku.mechanism.links import GROUND
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.motion.curve import Curve, continuous
 from bunraku.motion.dynamics import JointMoments, joint_moments
@@ -114,14 +115,19 @@ class Motion:
         differs = [f"{name!r} is missing" for name in moving if name not in theirs]
         differs += [f"{name!r} is not in the motion" for name, link in theirs.items()
                     if link.joint.nq and name not in moving]
-        for name in moving:
-            if name in theirs:
-                mine, other = ours[name], theirs[name]
-                if not _alike(mine.joint, other.joint):
-                    differs.append(f"{name!r} is {other.joint!r:.60} instead of {mine.joint!r:.60}")
-                elif not any_length and (np.abs(mine.position - other.position).max() > SAME_LENGTH
-                                         or np.abs(mine.rotation - other.rotation).max() > SAME_LENGTH):
-                    differs.append(f"{name!r} is {1e3 * np.linalg.norm(mine.position - other.position):.3g} mm off")
+        signs = {name: _signs(ours[name].joint, theirs[name].joint) for name in moving if name in theirs}
+        for name, sign in signs.items():
+            mine, other = ours[name], theirs[name]
+            if sign is None:
+                differs.append(f"{name!r} is {other.joint!r:.60} instead of {mine.joint!r:.60}")
+            elif np.abs(mine.rotation - other.rotation).max() > SAME_LENGTH:
+                differs.append(f"{name!r} has a joint frame that is turned")
+            elif _above(self.mechanism, mine) != _above(mechanism, other):
+                differs.append(f"{name!r} hangs from {_above(mechanism, other)!r} instead of "
+                               f"{_above(self.mechanism, mine)!r}")
+            elif not (any_length or isinstance(mine.joint, Free)) and (
+                    np.abs(mine.position - other.position).max() > SAME_LENGTH):
+                differs.append(f"{name!r} is {1e3 * np.linalg.norm(mine.position - other.position):.3g} mm off")
         if differs:
             more = f" and {len(differs) - 8} more" if len(differs) > 8 else ""
             if all(text.endswith("mm off") for text in differs):
@@ -130,7 +136,10 @@ class Motion:
                              f"{', '.join(differs[:8])}{more}")
         q = np.tile(mechanism.neutral(), (len(self.t), 1))
         for name in moving:
-            q[:, mechanism.q_slice(name)] = self.q[:, self.mechanism.q_slice(name)]
+            q[:, mechanism.q_slice(name)] = signs[name] * self.q[:, self.mechanism.q_slice(name)]
+            if isinstance(ours[name].joint, Free):  # counted from another origin
+                start = mechanism.q_slice(name).start
+                q[:, start:start + 3] += ours[name].position - theirs[name].position
         return Motion(mechanism, self.t, q, self.name)
 
     # -- use -------------------------------------------------------------------------------------------------------
@@ -169,7 +178,27 @@ class Motion:
                 f"{self.t[-1]:g} s, {self.mechanism.nv} degrees of freedom")
 
 
-def _alike(a: Joint, b: Joint) -> bool:
-    """Whether two joints move in the same way: springs and limits may differ."""
-    mine, theirs = ([(e.kind, *e.axis, *e.point, e.angular, e.linear) for e in joint.elements()] for joint in (a, b))
-    return type(a) is type(b) and len(mine) == len(theirs) and bool(np.allclose(mine, theirs, atol=1e-6))
+def _above(mechanism: Mechanism, link: Link) -> str:
+    """The joint that moves a link's joint."""
+    while link.parent >= 0:
+        link = mechanism.links[link.parent]
+        if link.joint.nq:
+            return link.joint_name
+    return GROUND
+
+
+def _signs(a: Joint, b: Joint) -> np.ndarray | None:
+    """By which numbers coordinates of a become those of b, where an axis may point the other way; None if the joints
+    move in different ways. Springs and limits may differ."""
+    mine, theirs = a.elements(), b.elements()
+    if type(a) is not type(b) or len(mine) != len(theirs):
+        return None
+    signs: list[float] = []
+    for x, y in zip(mine, theirs, strict=True):
+        sign = -1.0 if isinstance(a, (Revolute, Prismatic, Compound)) and x.axis @ y.axis < 0.0 else 1.0
+        same = np.allclose([*x.axis, *x.point, x.angular, x.linear], [*(sign * y.axis), *y.point, y.angular, y.linear],
+                           atol=1e-6)
+        if x.kind != y.kind or not same:
+            return None
+        signs += [sign] * x.nq
+    return np.array(signs)
