@@ -103,7 +103,7 @@ def test_gaps_are_filled_smoothly(write):
     ("RASI", "LASI", "line 4: the marker 'LASI' is there twice"),
     ("\t12\t3", "\t13\t3", "line 18: the last of 12 frames, but line 3 promises 13"),
     ("\n3\t0.02000", "\n3\t0.00000", "line 9: the time 0 s is not later"),
-    ("\n3\t0.02000", "\n3\t0.02000\t7", "line 9: 12 numbers where 11 are expected"),
+    ("\n3\t0.02000", "\n3\t0.02000\t7", "line 9: 12 numbers in place of 11"),
     ("\n3\t0.02000\t", "\n3\t0.02000\tx", "line 9: X of LASI is"),
 ])
 def test_malformed_trc_is_said_with_its_line(write, points, old, new, said):
@@ -175,7 +175,7 @@ def test_ground_forces_of_any_naming(write, style):
     ("time\t", "t\t", "line 8: the first column must be time"),
     ("b\n", "a\n", "line 8: the column 'a' is there twice"),
     ("0.02000000\t", "0.00000000\t", "line 10: the time 0 s is not later"),
-    ("0.04000000\t", "0.04000000\tnan\t", "line 11: 4 numbers where 3 are expected"),
+    ("0.04000000\t", "0.04000000\tnan\t", "line 11: 4 numbers in place of 3"),
     ("0.04000000\t", "0.04000000x\t", "line 11: time is '0.04000000x'"),
 ])
 def test_malformed_tables_are_said_with_their_line(write, old, new, said):

@@ -56,14 +56,16 @@ class Lines:
                 if gaps and separator is not None and len(cells) < len(names):
                     cells += [""] * (len(names) - len(cells))  # or none where the last cells are empty
                 if len(cells) != len(names):
-                    raise self.refuse(k, f"{len(cells)} numbers where {len(names)} are expected, one for each of "
+                    raise self.refuse(k, f"{len(cells)} numbers in place of {len(names)}, one for each of "
                                          f"{clip(', '.join(names))}")
                 rows.append(cells)
                 where.append(k)
         try:
             if gaps:
                 rows = [[cell.strip() or "nan" for cell in cells] for cells in rows]
-            values = np.array(rows, float).reshape(len(rows), len(names))
+            if "_" in "".join(self.lines[first - 1:]):
+                raise ValueError  # Python takes 1_000 for a number
+            values = np.array([list(map(float, cells)) for cells in rows]).reshape(len(rows), len(names))
             wrong = ~(np.abs(values) <= MAX_NUMBER)
             if gaps:
                 wrong &= ~np.isnan(values)
@@ -82,4 +84,4 @@ def _is_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return True
+    return "_" not in text
