@@ -15,7 +15,7 @@ SCENES = {  # name: where it is, what happens
     "swing": ("Swing", "a swing breaks under its rider, who is left hanging by the hands"),
     "release": ("Release", "a figure lets go of a bar, one hand after the other, and flies"),
     "somersault": ("Somersault", "a gymnast in free flight tucks, turns fast, opens and lands"),
-    "recorded": ("Recorded", "a walk from motion capture files, with force plates: its joint moments"),
+    "recorded": ("Recorded", "a walk from motion capture, and its joint moments"),
 }
 FIRST = next(iter(SCENES))
 
