@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     )
     from bunraku.motion import ForcePlate, JointMoments, Markers, Motion, MotionTable, load_motion
     from bunraku.simulation import (
+        Guide,
         Rollout,
         Simulation,
         Trajectory,
@@ -75,8 +76,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "ActuationError", "BunrakuError", "Compound", "ConstraintError", "Cylindrical", "Fixed", "ForcePlate", "Free",
-    "Helical", "InertiaError", "JointMoments", "LoadError", "LoadWarning", "Markers", "Mechanism", "MissingExtra",
-    "MissingFileError", "ModelError", "Motion", "MotionTable", "NamingError", "Planar", "Prismatic",
+    "Guide", "Helical", "InertiaError", "JointMoments", "LoadError", "LoadWarning", "Markers", "Mechanism",
+    "MissingExtra", "MissingFileError", "ModelError", "Motion", "MotionTable", "NamingError", "Planar", "Prismatic",
     "ReadOnlyError", "Revolute", "Rollout", "Schedule", "SettingError", "ShapeError", "Simulation",
     "SimulationError", "SimulationWarning", "Spherical", "StateError", "Trajectory", "actuation", "closed_chain",
     "constraints", "convert", "coordinates", "dynamics", "force_above", "forward_dynamics", "impact",
@@ -94,8 +95,8 @@ _HOMES = {  # where each name lives; the same list as above, for the interpreter
     "mechanism": ("Compound", "Cylindrical", "Fixed", "Free", "Helical", "Mechanism", "Planar", "Prismatic", "Revolute",
                   "Spherical"),
     "motion": ("ForcePlate", "JointMoments", "Markers", "Motion", "MotionTable", "load_motion"),
-    "simulation": ("Rollout", "Simulation", "Trajectory", "actuation", "force_above", "load_trajectory", "points_meet",
-                   "points_part", "rollout"),
+    "simulation": ("Guide", "Rollout", "Simulation", "Trajectory", "actuation", "force_above", "load_trajectory",
+                   "points_meet", "points_part", "rollout"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

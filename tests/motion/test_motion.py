@@ -166,6 +166,19 @@ def test_simulations_follow_a_motion_by_pd_control():
     assert np.abs(m.difference(sim.q, motion.curve(0.3)[0]))[2] > 0.1  # nobody holds it: it falls
 
 
+def test_a_pelvis_that_is_led_along_its_recorded_path():
+    m = bk.models.human(16)
+    motion = waving(m, seconds=0.5, reach=0.3)
+    sim = bk.Simulation(m, motion.q[0], motion.v[0], rtol=1e-5, actuation=motion.tracking(),
+                        prescribed=motion.prescribed("root"))
+    led = sim.run(until=0.5)
+    off = np.abs(m.difference(led.q, motion.curve(led.t)[0]))
+    assert off[:, :6].max() < 1e-4
+    assert off.max() < 0.01
+    with pytest.raises(bk.NamingError, match="there is no joint or connection 'pelvs'"):
+        motion.prescribed("pelvs")
+
+
 def test_files_of_other_kinds_are_refused(tmp_path):
     for name, said in (("walk.fbx", "only .bvh, .trc, .c3d, .mot, .sto"), ("walk.bvh", "there is no such file")):
         with pytest.raises(bk.LoadError, match=said):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from bunraku.checks import as_array, as_number, as_positive
-from bunraku.errors import ModelError, ShapeError
+from bunraku.errors import ModelError, NamingError, ShapeError
 from bunraku.mechanism import Compound, Free, Joint, Link, Mechanism, Prismatic, Revolute
 from bunraku.mechanism.links import GROUND
 from bunraku.mechanism.mechanism import as_mechanism
@@ -169,6 +169,16 @@ class Motion:
         hold         Free joints are driven too, by forces out of nowhere; without it the figure must balance itself
         """
         return tracking(self, kp, kd, frequency, feedforward, external, hold)
+
+    def prescribed(self, *joints: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """The motion of some joints, or of all, for `bk.Simulation(prescribed=...)`: {joint: (times, coordinates)}."""
+        m = self.mechanism
+        moving = [link.joint_name for link in m.links if link.joint.nq]
+        for name in joints:
+            if name not in moving:
+                wrong = f"joint {name!r} does not move" if name in m.joint_names else m.no_joint(name)
+                raise NamingError(f"prescribed: {wrong}")
+        return {name: (self.t, self.q[:, m.q_slice(name)]) for name in joints or moving}
 
     def __len__(self):
         return len(self.t)

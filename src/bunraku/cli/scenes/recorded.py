@@ -29,29 +29,32 @@ class Recorded(Scene):
     figures = (48,)
 
     def __init__(self, dof: int = 48):
-        pass
+        self.moments: bk.JointMoments
 
-    def run(self, seconds: float | None = None, progress: bool | None = None):
-        if self.folder is None:
-            with tempfile.TemporaryDirectory() as folder:
-                return self.analyse(Path(folder), seconds, progress)
-        return self.analyse(self.folder, seconds, progress)
-
-    def analyse(self, folder: Path, seconds: float | None, progress: bool | None):
-        figure, forces = record(folder, seconds or self.seconds)
-        self.files = [figure, forces]
-        motion, table = bk.load_motion(figure, unit="m", up="z", forward="x", mass=MASS), bk.load_motion(forces)
+    def recording(self, seconds: float | None = None) -> tuple[bk.Motion, list[bk.ForcePlate]]:
+        """The motion, smoothed, and the plates, from files in the scene's folder."""
+        with tempfile.TemporaryDirectory() as temporary:
+            files = record(self.folder or Path(temporary), seconds or self.seconds)
+            motion, table = bk.load_motion(files[0], unit="m", up="z", forward="x", mass=MASS), bk.load_motion(files[1])
+        self.files = files if self.folder else ()
         assert isinstance(motion, bk.Motion)
         assert isinstance(table, bk.MotionTable)
-        motion, plates = motion.smooth(CUTOFF), table.plates()
+        return motion.smooth(CUTOFF), table.plates()
+
+    def simulation(self, motion: bk.Motion | None = None, **settings) -> bk.Simulation:
+        """The motion once more, by PD control."""
+        motion = self.recording()[0] if motion is None else motion
+        return bk.Simulation(motion.mechanism, motion.q[0], motion.v[0], **{
+            "solver": self.solver, "rtol": 1e-5, "actuation": motion.tracking(), **settings})
+
+    def run(self, seconds: float | None = None, progress: bool | None = None):
+        motion, plates = self.recording(seconds)
         self.moments = motion.inverse_dynamics(plates, feet=FEET)
         return motion.trajectory(), self.report(motion, plates, self.moments, self.track(motion, progress))
 
     def track(self, motion: bk.Motion, progress: bool | None) -> dict:
-        """The motion once more, in a simulation."""
-        m = motion.mechanism
-        sim = bk.Simulation(m, motion.q[0], motion.v[0], solver=self.solver, rtol=1e-5, actuation=motion.tracking(),
-                            t=motion.t[0], progress=progress)
+        """How well the simulation follows the motion."""
+        m, sim = motion.mechanism, self.simulation(motion, progress=progress)
         followed = sim.run(until=float(motion.t[-1]))
         off = np.abs(m.difference(followed.q, motion.curve(followed.t)[0]))
         turned = [off[:, m.v_slice(name)].max() for name in self.moments.moments]
