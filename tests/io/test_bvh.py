@@ -157,6 +157,8 @@ def test_a_file_without_frames_is_a_figure(write):
     path = write(text[:text.index("Frames:")] + "Frames: 0\nFrame Time: 0.01\n")
     figure = quiet(path, unit="cm", up="x", forward="y")
     assert figure.q.shape == (0, figure.mechanism.nq)
+    with pytest.warns(bk.LoadWarning), pytest.raises(bk.LoadError, match="has no frames"):
+        bk.load_motion(path)
 
 
 def edited(old, new, count=1):
@@ -215,6 +217,7 @@ def test_options_of_bvh_are_refused_elsewhere_and_checked(write, tmp_path):
     path = write(bvh_files.lafan())
     for options, said in (({"unit": "yards"}, "unit must be one of"), ({"up": "w"}, "up must be one of"),
                           ({"up": "y", "forward": "-y"}, "are one line"), ({"mass": -1.0}, "mass"),
+                          ({"base": "floating"}, "base must be"),
                           ({"masses": {"LeftLeg ": 1.0}}, "did you mean 'LeftLeg'")):
         with pytest.raises(bk.ModelError, match=said):
             quiet(path, **options)

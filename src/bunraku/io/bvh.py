@@ -32,6 +32,7 @@ from bunraku.io.xml import MAX_NAME, clip
 from bunraku.mechanism import Compound, Fixed, Free, Joint, Mechanism, Prismatic, Revolute, Spherical
 from bunraku.mechanism.links import GROUND
 
+BASES = ("free", "fixed")
 MASS = 70.0          # [kg] of a figure, if not told
 REACH = 2.4          # [m] from the fingers to the toes of a person, along the segments
 MAX_JOINTS = 10_000
@@ -241,6 +242,8 @@ class _Builder:
     """One file on its way to a mechanism and coordinates."""
 
     def __init__(self, file: Bvh, findings: Findings, base, unit, up, forward, mass, masses, rigid):
+        if base not in BASES:
+            raise ModelError(f"base must be 'free' or 'fixed', not {base!r}")
         self.file, self.nodes, self.findings, self.base, self.rigid = file, file.nodes, findings, base, rigid
         self.children: list[list[int]] = [[] for _ in self.nodes]
         for i, node in enumerate(self.nodes[1:], 1):

@@ -55,6 +55,8 @@ def load_motion(path: str | os.PathLike, mechanism: Mechanism | None = None, *, 
         if mechanism is not None and as_mechanism(mechanism).mass > 0.0:
             given.setdefault("mass", mechanism.mass)  # its masses are used: no need to speak of a guess
         figure = read_figure(path, strict=strict, stacklevel=4, **given)
+        if not len(figure.t):
+            raise LoadError(f"{path}: has no frames; bk.load reads the figure alone")
         motion = Motion(figure.mechanism, figure.t, figure.q, path.name)
         return motion if mechanism is None else motion.on(mechanism)
     if suffix in (".mot", ".sto"):
