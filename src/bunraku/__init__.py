@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         Revolute,
         Spherical,
     )
+    from bunraku.motion import ForcePlate, JointMoments, Markers, Motion, MotionTable, load_motion
     from bunraku.simulation import (
         Guide,
         Rollout,
@@ -74,14 +75,15 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "ActuationError", "BunrakuError", "Compound", "ConstraintError", "Cylindrical", "Fixed", "Free", "Guide", "Helical",
-    "InertiaError", "LoadError", "LoadWarning", "Mechanism", "MissingExtra", "MissingFileError", "ModelError",
-    "NamingError", "Planar", "Prismatic", "ReadOnlyError", "Revolute", "Rollout", "Schedule", "SettingError",
-    "ShapeError", "Simulation", "SimulationError", "SimulationWarning", "Spherical", "StateError", "Trajectory",
-    "actuation", "closed_chain", "constraints", "convert", "coordinates", "dynamics", "force_above", "forward_dynamics",
-    "impact", "inverse_dynamics", "joint_forces", "kinematics", "load", "load_trajectory", "mass_matrix", "models",
-    "operation_count", "points_meet", "points_part", "poses", "processor_array", "project", "rollout", "schedule",
-    "solve_ivp",
+    "ActuationError", "BunrakuError", "Compound", "ConstraintError", "Cylindrical", "Fixed", "ForcePlate", "Free",
+    "Guide", "Helical", "InertiaError", "JointMoments", "LoadError", "LoadWarning", "Markers", "Mechanism",
+    "MissingExtra", "MissingFileError", "ModelError", "Motion", "MotionTable", "NamingError", "Planar", "Prismatic",
+    "ReadOnlyError", "Revolute", "Rollout", "Schedule", "SettingError", "ShapeError", "Simulation",
+    "SimulationError", "SimulationWarning", "Spherical", "StateError", "Trajectory", "actuation", "closed_chain",
+    "constraints", "convert", "coordinates", "dynamics", "force_above", "forward_dynamics", "impact",
+    "inverse_dynamics", "joint_forces", "kinematics", "load", "load_motion", "load_trajectory", "mass_matrix",
+    "models", "operation_count", "points_meet", "points_part", "poses", "processor_array", "project", "rollout",
+    "schedule", "solve_ivp",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter
@@ -92,6 +94,7 @@ _HOMES = {  # where each name lives; the same list as above, for the interpreter
     "ivp": ("solve_ivp",),
     "mechanism": ("Compound", "Cylindrical", "Fixed", "Free", "Helical", "Mechanism", "Planar", "Prismatic", "Revolute",
                   "Spherical"),
+    "motion": ("ForcePlate", "JointMoments", "Markers", "Motion", "MotionTable", "load_motion"),
     "simulation": ("Guide", "Rollout", "Simulation", "Trajectory", "actuation", "force_above", "load_trajectory",
                    "points_meet", "points_part", "rollout"),
 }
@@ -99,7 +102,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str):
-    if name in ("convert", "models", "view"):
+    if name in ("convert", "models", "motion", "view"):
         return import_module(f"bunraku.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'bunraku' has no attribute {name!r}")

@@ -33,7 +33,7 @@ def reports(tmp_path_factory):
             folder = tmp_path_factory.mktemp(name)
             arguments = ["demo", name, "--json", "--no-picture", "--out", str(folder)]
             with redirect_stdout(StringIO()) as said:
-                assert cli.main(arguments + (["--seconds", LASTS[name]] if LASTS[name] else [])) == 0
+                assert cli.main(arguments + (["--seconds", LASTS[name]] if LASTS.get(name) else [])) == 0
             known[name] = json.loads(said.getvalue()) | {"trajectory": bk.load_trajectory(folder / f"{name}.npz")}
         return known[name]
     return report
@@ -116,6 +116,17 @@ def test_somersault_keeps_its_momentum(reports):
     assert report["linear_momentum_drift"] < 1e-6
     assert report["spin_tucked"] > 3 * report["spin_open"]
     assert abs(report["turns"] - 1.0) < 0.1
+
+
+def test_a_recorded_walk_has_its_moments_and_little_left_unexplained(reports):
+    report = reports("recorded")
+    assert 1.0 < report["ground_force_max"] / report["weight"] < 1.5
+    assert report["residual_force_rms"] < 0.05 * report["weight"]
+    assert 80.0 < report["moments_max"]["ankle"] < 150.0
+    assert report["tracking"]["off_degrees"] < 1.0
+    assert len(report["trajectory"].t) == report["frames"] == 166
+    assert [file.rsplit("/")[-1] for file in report["files"]] == ["walk.bvh", "walk.mot", "recorded.npz",
+                                                                      "recorded.html"]
 
 
 def test_a_figure_that_cannot_play_the_scene_is_refused(tmp_path, capsys):

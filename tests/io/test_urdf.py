@@ -364,7 +364,7 @@ def test_urdf_in_a_file_called_xml_is_recognised(write):
 
 
 def test_unknown_kinds_of_file_are_refused(write, tmp_path):
-    with pytest.raises(bk.LoadError, match=r"robot.sdf.*only .urdf and .xml"):
+    with pytest.raises(bk.LoadError, match=r"robot.sdf.*only .urdf, .xml"):
         bk.load(write(link("a"), name="robot.sdf"))
     with pytest.raises(bk.LoadError, match=r"xacro robot\.urdf\.xacro"):
         bk.load(write(link("a"), name="robot.urdf.xacro"))

@@ -36,6 +36,13 @@ FILES = {
                 "<link name='a'/><link name='b'/></robot>",
     "scene.xml": "<scene/>",
     "noise.npz": "not a trajectory",
+    "arm.bvh": "HIERARCHY\nROOT arm\n{\n  OFFSET 0 0 0\n  CHANNELS 1 Zrotation\n  End Site\n  {\n    OFFSET 0 1 0\n"
+               "  }\n}\nMOTION\nFrames: 2\nFrame Time: 0.01\n0.0\n5.0\n",
+    "cut.bvh": "HIERARCHY\nROOT arm\n{\n  OFFSET 0 0 0\n  CHANNELS 1 Zrotation\n}\nMOTION\nFrames: 2\n"
+               "Frame Time: 0.01\n0.0 1.0\n",
+    "gap.trc": "PathFileType\t4\t(X/Y/Z)\tgap.trc\nDataRate\tNumFrames\tNumMarkers\tUnits\n100\t3\t1\tmm\n"
+               "Frame#\tTime\tHEEL\n\t\tX1\tY1\tZ1\n1\t0.00\t1\t2\t3\n2\t0.01\t\t\t\n3\t0.02\t1\t2\t4\n",
+    "walk.mot": "walk\nnRows=2\nnColumns=2\ninDegrees=yes\nendheader\ntime\tknee\n0\t1\n0.1\t2\n",
 }
 
 CALLS = {
@@ -244,6 +251,16 @@ CALLS = {
         'bk.load("arm.urdf")',
         'bk.load("scene.xml")',
         'bk.load("arm.urdf", base="floating")',
+        'bk.load("arm.urdf", unit="cm")',
+        'bk.load("cut.bvh")',
+        'bk.load("arm.bvh", strict=True)',
+        'bk.load("arm.bvh", unit="yards")',
+        'bk.load_motion("arm.bvh", m)',
+        'bk.load_motion("arm.bvh").smooth(80.0)',
+        'bk.load_motion("gap.trc").smooth(6.0)',
+        'bk.load_motion("walk.mot", m)',
+        'bk.load_motion("walk.mot").plates()',
+        'bk.load_motion("walk.fbx")',
         'bk.load_trajectory("missing")',
         'bk.load_trajectory("noise.npz")',
         'bk.convert.to(m, "matlab")',

@@ -23,6 +23,7 @@ SCENES = {  # name: where it is, what happens
     "breaking": ("Breaking", "a ball swings on a chain until a joint of it breaks"),
     "fourbars": ("FourBars", "a row of four-bar linkages falls through lying flat"),
     "hands": ("Hands", "two figures, hand in hand, weightless, pull together and let go"),
+    "recorded": ("Recorded", "a walk from motion capture, and its joint moments"),
 }
 FIRST = next(iter(SCENES))  # its replay comes with the package
 
@@ -43,7 +44,8 @@ def add_parser(subparsers) -> None:
     parser.add_argument("--out", type=Path, default=Path("bunraku-demo"), metavar="DIR",
                         help="where to write (default: ./%(default)s)")
     parser.add_argument("--dof", type=int, default=None, choices=(16, 34, 48),
-                        help="degrees of freedom of the figure (default: 16 for highbar and, always, swing; else 34)")
+                        help="degrees of freedom of the figure (default: 16 for highbar and, always, swing; "
+                             "always 48 for recorded; else 34)")
     parser.add_argument("--solver", default=None, choices=("tsit5", "rkf", "gear", "implicit", "bdf"),
                         help="how to integrate (default: tsit5); implicit where muscles are stiff, as with 48 degrees "
                              "of freedom")
@@ -86,8 +88,10 @@ def run(args) -> int:
     prepare_scene(args.solver or kind.solver)
     scene = kind() if args.dof is None else kind(args.dof)
     scene.solver = args.solver or scene.solver
+    scene.folder = args.out
     trajectory, report = scene.run(args.seconds)
-    written = [trajectory.save(args.out / f"{args.name}.npz"), replay_html(trajectory, replay, title=scene.title)]
+    written = [*scene.files, trajectory.save(args.out / f"{args.name}.npz"),
+               replay_html(trajectory, replay, title=scene.title)]
     if not args.no_picture:
         written.append(scene.picture(trajectory, report, args.out / f"{args.name}.png"))
     report["files"] = [str(path) for path in written]

@@ -1,9 +1,9 @@
-"""Model files in: URDF and MJCF."""
+"""Model files in: URDF, MJCF and BVH."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bunraku.errors import LoadError, ModelError
@@ -16,13 +16,22 @@ BASES = ("free", "fixed")
 
 
 def load(path: str | os.PathLike, base: str = "free", strict: bool = False,
-         search: str | os.PathLike | Sequence[str | os.PathLike] = ()) -> Mechanism:
-    """The mechanism of a model file: URDF (.urdf) or MJCF (.xml).
+         search: str | os.PathLike | Sequence[str | os.PathLike] = (), *, unit: str | float | None = None,
+         up: str | None = None, forward: str | None = None, mass: float | None = None,
+         masses: Mapping[str, float] | None = None, rigid: bool | None = None) -> Mechanism:
+    """The mechanism of a model file: URDF (.urdf), MJCF (.xml) or BVH (.bvh).
 
     base    "free" puts the root link if the file specifies no root joint on a Free joint, "fixed" on the ground
     strict  raise a LoadError for what is otherwise a LoadWarning: inertias no body has, parts left out, ...
     search  folders in which packages of `package://` mesh names are looked for, after those around the file and before
             those of the environment variable ROS_PACKAGE_PATH
+
+    Of BVH files only, which do not say (guesses are LoadWarnings):
+    unit         of lengths: "m", "cm", "mm", "in", "ft", "cmu" (1/0.45 in) or a number of metres
+    up, forward  axes of the file: "y", "z", "-x", ...; they become z and x here
+    mass         of the whole figure [kg], shared among its segments by their lengths (`io/anatomy.py`); 70 by default
+    masses       {segment: kg} of segments whose mass is known
+    rigid        True takes segments whose length varies as rigid, of their median length
 
     What cannot be represented is a LoadError that names file, element and line.
     """
@@ -30,6 +39,14 @@ def load(path: str | os.PathLike, base: str = "free", strict: bool = False,
     if base not in BASES:
         raise ModelError(f"base must be 'free' or 'fixed', not {base!r}")
     suffix = path.suffix.lower()
+    options = {"unit": unit, "up": up, "forward": forward, "mass": mass, "masses": masses, "rigid": rigid}
+    given = {name: value for name, value in options.items() if value is not None}
+    if suffix == ".bvh":
+        from bunraku.io.bvh import load_bvh
+
+        return load_bvh(path, base, strict, **given)
+    if given:
+        raise ModelError(f"{path.name}: {', '.join(given)} is for .bvh files; this kind of file says it itself")
     if suffix == ".urdf":
         kind = "robot"
     elif suffix == ".xml":
@@ -37,7 +54,7 @@ def load(path: str | os.PathLike, base: str = "free", strict: bool = False,
     else:
         hint = "; expand it first (xacro robot.urdf.xacro > robot.urdf)" if suffix == ".xacro" else ""
         raise LoadError(f"{path}: files of type {suffix or 'no suffix'!r} are not read, "
-                        f"only .urdf and .xml (MJCF){hint}")
+                        f"only .urdf, .xml (MJCF) and .bvh{hint}")
     if kind == "robot":
         from bunraku.io.urdf import load_urdf
 

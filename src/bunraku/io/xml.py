@@ -120,17 +120,18 @@ def root_tag(path: str | os.PathLike) -> str:
 def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
     """The content of a regular file that is not larger than `limit`."""
     try:
-        mode = os.stat(path).st_mode
+        status = os.stat(path)
+        mode = status.st_mode
         if not stat.S_ISREG(mode):
             kind = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
             raise LoadError(f"{path}: is {kind}; give the model file itself")
         with open(path, "rb") as file:
-            data = file.read(limit + 1)
+            data = file.read(min(limit, status.st_size) + 1)
     except FileNotFoundError:
         raise MissingFileError(f"{path}: there is no such file") from None
     except (OSError, ValueError) as error:
         raise LoadError(f"{str(path)!r}: cannot be read: {error}") from None
-    if len(data) > limit:
+    if max(len(data), status.st_size) > limit:
         raise LoadError(f"{path}: is larger than {limit // 2**20} MiB; model files of that size are not read")
     if not data.strip():
         raise LoadError(f"{path}: the file is empty")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,8 @@ class Scene:
     q: np.ndarray
     v: np.ndarray
     params: np.ndarray = np.zeros(0)
+    folder: Path | None = None    # for files that belong to the scene
+    files: Sequence[Path] = ()    # which it has written there
 
     def watch(self, sim: bk.Simulation) -> None:
         """Say when the structure shall change."""

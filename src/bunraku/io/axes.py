@@ -1,0 +1,39 @@
+"""Axes and units of files: turned to x forward, y left, z up, in metres."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bunraku.checks import as_positive, hint
+from bunraku.errors import ModelError
+
+UNITS = {"m": 1.0, "cm": 0.01, "mm": 0.001, "in": 0.0254, "ft": 0.3048, "cmu": 0.0254 / 0.45}
+"""[m]; "cmu" is that of the Carnegie Mellon motion capture database, 1/0.45 inch."""
+
+AXES = {sign + "xyz"[k]: (-1.0 if sign else 1.0) * np.eye(3)[k] for sign in ("", "-") for k in range(3)}
+
+
+def turned(up: str, forward: str) -> np.ndarray:
+    """3x3 that takes components in the axes of a file to x forward, y left, z up."""
+    for what, axis in (("up", up), ("forward", forward)):
+        if axis not in AXES:
+            raise ModelError(f"{what} must be one of {', '.join(map(repr, AXES))}, not {axis!r}")
+    z, x = AXES[up], AXES[forward]
+    if z @ x:
+        raise ModelError(f"up={up!r} and forward={forward!r} are one line; name two axes")
+    return np.array([x, np.cross(z, x), z])
+
+
+def following(axis: str) -> str:
+    """The axis after this one: forward, where up is all that is known of a file."""
+    return "xyz"[("xyz".index(axis[-1]) + 1) % 3]
+
+
+def metres(what: str, unit) -> float:
+    """The length of a unit, by its name or as a number of metres."""
+    if isinstance(unit, str):
+        if unit.lower() not in UNITS:
+            raise ModelError(f"{what} must be one of {', '.join(map(repr, UNITS))} or a number of metres, not {unit!r}"
+                             f"{hint(unit, list(UNITS), close=True)}")
+        return UNITS[unit.lower()]
+    return as_positive(f"{what} [m]", unit)
