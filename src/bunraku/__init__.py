@@ -23,6 +23,7 @@ from bunraku.errors import (
     SimulationError,
     SimulationWarning,
     StateError,
+    ViewerError,
 )
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ __all__ = [
     "InertiaError", "LoadError", "LoadWarning", "Mechanism", "MissingExtra", "MissingFileError", "ModelError",
     "NamingError", "Planar", "Prismatic", "ReadOnlyError", "Revolute", "Rollout", "Schedule", "SettingError",
     "ShapeError", "Simulation", "SimulationError", "SimulationWarning", "Spherical", "StateError", "Trajectory",
-    "actuation", "closed_chain", "constraints", "convert", "coordinates", "dynamics", "force_above", "forward_dynamics",
+    "ViewerError", "actuation", "closed_chain", "constraints", "convert", "coordinates", "dynamics", "force_above", "forward_dynamics",
     "impact", "inverse_dynamics", "joint_forces", "kinematics", "load", "load_trajectory", "mass_matrix", "models",
     "operation_count", "points_meet", "points_part", "poses", "processor_array", "project", "rollout", "schedule",
     "solve_ivp",

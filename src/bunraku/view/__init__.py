@@ -1,7 +1,25 @@
-"""Pictures of mechanisms and motions. Needs matplotlib: pip install "bunraku[plot]"."""
+"""Mechanisms and motions to look at: pictures, and `bk.view(sim)`, the viewer.
+
+Pictures need matplotlib (pip install "bunraku[plot]"), the viewer viser (pip install "bunraku[view]").
+"""
+
+import sys
+from types import ModuleType
 
 from bunraku.view.figure import Camera, Figure
 from bunraku.view.filmstrip import filmstrip
 from bunraku.view.solids import Solid, solids
+from bunraku.view.stage import Stage, view
 
-__all__ = ["Camera", "Figure", "Solid", "filmstrip", "solids"]
+__all__ = ["Camera", "Figure", "Solid", "Stage", "filmstrip", "solids", "view"]
+
+
+class _Callable(ModuleType):
+    """`bk.view` is this package and the function that opens the viewer."""
+
+    def __call__(self, *args, **settings) -> Stage:
+        return view(*args, **settings)
+
+
+_Callable.__call__.__doc__ = view.__doc__
+sys.modules[__name__].__class__ = _Callable

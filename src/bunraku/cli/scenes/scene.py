@@ -33,11 +33,16 @@ class Scene:
     def watch(self, sim: bk.Simulation) -> None:
         """Say when the structure shall change."""
 
-    def run(self, seconds: float | None = None, progress: bool | None = None):
-        """The trajectory, and a report: what happened and how well the laws of mechanics were kept."""
+    def simulation(self, progress: bool | None = None) -> bk.Simulation:
+        """The scene at its start."""
         sim = bk.Simulation(self.mechanism, self.q, self.v, solver=self.solver, rtol=self.rtol, atol=1e-9,
                             actuation=muscles, params=self.params, progress=progress)
         self.watch(sim)
+        return sim
+
+    def run(self, seconds: float | None = None, progress: bool | None = None):
+        """The trajectory, and a report: what happened and how well the laws of mechanics were kept."""
+        sim = self.simulation(progress)
         sim.run(until=seconds or self.seconds)
         return sim.trajectory, self.report(sim)
 
