@@ -20,8 +20,8 @@ def add_parser(subparsers) -> None:
         description="Simulate in a browser: watch, stop, pull links with the mouse, connect links and\n"
                     "cut joints by clicking. A model that nothing holds floats without gravity. Needs:\n"
                     "pip install 'bunraku[view]'.",
-        epilog=f"{_models.HELP}\n\nscenes:\n{scenes}\n\nrecordings:\n  FILE              .npz or .mcap, as `bunraku demo` "
-               "and trajectory.save write\n\nexample: bunraku view highbar")
+        epilog=f"{_models.HELP}\n\nscenes:\n{scenes}\n\nrecordings:\n  FILE              .npz or .mcap, as "
+               "`bunraku demo` and trajectory.save write\n\nexample: bunraku view highbar")
     parser.add_argument("what", metavar="MODEL|SCENE|RECORDING", help="what to show; see below")
     parser.add_argument("--port", type=int, default=None, metavar="N",
                         help="port of the page; 0: any that is free (default: 8080, or any if that is taken)")

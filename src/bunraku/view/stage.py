@@ -356,9 +356,10 @@ class Stage:
         """Texts, controls and plots: a few times a second."""
         self._told = time.perf_counter()
         t = self.source.t if self._at is None else self._at
-        pace = f" · {self._pace:.2f} × real time" if self.playing else " · paused" if self._at is None else " · recorded"
+        pace = (f" · {self._pace:.2f} of real time" if self.playing else
+                " · paused" if self._at is None else " · recorded")
         text = self._message or (HINTS[self.mode] if self.source.live else "")
-        self.screen.tell(f"**{_plain(self.title)}** · t = {t:.3f} s{pace}\n\n{_plain(text)}", self.playing, t,
+        self.screen.tell(f"**t = {t:.3f} s**{pace}\n\n{_plain(text)}", self.playing, t,
                          self.source.span(), self._at is not None)
         if isinstance(self.source, Live) and self.playing:
             self._plot(self.source.simulation)
@@ -455,7 +456,7 @@ class Stage:
         target = np.asarray(target, float)
         if self._grip is not None and self._grip[0] == client and np.isfinite(target).all():
             _, link, point = self._grip
-            self.source.simulation.pull(link, point, target)
+            self._hands().pull(link, point, target)
 
     def _on_drop(self, client, _=None):
         if self._grip is not None and self._grip[0] == client:
@@ -464,7 +465,11 @@ class Stage:
     def _let_go(self):
         if self._grip is not None:
             self._grip = None
-            self.source.simulation.release()
+            self._hands().release()
+
+    def _hands(self):
+        assert isinstance(self.source, Live)
+        return self.source.simulation
 
     def _on_click(self, batch, instance, origin, direction):
         solid = self._solid(batch, instance)

@@ -44,6 +44,7 @@ except ImportError as error:
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 LARGEST_MESSAGE = 2**20   # bytes from a client: gestures and values of controls are small
 FOV = 0.62                # [rad]
+FARTHEST = 160.0          # [m]: depth of the paper behind everything, the largest that viser sends
 Ask = Callable[..., None]
 
 
@@ -145,7 +146,7 @@ def _serve(listener: socket.socket, guard: Guard, title: str) -> viser.ViserServ
             with contextlib.redirect_stdout(io.StringIO()):  # its banner: we say where the page is
                 server = _Server(host=host, port=port, label=title, verbose=False)
         finally:
-            _infra.websockets = original  # type: ignore[assignment]
+            _infra.websockets = original
     if not guarded.is_set():
         server.stop()
         raise ViewerError(f"viser {viser.__version__} cannot be guarded against foreign pages: "
@@ -219,17 +220,25 @@ class Screen:
     def _scenery(self, look: Look):
         scene, camera = self._server.scene, self._server.initial_camera
         self._server.gui.configure_theme(show_logo=False, show_share_button=False, control_width="medium",
-                                         brand_color=_bytes(OTHERS[1]))
+                                         brand_color=_bytes(POTENTIAL))
         scene.set_up_direction("+z")
-        scene.set_background_image(np.full((4, 4, 3), _bytes(PAPER), np.uint8), format="png")
-        scene.configure_environment_map("studio", environment_intensity=0.55)
+        distance = look.size * 1.12 / np.sin(0.5 * FOV)
+        if distance + 4 * look.size < FARTHEST:
+            scene.set_background_image(np.full((2, 2, 3), _bytes(PAPER), np.uint8), format="png",
+                                       depth=np.full((2, 2), FARTHEST))
+        scene.configure_default_lights(False)
+        scene.configure_environment_map(None)
+        scene.add_light_hemisphere("/lights/sky", sky_color=_bytes(PAPER), ground_color=_bytes("#b9ae9c"),
+                                   intensity=1.5)
+        scene.add_light_directional("/lights/sun", color=(255, 244, 228), intensity=1.9, cast_shadow=True,
+                                    wxyz=_facing(np.array([0.55, 0.5, -1.0])))
         cell = 10.0 ** np.floor(np.log10(max(look.size, 1e-3)))
         scene.add_grid("/floor", infinite_grid=True, plane="xy", cell_size=0.5 * cell, section_size=2.5 * cell,
                        cell_color=_bytes(FAINT), section_color=_bytes("#b3ab9b"), cell_thickness=0.6,
                        section_thickness=0.9, fade_distance=22 * look.size, fade_strength=1.6, shadow_opacity=0.16,
                        position=(0.0, 0.0, look.floor))
         camera.look_at = look.centre
-        camera.position = look.centre - look.away * look.size * 1.12 / np.sin(0.5 * FOV)
+        camera.position = look.centre - look.away * distance
         camera.fov = FOV
 
     def _node(self, k: int, batch: Batch):
@@ -258,7 +267,7 @@ class Screen:
         scene, one = self._server.scene, np.zeros((1, 3))
         vertices, faces = ball()
         self._marks = scene.add_batched_meshes_simple(
-            "/marks", 0.018 * self._size * vertices, faces, batched_wxyzs=np.array([[1.0, 0, 0, 0]]),
+            "/marks", 0.028 * self._size * vertices, faces, batched_wxyzs=np.array([[1.0, 0, 0, 0]]),
             batched_positions=one, batched_colors=np.zeros((1, 3), np.uint8), lod="off", cast_shadow=False,
             receive_shadow=False, visible=False)
 
@@ -325,9 +334,9 @@ class Screen:
         with gui.add_folder("Play"):
             self._play = gui.add_button("Pause", icon=viser.Icon.PLAYER_PAUSE)
             self._button(self._play, "play")
-            if texts.live:
-                self._button(gui.add_button("Step", hint="one sixtieth of a second"), "step")
-            self._button(gui.add_button("Reset", hint="begin anew"), "reset")
+            moves = gui.add_button_group("", ("Step", "Reset") if texts.live else ("Reset",),
+                                         hint="one sixtieth of a second; back to the start")
+            moves.on_click(self._asked(lambda value: ask(str(value).lower())))
             self._value(gui.add_slider("speed", 0.05, 4.0, 0.05, 1.0), "speed")
             self._time: Any = gui.add_slider("time [s]", 0.0, 1.0, 0.001, 0.0, hint="look at what is recorded")
             self._value(self._time, "scrub")
@@ -379,7 +388,7 @@ class Screen:
         label = "Pause" if playing else "Play"
         if self._play.label != label:
             self._play.label, self._play.icon = label, getattr(viser.Icon, f"PLAYER_{label.upper()}")
-        first, last = span
+        first, last = (round(end, 3) for end in span)
         if last > first:
             if self._time.min != first:
                 self._time.min = first
@@ -392,6 +401,14 @@ class Screen:
         """Curves over the first column."""
         if name in self._plots and len(columns[0]) > 1:
             self._plots[name].data = tuple(columns)
+
+
+def _facing(direction: np.ndarray) -> tuple[float, float, float, float]:
+    """Orientation of a light that shines in a direction: viser's shine from their place to where they hang."""
+    z = -direction / np.linalg.norm(direction)
+    turn = np.array([1.0 + z[2], -z[1], z[0], 0.0])
+    w, x, y, q = turn / np.linalg.norm(turn)
+    return float(w), float(x), float(y), float(q)
 
 
 def _bytes(colour: str) -> tuple[int, int, int]:
