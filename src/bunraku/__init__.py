@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         Spherical,
     )
     from bunraku.simulation import (
+        Guide,
         Rollout,
         Simulation,
         Trajectory,
@@ -74,7 +75,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "ActuationError", "BunrakuError", "Compound", "ConstraintError", "Cylindrical", "Fixed", "Free", "Helical",
+    "ActuationError", "BunrakuError", "Compound", "ConstraintError", "Cylindrical", "Fixed", "Free", "Guide", "Helical",
     "InertiaError", "LoadError", "LoadWarning", "Mechanism", "MissingExtra", "MissingFileError", "ModelError",
     "NamingError", "Planar", "Prismatic", "ReadOnlyError", "Revolute", "Rollout", "Schedule", "SettingError",
     "ShapeError", "Simulation", "SimulationError", "SimulationWarning", "Spherical", "StateError", "Trajectory",
@@ -92,8 +93,8 @@ _HOMES = {  # where each name lives; the same list as above, for the interpreter
     "ivp": ("solve_ivp",),
     "mechanism": ("Compound", "Cylindrical", "Fixed", "Free", "Helical", "Mechanism", "Planar", "Prismatic", "Revolute",
                   "Spherical"),
-    "simulation": ("Rollout", "Simulation", "Trajectory", "actuation", "force_above", "load_trajectory", "points_meet",
-                   "points_part", "rollout"),
+    "simulation": ("Guide", "Rollout", "Simulation", "Trajectory", "actuation", "force_above", "load_trajectory",
+                   "points_meet", "points_part", "rollout"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -188,12 +188,17 @@ def entry(label, signature, **options):
     return lambda function: Entry(function, label, signature, **options)
 
 
+_looked_for: set[Entry] = set()
+
+
 def prepare(now, later=()) -> None:
     """Load the entries `now`; those that have to be compiled are compiled side by side first, and so are those for
-    `later`, for which nobody waits here."""
+    `later`, for which nobody waits here. These are looked for once in a process: files take time to open."""
     now = [entry for entry in dict.fromkeys(now) if entry.call == entry._first_call]
     missing = [entry for entry in now if not entry.on_disk()]
-    later = [entry for entry in dict.fromkeys(later)
+    new = [entry for entry in dict.fromkeys(later) if entry not in _looked_for]
+    _looked_for.update(new)
+    later = [entry for entry in new
              if entry.call == entry._first_call and entry not in missing and not entry.on_disk()]
     if worth_children((*missing, *later)):
         check_runs_here()

@@ -4,6 +4,7 @@ Cost O(joints + springs). Spherical springs act on the rotation vector from the 
 on its length. A limit acts once it has a stiffness: a one-sided spring and, while beyond, a damper.
 """
 
+import numpy as np
 from numba.extending import register_jitable
 
 from bunraku.algorithms.kinematics import link_state
@@ -169,9 +170,16 @@ def push_link(link_i, link_f, link, states, point, force, wrench):
         accumulate3(wrench, 6 * body + 3, cross(sub(point, load3(states, 24 * body + 9)), force))
 
 
+@inline
+def pull_force(external, o, x, v):
+    """Force of the pull at `o` on its point at x with the velocity v."""
+    stretch = sub(load3(external, o + f.PULL_TARGET), x)
+    return sub(scale(stretch, external[o + f.PULL_STIFFNESS]), scale(v, external[o + f.PULL_DAMPING]))
+
+
 @inner
 def body_wrenches(link_i, link_f, spring_i, spring_f, states, external, wrench):
-    """Forces on bodies from point springs and from `external` (6 per link: force, moment at the link's origin).
+    """Forces on bodies from point springs and from `external` (`plan/fields.py`: on links, and pulls).
 
     `external` may be empty. Written to `wrench`: 6 per body, force and moment about the body's origin, world axes.
     Returns the energy in the springs.
@@ -184,6 +192,11 @@ def body_wrenches(link_i, link_f, spring_i, spring_f, states, external, wrench):
                 R, x, w, lin, alpha, a = link_state(link_i, link_f, link, states, states)
                 push_link(link_i, link_f, link, states, x, load3(external, 6 * link), wrench)
                 accumulate3(wrench, 6 * body + 3, load3(external, 6 * link + 3))
+    if external.ndim == 1:
+        for o in range(6 * link_i.shape[0], external.shape[0], f.PULL):
+            pulled = np.int64(external[o + f.PULL_LINK])
+            x, v = spring_ends(link_i, link_f, pulled, load3(external, o + f.PULL_POINT), states)
+            push_link(link_i, link_f, pulled, states, x, pull_force(external, o, x, v), wrench)
     energy = constant(states, 0.0)
     for k in range(spring_i.shape[0]):
         a, b = spring_i[k, f.SPRING_A], spring_i[k, f.SPRING_B]

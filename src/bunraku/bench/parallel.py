@@ -218,17 +218,17 @@ def _stretch(sim: bk.Simulation) -> Callable[[], None]:
     memory.clock[UNTIL] = 1e9
     saved = [x.copy() for x in memory]
     record = empty_record(STEPS, memory.rows.shape[1])
-    shared = sim._sharing.divided(sim.mechanism, plan, memory, False, False)
+    shared = sim._sharing.divided(sim.mechanism, plan, memory, sim._acting, False, False)
 
     def go():
         for now, then in zip(memory, saved, strict=True):
             now[...] = then
         memory.tally[RECORDED] = 0
         if shared is None:
-            entry.call(*method, *structure, 0, params, memory, record)
+            entry.call(*method, *structure, 0, params, params, memory, record)
         else:
             shared.divide(memory)
-            shared.run(entry, method, 0, params, memory, record)
+            shared.run(entry, method, 0, params, params, memory, record)
             shared.unite(memory)
 
     return go

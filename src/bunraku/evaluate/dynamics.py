@@ -74,7 +74,7 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
     plan = as_mechanism(mechanism).plan(None if passive else "bare")
     if prescribed:
         plan, tau = _prescribe(mechanism, plan, passive, tau, prescribed)
-    pushed = _external(mechanism, external)
+    pushed = external_forces(mechanism, external)
     if method == "auto" and (workers is not None or schedule is not None) and as_array("q", q).ndim == 1:
         if workers is not None:
             as_count("workers", workers)
@@ -154,8 +154,8 @@ def inverse_dynamics(mechanism: Mechanism, q, v, a, *, external: Mapping | None 
         as_mechanism(mechanism)
         raise
     if plan.loops is not None:
-        return closed_inverse_dynamics(mechanism, plan, q, v, a, _external(mechanism, external))
-    return inverse.inverse_dynamics(plan, q, v, a, _external(mechanism, external), workers)
+        return closed_inverse_dynamics(mechanism, plan, q, v, a, external_forces(mechanism, external))
+    return inverse.inverse_dynamics(plan, q, v, a, external_forces(mechanism, external), workers)
 
 
 def joint_forces(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None = None) -> dict[str, np.ndarray]:
@@ -200,7 +200,7 @@ class Dynamics:
 
 def dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None = None) -> Dynamics:
     """Accelerations, joint forces and link accelerations at once."""
-    plan, pushed = as_mechanism(mechanism).plan(), _external(mechanism, external)
+    plan, pushed = as_mechanism(mechanism).plan(), external_forces(mechanism, external)
     apart = mechanism.plan("apart")
     if plan.loops is None:
         a = forward_dynamics(mechanism, q, v, tau, external=external)
@@ -296,7 +296,7 @@ def _joint_wrenches(mechanism, plan, passed) -> dict[str, np.ndarray]:
     return {link.joint_name: turned[..., k, :] for k, link in enumerate(mechanism.links)}
 
 
-def _external(mechanism, external):
+def external_forces(mechanism, external):
     """{link: wrench} as an array of 6 per link, with a leading axis if any is a batch; None for nothing."""
     if not external:
         if external is not None and not isinstance(external, Mapping):

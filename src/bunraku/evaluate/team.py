@@ -16,7 +16,7 @@ from bunraku.evaluate.schedule import Schedule
 from bunraku.evaluate.schedule import schedule as schedule_for
 from bunraku.mechanism import Mechanism
 from bunraku.plan.build import Plan
-from bunraku.plan.chunk import Assembly, Division
+from bunraku.plan.chunk import Assembly, Division, Read
 from bunraku.plan.chunk_loops import ClosedDivision
 from bunraku.plan.closed import with_connections
 from bunraku.workers.threads import Team
@@ -60,11 +60,12 @@ def _team(mechanism, plan, schedule, workers, posed) -> Team | None:
     return Team(divide(plan, assembly, posed))
 
 
-def divide(plan: Plan, assembly: Assembly, posed: bool = False, gathers: bool = False) -> Division:
-    """A plan divided by an assembly; `posed`: with poses, which connections, springs and external forces need."""
+def divide(plan: Plan, assembly: Assembly, posed: bool = False, read: Read | None = None) -> Division:
+    """A plan divided by an assembly; `posed`: with poses, which connections, springs and external forces need;
+    `read`: what an actuation reads."""
     if not (posed or plan.loops is not None or len(plan.spring_i)):
-        return Division(plan, assembly, gathers)
-    return ClosedDivision(with_connections(plan, ()) if plan.loops is None else plan, assembly, gathers)
+        return Division(plan, assembly, read)
+    return ClosedDivision(with_connections(plan, ()) if plan.loops is None else plan, assembly, read)
 
 
 def motion_of(division: Division) -> int:

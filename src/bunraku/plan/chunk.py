@@ -36,6 +36,13 @@ class Assembly(NamedTuple):
     open: np.ndarray     # (2 m - 1,) whether the node carries others
 
 
+class Read(NamedTuple):
+    """What an actuation reads: numbers of coordinates and of velocities of the whole."""
+
+    q: np.ndarray
+    v: np.ndarray
+
+
 class Edge(NamedTuple):
     """A way of messages between two workers."""
 
@@ -72,12 +79,12 @@ class Part:
 
 
 class Division:
-    """A plan divided among workers. `gathers`: somebody asks for the whole state in every evaluation."""
+    """A plan divided among workers. `read`: what somebody asks for of the whole state in every evaluation."""
 
     slotted = np.zeros(0, np.int64)  # bodies that need a slot of their own
 
-    def __init__(self, plan: Plan, assembly: Assembly, gathers: bool = False):
-        self.assembly, self.gathers = assembly, gathers
+    def __init__(self, plan: Plan, assembly: Assembly, read: Read | None = None):
+        self.assembly, self.gathers = assembly, read is not None
         self.m = len(assembly.worker)
         self.workers = int(assembly.worker.max(initial=0)) + 1
         self.edges: list[Edge] = []
@@ -89,7 +96,7 @@ class Division:
         self._lay_out(plan)
         self._write_passes()
         self._write_sums()
-        self._whole = self._gathering(plan) if gathers else [np.zeros(0, np.int64)] * self.workers
+        self._whole = [np.zeros(0, np.int64)] * self.workers if read is None else self._gathering(plan, read)
         self.parts = [self._part(w) for w in range(self.workers)]
 
     # -- bodies ------------------------------------------------------------------------------------------------------
@@ -404,23 +411,31 @@ class Division:
         """Free directions of the connections of a worker, among those of the whole mechanism."""
         return np.zeros(0, np.int64)
 
-    def _gathering(self, plan) -> list[np.ndarray]:
-        """Who sends what, so that worker 0 has the whole state: coordinates and velocities there, torques back."""
-        shares = []
+    def _gathering(self, plan, read: Read) -> list[np.ndarray]:
+        """Who sends what to worker 0, so that it has what is read of the state, and torques back: `whole`."""
+        shares = []  # places in the worker's q and v; numbers in the whole of coordinates, velocities, torques
         for w, (q_index, v_index) in enumerate(self.indices):
-            shares.append((q_index, v_index, np.concatenate([v_index, plan.nv + self._drives(w)])))
+            here_q, here_v = (np.flatnonzero(np.isin(index, numbers)) for index, numbers in
+                              zip((q_index, v_index), read, strict=True))
+            shares.append((here_q, here_v, q_index[here_q], v_index[here_v],
+                           np.concatenate([v_index, plan.nv + self._drives(w)])))
         size = plan.nq + 2 * plan.nv + (0 if plan.loops is None else plan.loops.freedoms)
-        first = [self.workers, self.size[0], plan.nq, plan.nv, size - plan.nq - plan.nv, *map(len, shares[0]),
-                 *np.concatenate(shares[0])]
-        self.size[0] += size + max(sum(map(len, share)) for share in shares)
+        masked = len(read.q) < plan.nq or len(read.v) < plan.nv
+        first = [self.workers, self.size[0], plan.nq, plan.nv, size - plan.nq - plan.nv, int(masked)]
+        self.size[0] += size + max(sum(map(len, share[2:])) for share in shares)
         found = []
-        for w in range(1, self.workers):
-            numbers, share = len(self.edges), shares[w]
-            self.edges += [Edge(w, 0, len(share[0]), f.GATHER), Edge(w, 0, len(share[1]), f.GATHER),
-                           Edge(0, w, len(share[2]), f.GATHER)]
-            edges = range(numbers, numbers + 3)
-            first += [*(self._box(0, e) for e in edges), *map(len, share), *np.concatenate(share)]
-            found.append(np.array([self._box(w, e) for e in edges], np.int64))
+        for w, (here_q, here_v, *numbers) in enumerate(shares):
+            up = down = -1
+            if w > 0:
+                edge = len(self.edges)
+                self.edges += [Edge(w, 0, len(here_q) + len(here_v), f.GATHER), Edge(0, w, len(numbers[2]), f.GATHER)]
+                up, down = self._box(0, edge), self._box(0, edge + 1)
+                found.append(np.array([-1, self._box(w, edge), self._box(w, edge + 1), self.size[w], len(here_q),
+                                       len(here_v), *here_q, *here_v], np.int64))
+                self.size[w] += len(here_q) + len(here_v)
+            first += [up, down, *map(len, numbers), *np.concatenate(numbers)]
+            if w == 0:
+                first += [*here_q, *here_v]
         return [np.array(first, np.int64), *found]
 
     def _part(self, w) -> Part:

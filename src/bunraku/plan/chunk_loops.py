@@ -28,7 +28,7 @@ import numpy as np
 
 from bunraku.plan import fields as f
 from bunraku.plan.build import Plan
-from bunraku.plan.chunk import Assembly, Division, Edge, Part
+from bunraku.plan.chunk import Assembly, Division, Edge, Part, Read
 from bunraku.plan.program import Program, Structure
 from bunraku.plan.tip_to_root import tip_to_root
 
@@ -47,7 +47,7 @@ class Leaving(NamedTuple):
 class ClosedDivision(Division):
     """A plan with connections divided among workers. Only `chunk` and `worker` of the assembly matter."""
 
-    def __init__(self, plan: Plan, assembly: Assembly, gathers: bool = False):
+    def __init__(self, plan: Plan, assembly: Assembly, read: Read | None = None):
         loops = plan.loops
         self.loops, s = loops, loops.structure
         ends = {body for pair in s.ends for body in pair}
@@ -57,7 +57,7 @@ class ClosedDivision(Division):
         self.slotted = np.array(sorted({*ends, *s.meet, *pulled, *map(s.rotor_ends, s.rotors)} - {-1}), np.int64)
         self.whole = plan
         super().__init__(replace(plan, dof_f=loops.dof_f), assembly._replace(waits=np.ones(len(assembly.worker), bool)),
-                         gathers)
+                         read)
         del self.whole  # teams must not keep plans alive
 
     def _record(self, worker, node) -> int:
@@ -243,7 +243,7 @@ class ClosedDivision(Division):
             else:
                 waiting.pop(k)()
             if path > first:
-                self._do(w, f.DO_OUTWARD, 0, first, path)
+                self._do(w, f.DO_OUTWARD, self.hang(k), first, path)
             for below in self.carried[k]:
                 body = self.carrier[below]
                 if below == self.carried[k][0]:
@@ -252,7 +252,7 @@ class ClosedDivision(Division):
         for k in range(self.m):
             w, _, _, path, end = self._chunk(k)
             if end > path:
-                self._do(w, f.DO_OUTWARD, 0, path, end)
+                self._do(w, f.DO_OUTWARD, self.hang(k), path, end)
         arriving = []
         ends = {("connection", c, side): (chunks[side], self.ends[c][side]) for c, chunks in enumerate(self.sides)
                 for side in (0, 1) if chunks[0] != chunks[1]}

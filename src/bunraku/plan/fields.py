@@ -90,6 +90,15 @@ LINK_ROTATION = 0  # 9, rotation of the link frame in the body frame
 LINK_OFFSET = 9    # 3, origin of the link frame in the body frame [m]
 LINK_F = 12
 
+# -- external (6 per link, then PULL per pull): forces and moments on links, at their origins, in world axes; and pulls,
+# springs from a point of a link to a place in the world. Empty if there are none; batches have no pulls.
+PULL_LINK = 0       # number of the link
+PULL_POINT = 1      # 3, in the link's frame [m]
+PULL_TARGET = 4     # 3, in the world [m]
+PULL_STIFFNESS = 7  # [N/m]
+PULL_DAMPING = 8    # of the point's whole velocity [N s/m]
+PULL = 9
+
 # -- spring_i (springs, 2), spring_f (springs, SPRING_F): springs and dampers between two points ----------------------
 SPRING_A = 0     # first link, -1 for ground
 SPRING_B = 1     # second link
@@ -341,11 +350,15 @@ PARCEL_AGAIN = 7    # up, by the factors at hand: force 6, drive; then beta and 
 VOTES_LEAST, VOTES_MOST, VOTES_SUM = 0, 3, 7  # of a worker: 3 least (margin, pivot, weakest), 4 most (clash, gap,
 VOTES = 8                                     # dropped, missed), 1 sum (residue)                     pass 4
 
-# whole int64: how the whole state is gathered by worker 0, for those who ask for all of it; empty if nobody does.
-# Of worker 0: workers, place of (q, v, tau) of the whole in its work array, their sizes; of its own share the sizes of
-# q, v, tau and their numbers in the whole; then, for every other worker: three boxes, sizes, numbers. Of others: boxes.
-WHOLE_WORKERS, WHOLE_PLACE, WHOLE_NQ, WHOLE_NV, WHOLE_NT, WHOLE_START = range(6)
-GATHER = 0                    # number of the pass of these messages; their size grows with the mechanism
+# whole int64: how worker 0 gathers what an actuation reads of the state; empty if there is none.
+# Of worker 0: a header; then for each worker, itself first: two boxes (-1: its own), how many coordinates, velocities
+# and torques, and their numbers in the whole; its own coordinates and velocities by their places in its q and v, too.
+# Of another worker: -1, then two boxes, a place in its work array, how many coordinates and velocities, and their
+# places in its q and v.
+WHOLE_WORKERS, WHOLE_PLACE, WHOLE_NQ, WHOLE_NV, WHOLE_NT, WHOLE_MASKED, WHOLE_START = range(7)
+SHARE_UP, SHARE_DOWN, SHARE_NQ, SHARE_NV, SHARE_NT, SHARE_NUMBERS = range(6)  # of a worker, in that of worker 0
+OWN_UP, OWN_DOWN, OWN_PLACE, OWN_NQ, OWN_NV, OWN_NUMBERS = range(6)           # of another worker
+GATHER = 0                    # number of the pass of these messages; their size grows with what is read
 
 # Mail of a team: a box per edge and direction, its count and then its floats, from a cache line on
 BOX_PLACE, BOX_COUNT = 0, 1   # boxes (boxes, 2) int64, of one worker: where it is in the mail, messages so far

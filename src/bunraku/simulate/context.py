@@ -48,6 +48,7 @@ class Context(NamedTuple):
     torques: np.ndarray      # (nv + nc,) of the joints, then of the connections
     drives: np.ndarray       # (nc,) the latter
     nothing: np.ndarray      # (0,)
+    external: np.ndarray     # forces on links and pulls, `plan/fields.py`
     zeros: np.ndarray        # (nv,)
     change: np.ndarray       # (nv,) move or change of velocity that closes loops
     work: np.ndarray         # work memory of `aba` or `ada`
@@ -73,8 +74,8 @@ CLOSED_STAGES = 6  # how many more steps have closed stages
 BEGAN = 7          # [s] when the step began
 PASSING = 8
 
-# Arguments of runs: motion, structure, address of the actuation, params, memory, record
-RUN = (int64, PLAN, int64, floats, MEMORY, RECORD)
+# Arguments of runs: motion, structure, address of the actuation, params, external forces, memory, record
+RUN = (int64, PLAN, int64, floats, floats, MEMORY, RECORD)
 
 
 @entry("motion of trees", MOTION, seconds=5, brief=True, by_address=True)
@@ -99,14 +100,14 @@ def structure_of(plan, hold: float = 0.0, lanes: bool = False) -> tuple[int, Arr
 
 
 @allocating
-def make_context(motion, structure, address, params, memory):
+def make_context(motion, structure, address, params, external, memory):
     body_i, dof_f, conn_i = structure.body_i, structure.dof_f, structure.conn_i
     nq, nv, nc = np.int64(body_i[-1, f.HEAD_NQ]), dof_f.shape[1], np.int64(conn_i[-1, f.HEAD_FREEDOMS])
     size = max(np.int64(body_i[-1, f.HEAD_WORK]), np.int64(conn_i[-1, f.HEAD_TOTAL])) + scratch_total(body_i, dof_f)
     torques = np.zeros(nv + nc)
-    return Context(motion, structure, address, params, torques, torques[nv:], torques[:0], np.zeros(nv), np.empty(nv),
-                   np.empty(size), np.empty((2, nq)), np.full(nq, np.nan), np.zeros(PASSING), np.empty(nq + nv),
-                   np.empty(nq + nv), np.empty(nq + nv), memory.spans, memory.sums, memory.totals)
+    return Context(motion, structure, address, params, torques, torques[nv:], torques[:0], external, np.zeros(nv),
+                   np.empty(nv), np.empty(size), np.empty((2, nq)), np.full(nq, np.nan), np.zeros(PASSING),
+                   np.empty(nq + nv), np.empty(nq + nv), np.empty(nq + nv), memory.spans, memory.sums, memory.totals)
 
 
 @inline
@@ -137,7 +138,7 @@ def divided(context):
 @inline
 def evaluate(mode, dof_f, tau, drives, context, q, v, a):
     """The mechanism in any mode of `ada`, with dof_f in the place of its own. Returns what `closed_one` does."""
-    return move(context.motion, mode, context.structure, dof_f, q, v, tau, drives, context.nothing, a, context.work)
+    return move(context.motion, mode, context.structure, dof_f, q, v, tau, drives, context.external, a, context.work)
 
 
 @inline

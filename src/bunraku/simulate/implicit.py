@@ -213,8 +213,8 @@ def stiff_settle(stiff, rows, count, h):
 
 
 @entry("simulation of stiff mechanisms", int64(FAMILY, *RUN), seconds=12)
-def run_implicit(method, motion, structure, address, params, memory, record):
-    context = make_context(motion, structure, address, params, memory)
+def run_implicit(method, motion, structure, address, params, external, memory, record):
+    context = make_context(motion, structure, address, params, external, memory)
     stiff = make_stiff(hold(context))
     return outlived((context, stiff), advance(prepare, attempt, complete, nordsieck.polynomial, nordsieck.go_on,
                                               stiff_right_hand_side, stiff_agree, stiff_settle, record_step,

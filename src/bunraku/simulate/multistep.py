@@ -58,8 +58,8 @@ def begin_again(rhs, agree, problem, context, memory):
 
 
 @entry("simulation with multistep methods", int64(FAMILY, *RUN), seconds=9)
-def run_multistep(method, motion, structure, address, params, memory, record):
-    owned = make_context(motion, structure, address, params, memory)
+def run_multistep(method, motion, structure, address, params, external, memory, record):
+    owned = make_context(motion, structure, address, params, external, memory)
     return outlived(owned, advance(prepare, attempt, complete, nordsieck.polynomial, nordsieck.go_on,
                                    right_hand_side_near, agree, settle_near, record_step, hold(owned), method, memory,
                                    record, room_in(record)))

@@ -112,8 +112,8 @@ def close_step(context, start, status, memory):
 
 
 @entry("simulation with Runge-Kutta methods", int64(TABLEAU, *RUN), seconds=6)
-def run_runge_kutta(method, motion, structure, address, params, memory, record):
-    owned = make_context(motion, structure, address, params, memory)
+def run_runge_kutta(method, motion, structure, address, params, external, memory, record):
+    owned = make_context(motion, structure, address, params, external, memory)
     return outlived(owned, advance(prepare, attempt, complete, runge_kutta.polynomial, runge_kutta.go_on,
                                    right_hand_side_of_stage, agree, unit_quaternions, record_step, hold(owned), method,
                                    memory, record, room_in(record)))

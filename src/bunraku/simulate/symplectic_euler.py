@@ -59,6 +59,6 @@ def steps(context, memory, record):
 
 
 @entry("simulation with symplectic Euler", int64(*RUN), seconds=5)
-def run_symplectic_euler(motion, structure, address, params, memory, record):
-    owned = make_context(motion, structure, address, params, memory)
+def run_symplectic_euler(motion, structure, address, params, external, memory, record):
+    owned = make_context(motion, structure, address, params, external, memory)
     return outlived(owned, steps(hold(owned), memory, record))

@@ -1,9 +1,10 @@
 """Motion over time: simulations and what they record."""
 
+from bunraku.simulation.acting import Guide
 from bunraku.simulation.conditions import force_above, points_meet, points_part
 from bunraku.simulation.rollout import Rollout, rollout
 from bunraku.simulation.simulation import Simulation, Statistics, actuation
 from bunraku.simulation.trajectory import Segment, Trajectory, load_trajectory
 
-__all__ = ["Rollout", "Segment", "Simulation", "Statistics", "Trajectory", "actuation",
-           "force_above", "load_trajectory", "points_meet", "points_part", "rollout"]
+__all__ = ["Guide", "Rollout", "Segment", "Simulation", "Statistics", "Trajectory", "actuation", "force_above",
+           "load_trajectory", "points_meet", "points_part", "rollout"]

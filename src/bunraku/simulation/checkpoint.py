@@ -59,6 +59,8 @@ def save_checkpoint(simulation, path):
         "settings": [settings.rtol, settings.atol, settings.max_order], "hold": settings.hold, "solver": solver,
         "dense": simulation._dense, "sharing": simulation._sharing.request,
         "actuation": None if drive is None else getattr(drive, "__name__", type(drive).__name__),
+        "record": simulation._tape.duration if math.isfinite(simulation._tape.duration) else "all",
+        **simulation._acting.to_header(),
         "stats": dataclasses.asdict(simulation.stats),
         "impulses": {name: impulse.tolist() for name, impulse in simulation.impulses.items()},
         "watches": [*simulation._awaited, *({"name": watch.name, **{name: getattr(watch, name) for name in STATE}}
@@ -72,14 +74,14 @@ def save_checkpoint(simulation, path):
     return write(path, header, {**arrays, "params": simulation.params})
 
 
-def load_checkpoint(cls, path, actuation, mechanism, forget, progress):
+def load_checkpoint(cls, path, actuation, mechanism, forget, progress, external, prescribed):
     """See `Simulation.load`."""
     def use(header, arrays):
         if (header["format"], header.get("version")) != (FORMAT, _version()):
             refuse(f" was written by bunraku {header.get('version')} (format {header['format']}); this is "
                            f"{_version()} (format {FORMAT}), whose solvers may keep another history: go on "
                            "with the version that wrote it")
-        return _rebuilt(cls, header, arrays, actuation, mechanism, progress)
+        return _rebuilt(cls, header, arrays, actuation, mechanism, progress, external, prescribed)
 
     if actuation is not None and not callable(actuation):
         raise ModelError(f"actuation must be a function (t, q, v) -> tau or made by @bk.actuation, not {actuation!r}")
@@ -96,15 +98,20 @@ def load_checkpoint(cls, path, actuation, mechanism, forget, progress):
     return simulation
 
 
-def _rebuilt(cls, header, arrays, actuation, mechanism, progress):
+def _rebuilt(cls, header, arrays, actuation, mechanism, progress, external, prescribed):
     had = header["actuation"]
     if had is not None and actuation is None:
         refuse(f": the simulation had the actuation {had!r}, and functions are not in files; give it again: "
                        f"bk.Simulation.load(file, actuation={had})")
     if had is None and actuation is not None:
         refuse(": the simulation had no actuation, and would not go on as before with one; load it without")
+    for name, given in (("external", external), ("prescribed", prescribed)):
+        missing = set(header[name]) ^ set(given or {})
+        if missing:
+            refuse(f": the simulation had {name} functions for {', '.join(map(repr, header[name])) or 'nothing'}, and "
+                   f"functions are not in files; give just these again: bk.Simulation.load(file, {name}={{...}})")
     trajectory = from_file(header, arrays)
-    *past, present = trajectory.segments
+    present = trajectory.segments[-1]
     if mechanism is not None:
         _refuse_another(describe(mechanism), describe(present.mechanism))
     solver = _solver(header["solver"], arrays)
@@ -122,12 +129,11 @@ def _rebuilt(cls, header, arrays, actuation, mechanism, progress):
                      schedule=None if request is None else made_again(present.mechanism, request),
                      step=memory.clock[m.MAX_STEP] if memory.clock[m.MIN_STEP] == memory.clock[m.MAX_STEP] else None,
                      max_order=max_order, baumgarte=hold or None, dense=bool(header["dense"]), progress=progress,
-                     _resumed=True)
+                     record=header["record"] or None, prescribed=prescribed, reads=header["reads"],
+                     external={**header["forces"], **(external or {})}, _resumed=True)
+    simulation._acting.restore_pulls(header["pulls"], present.mechanism)
     simulation._memory = memory
-    simulation._past = past
-    simulation._chunks = [(present.t, np.hstack([present.q, present.v]))]
-    simulation._steps = [] if present.steps is None else [present.steps]
-    simulation._events = trajectory.events
+    simulation._tape.restore(trajectory)
     for name, value in header["stats"].items():
         if name not in vars(simulation.stats) or not isinstance(value, (int, float)):
             raise ModelError(f"there are no statistics {name!r} of {value!r}")

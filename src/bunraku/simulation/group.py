@@ -32,6 +32,8 @@ from bunraku.simulation.simulation import BODY_STEPS_PER_CALL, Simulation
 from bunraku.spatial.lanes import WIDTH
 from bunraku.tolerances import LAST_STAGE, LAST_STEP
 
+NOTHING = np.zeros(0)
+
 CANNOT_START = -1  # a status beside those of `integrate.memory`
 TURNS_EACH = 4     # pieces per worker: machines are shared
 
@@ -138,7 +140,7 @@ def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
         status = m.RECORD_FULL
         while status == m.RECORD_FULL and not turns.stopped:
             before, memory.tally[m.RECORDED], tick = memory.clock[m.TIME], 0, time.perf_counter()
-            status = run(*method, *structure, address, group.params_of(k), memory, record)
+            status = run(*method, *structure, address, group.params_of(k), NOTHING, memory, record)
             error, status = look_at_loops(group.mechanism, group.plan, memory, settings.hold, status)
             group.loop_error[k] = max(group.loop_error[k], error)
             mean.add(memory.clock[m.TIME] - before)

@@ -26,8 +26,10 @@ from bunraku.integrate.record import COEFFICIENTS, Record, empty_record
 from bunraku.mechanism import Mechanism
 from bunraku.plan import fields as f
 from bunraku.plan.build import Plan
+from bunraku.plan.chunk import Read
 from bunraku.plan.chunk_loops import ClosedDivision
 from bunraku.simulate.replay import replay
+from bunraku.simulation.acting import Acting
 from bunraku.simulation.conditions import polynomial_room
 from bunraku.simulation.settings import Settings
 from bunraku.workers.threads import Team
@@ -89,20 +91,22 @@ class Sharing:
         number, not by the clock: the same runs have the same bits.)"""
         return self.left_alone and steps >= ENOUGH
 
-    def divided(self, mechanism: Mechanism, plan: Plan, memory: m.Memory, driven: bool, watched: bool,
-                begin: bool = False) -> Shared | None:
+    def divided(self, mechanism: Mechanism, plan: Plan, memory: m.Memory, acting: Acting, actuated: bool,
+                watched: bool, begin: bool = False) -> Shared | None:
         """The team for the runs to come, with its part of the memory each; None if one worker does everything: where
-        nothing is gained, and where an actuation would be called beyond an event (it may have a memory) or by a number
-        of probes that depends on the worker (`simulate/implicit.py`)."""
+        nothing is gained; where an actuation would be called beyond an event (it may have a memory) or by a number of
+        probes that depends on the worker (`simulate/implicit.py`); where forces on links are functions of time."""
         self.workers, self.gathers, self.shared = 1, False, None
-        alone = self.full_matrix or (driven and (watched or self.settings.structured))
+        driven = actuated or bool(acting.courses)
+        alone = self.full_matrix or acting.functions or (driven and (watched or self.settings.structured))
         if alone or (self.given is None and (self.asked or 2) < 2):
             return None
         if self.left_alone and (driven or watched or not (begin or self._shared is not None)):
             return None
-        key = id(plan), driven
+        key = id(plan), driven, acting.array.size > 0
         if self._shared is None or self._shared[0] != key:
-            self._shared = key, plan, self._make(mechanism, plan, driven)
+            read = acting.read_by_actuation(mechanism, actuated) if driven else None
+            self._shared = key, plan, self._make(mechanism, plan, acting.array.size > 0, read)
         self.shared = self._shared[2]
         if self.shared is not None:
             self.shared.divide(memory)
@@ -120,7 +124,7 @@ class Sharing:
                 self.shared.unite(memory)
                 self.shared = None
 
-    def _make(self, mechanism: Mechanism, plan: Plan, driven: bool) -> Shared | None:
+    def _make(self, mechanism: Mechanism, plan: Plan, pushed: bool, read: Read | None) -> Shared | None:
         chosen, most = self.given, self.asked
         if chosen is None:
             if most is None and (plan.bodies < SMALLEST or available() < 2 or (self.in_lanes and plan.lanes)):
@@ -140,18 +144,18 @@ class Sharing:
         ways = [worker]
         if most is None and self.given is None and worker.any():
             ways.insert(0, np.zeros_like(worker))
-        teams = [Team(divide(plan, assembly._replace(worker=w), gathers=driven)) for w in ways]
+        teams = [Team(divide(plan, assembly._replace(worker=w), pushed, read)) for w in ways]
         for team in teams:
             for arrays in team.arrays:
                 arrays.conn_f[:, f.HOLD] = self.settings.hold
-        return Shared(teams, plan.nq, self)
+        return Shared(teams, plan.nq, len(plan.link_i), self)
 
 
 class Shared:
     """The memory of a solver, divided among the workers of a team: of the only one, or of the one that is faster."""
 
-    def __init__(self, teams: list[Team], nq: int, sharing: Sharing):
-        self.teams, self.nq, self.sharing = teams, nq, sharing
+    def __init__(self, teams: list[Team], nq: int, links: int, sharing: Sharing):
+        self.teams, self.nq, self.links, self.sharing = teams, nq, links, sharing
         self.columns = [[np.concatenate([part.q_index, nq + part.v_index]) for part in team.parts] for team in teams]
         self.runs = [[_runs(own) for own in columns] for columns in self.columns]
         self.seconds: list[list[float]] = [[] for _ in teams]   # per step, in stretches of each
@@ -191,7 +195,7 @@ class Shared:
                 if mine and part.tally[m.OPEN_AT] >= 0 and part.clock[m.OPEN_BY] >= memory.clock[m.OPEN_BY]:
                     memory.tally[m.OPEN_AT] = mine[int(part.tally[m.OPEN_AT])]
 
-    def run(self, entry, method, address: int, params, memory: m.Memory, record: Record) -> int:
+    def run(self, entry, method, address: int, params, external: np.ndarray, memory: m.Memory, record: Record) -> int:
         """One stretch of compiled code by all workers; memory and record of the whole are kept up. Returns how it
         ended."""
         chosen = self._choose()
@@ -207,10 +211,11 @@ class Shared:
             part.tally[m.RECORDED] = 0
             pages.cursor[:] = 0
         begin, motion = time.perf_counter(), motion_of(team.division)
+        pushed = [_own_forces(external, self.links, part.link_index) for part in team.parts]
 
         def work(k):
             own, pages = self.memories[k], records[k]
-            status = entry.call(*method, motion, team.arrays[k], address, params, own, pages)
+            status = entry.call(*method, motion, team.arrays[k], address, params, pushed[k], own, pages)
             n = int(own.tally[m.RECORDED])
             put_columns.call(pages.y[:n], runs[k], record.y[:n])
             return status
@@ -257,6 +262,18 @@ class Shared:
         if not known or known[0].t.shape[0] != rows or known[0].poly.shape[0] != kept:
             known[:] = [_pages(rows, kept, len(own)) for own in self.columns[self.now]]
         return known
+
+
+def _own_forces(external: np.ndarray, total: int, links: np.ndarray) -> np.ndarray:
+    """Forces and pulls on a worker's links out of those on all, by the numbers that these have there."""
+    if not external.size:
+        return external
+    pulls = external[6 * total:].reshape(-1, f.PULL).copy()
+    pulls = pulls[np.isin(pulls[:, f.PULL_LINK], links)]
+    place = np.zeros(total)
+    place[links] = np.arange(len(links))
+    pulls[:, f.PULL_LINK] = place[pulls[:, f.PULL_LINK].astype(int)]
+    return np.concatenate([external[:6 * total].reshape(-1, 6)[links].ravel(), pulls.ravel()])
 
 
 def _runs(index: np.ndarray) -> np.ndarray:

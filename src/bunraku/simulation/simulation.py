@@ -37,6 +37,7 @@ from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.mechanism.readonly import StateArray
 from bunraku.simulate.actuation import Actuation, PlainActuation
 from bunraku.simulate.context import structure_of
+from bunraku.simulation.acting import Acting, as_pull
 from bunraku.simulation.checkpoint import load_checkpoint, refuse_forgotten, restore, save_checkpoint
 from bunraku.simulation.closing import (
     capture,
@@ -47,22 +48,23 @@ from bunraku.simulation.closing import (
 )
 from bunraku.simulation.conditions import Condition, Watch, Watched, as_watch, never_applied, polynomial_room
 from bunraku.simulation.failures import LeftOpen, stopped
-from bunraku.simulation.interpolation import Steps, compact, join
+from bunraku.simulation.interpolation import compact
 from bunraku.simulation.kernels import prepare_simulation
 from bunraku.simulation.settings import Settings, address_of, as_actuation, as_params
 from bunraku.simulation.shared import Sharing
-from bunraku.simulation.trajectory import Event, Segment, Trajectory
+from bunraku.simulation.tape import Tape, as_duration
+from bunraku.simulation.trajectory import Event, Trajectory
 from bunraku.terminal import Bar, Interrupts
 from bunraku.tolerances import EXACT
 
-SAME = 4 * m.EPSILON  # of a time: as near as events are located
 _STATE = "use sim.set_state(q, v, t=None)"
 _ANEW = "build a new bk.Simulation(sim.mechanism, sim.q, sim.v, {name}=..., t=sim.t)"
 READ_ONLY = {  # attributes that it would do no good to set: what to do instead
     "q": _STATE, "v": _STATE, "t": _STATE,
     "mechanism": "use sim.connect and sim.cut, or build a new bk.Simulation",
     **dict.fromkeys(("solver", "rtol", "atol", "actuation", "step", "max_step", "min_step", "max_order", "baumgarte",
-                     "workers", "schedule"), _ANEW)}
+                     "workers", "schedule", "record", "prescribed"), _ANEW),
+    "external": "use sim.push(link, wrench)"}
 BODY_STEPS_PER_CALL = 50_000  # compiled code runs this long (bodies times steps) before Python has its turn
 
 
@@ -118,6 +120,13 @@ class Simulation:
     workers     threads that share the mechanism, at most: each has chunks of it (`bk.schedule`), their state and their
                 part of the solver. None: as many as pay, by the cost model, or one that computes like chunks in lanes
     schedule    who computes which part, from `bk.schedule` or `bk.Schedule`; made again after `connect` and `cut`
+    record      what `trajectory` keeps: "all", the last so many seconds, or None for the present state only
+    external    {link: (fx, fy, fz, mx, my, mz) or a function of t that returns it}: forces at the origin of the link's
+                frame, world axes; `push` changes them
+    prescribed  {joint: function of t, table (times, values), or bk.Guide}: joints whose motion is given. A function
+                returns q, or (q, v, a); from q alone derivatives are taken by differences over milliseconds
+    reads       joints that the actuation reads, if not all: several workers then gather these only, and it finds NaN
+                in the place of others
 
     `q`, `v`, `t` and `mechanism` are read-only: `set_state`, `impulse`, `connect` and `cut` change them.
     """
@@ -129,12 +138,15 @@ class Simulation:
                  atol: float = 1e-8, actuation=None, params=None, *, step: float | None = None,
                  max_step: float = math.inf, min_step: float = 0.0, max_order: int | None = None,
                  baumgarte: float | None = None, dense: bool = False, progress: bool | None = None, t: float = 0.0,
-                 workers: int | None = None, schedule: Schedule | None = None,
+                 workers: int | None = None, schedule: Schedule | None = None, record: str | float | None = "all",
+                 external=None, prescribed=None, reads=None,
                  _resumed: bool = False, _in_batch: bool = False):
         self._settings = Settings.of(solver, rtol, atol, step=step, max_step=max_step, min_step=min_step,
                                      max_order=max_order, baumgarte=baumgarte)
         self.__dict__.update(mechanism=as_mechanism(mechanism).copy().locked(), solver=solver)
         self._sharing = Sharing(self._settings, self.mechanism, workers, schedule)
+        duration, time_ = as_duration(record, dense), as_number("t [s]", t, ShapeError)
+        self._acting = Acting(self.mechanism, external, prescribed, reads)
         self.progress = progress
         self.stats = Statistics()
         if not _in_batch:
@@ -144,20 +156,17 @@ class Simulation:
             start, speed, closed = q, v, ""
         else:
             start, speed, closed = self._as_state(self.mechanism.neutral() if q is None else q,
-                                                  plan.zero_tau if v is None else v)
+                                                  plan.zero_tau if v is None else v, t=time_)
         self._memory = self._settings.memory(np.concatenate([start, speed]))
-        self._memory.clock[m.TIME] = as_number("t [s]", t, ShapeError)
+        self._memory.clock[m.TIME] = time_
         self.params = np.zeros(0) if params is None else params
         self._drive = actuation
-        self._actuation = as_actuation(actuation, plan.nv)
-        self._past: list[Segment] = []  # of structures that are no more
-        self._chunks: list[tuple[np.ndarray, np.ndarray]] = [(np.array([self.t]), self._memory.rows[:1].copy())]
+        self._take_up_actuation()
+        self._tape = Tape(duration, self.mechanism, self.t, self._memory.rows[0])
         self._pace = None if self._settings.fixed_step else Pace(self._settings.explicit, MOTION)
         self._dense = bool(dense)
-        self._steps: list[Steps] = []  # polynomials since the structure last changed
-        self._events: list[Event] = []
         if closed:
-            self._events.append(Event(self.t, closed))
+            self._tape.event(Event(self.t, closed))
         self._watches: list[Watch] = []
         self._awaited: list[dict] = []  # states of conditions that a checkpoint had, until `when` names them again
         self._in_step = False
@@ -190,18 +199,12 @@ class Simulation:
 
     @property
     def trajectory(self) -> Trajectory:
-        """Everything recorded so far."""
-        return Trajectory([*self._past, self._present()], list(self._events))
+        """What is recorded: see `record`."""
+        return self._tape.trajectory()
 
-    def _present(self) -> Segment:
-        if len(self._chunks) > 1:
-            times, states = zip(*self._chunks, strict=True)
-            self._chunks = [(np.concatenate(times), np.concatenate(states))]
-        t, y = self._chunks[0]
-        nq = self.mechanism.nq
-        steps = join(self._steps)
-        self._steps = [] if steps is None else [steps]
-        return Segment(self.mechanism, t, y[:, :nq], y[:, nq:], steps)
+    @property
+    def _events(self) -> list[Event]:
+        return self._tape.events
 
     # -- keep ------------------------------------------------------------------------------------------------------
 
@@ -216,17 +219,18 @@ class Simulation:
 
     @classmethod
     def load(cls, path, actuation=None, *, mechanism: Mechanism | None = None, forget=(),
-             progress: bool | None = None) -> Simulation:
+             progress: bool | None = None, external=None, prescribed=None) -> Simulation:
         """The simulation of a checkpoint, which goes on to the last bit as the one that was saved.
 
         actuation   the same function as before, if there was one
         mechanism   refuse the file unless this is the mechanism that it has now
         forget      names of conditions that are not to be watched any more
+        external    functions of time that acted on links, and `prescribed` motions of joints: the same as before
 
         Conditions are given again by `when` under the same names, which restores their state; `run` refuses to go on
         without one that was being watched.
         """
-        return load_checkpoint(cls, path, actuation, mechanism, forget, progress)
+        return load_checkpoint(cls, path, actuation, mechanism, forget, progress, external, prescribed)
 
     # -- change the state ------------------------------------------------------------------------------------------
 
@@ -236,8 +240,8 @@ class Simulation:
         Loops must be closed (`bk.project`). A later t leaves a gap in the record; an earlier one begins a new record:
         keep `sim.trajectory` before it. If anything fails nothing has changed.
         """
-        q, v, closed = self._as_state(self.q if q is None else q, self.v if v is None else v, "set_state")
         time_, before = self.t if t is None else as_number("set_state: t [s]", t, ShapeError), self.t
+        q, v, closed = self._as_state(self.q if q is None else q, self.v if v is None else v, "set_state", time_)
         what = "set_state" if time_ == before else f"set_state: from t = {before:.6g} s"
         self._change(self.mechanism, q, v, f"{what}; {closed}" if closed else what, time_)
 
@@ -256,9 +260,10 @@ class Simulation:
         self._change(self.mechanism, q, after, f"impulse on {link!r}: {given} N s")
         self.impulses = answers
 
-    def _as_state(self, q, v, what: str = "cannot start") -> tuple[np.ndarray, np.ndarray, str]:
-        """A state to go on from: of the right size, finite, quaternions made unit, loops closed; and what was done to
-        close them."""
+    def _as_state(self, q, v, what: str = "cannot start",
+                  t: float | None = None) -> tuple[np.ndarray, np.ndarray, str]:
+        """A state to go on from: of the right size, finite, quaternions made unit, prescribed joints where they are at
+        the time t, loops closed; and what was done for it."""
         plan = self.mechanism.plan()
         q, v = as_floats("q", q, plan.nq), as_floats("v", v, plan.nv)
         if q.ndim != 1 or v.ndim != 1:
@@ -269,8 +274,15 @@ class Simulation:
         unit = unit_quaternions(plan, q[None])[0]  # as in a rollout, to the last bit
         if not np.isfinite(unit).all():
             refuse(plan, q, {"v": v})
+        moved: list[str] = []
+        if self._acting.courses:
+            unit, v, moved = self._acting.start(unit, v, self.t if t is None else t)
         try:
-            return closed_start(self.mechanism, unit, v)
+            unit, v, said = closed_start(self.mechanism, unit, v)
+            if moved:
+                said = "; ".join(filter(None, (said, f"prescribed: {', '.join(moved)} moved to where the motion "
+                                                     "begins")))
+            return unit, v, said
         except ConstraintError as error:
             raise SimulationError(f"{what}: {error}") from None
 
@@ -322,21 +334,17 @@ class Simulation:
             what = f"{names[old.link_a]} - {names[old.link_b]} by {old.joint!r}"
         else:
             what = f"{mechanism.links[mechanism._find_joint(name)].name} is free"
-        self._change(mechanism, q, v, f"cut {name!r}: {what}")
+        self._change(mechanism, q, v, f"cut {name!r}: {what}", cut=name)
 
     def _refuse_within_a_step(self, what: str) -> None:
         if self._in_step:
             raise SimulationError(f"{what}: not allowed during a step: actuation and conditions must not change the "
                                   "state. Change it between runs, or from an action of `when`")
 
-    def _change(self, mechanism, q, v, event, t=None):
+    def _change(self, mechanism, q, v, event, t=None, cut=None):
         """Go on with another structure or state from here, or from the time t."""
         self._refuse_within_a_step(event.partition(":")[0])
-        segment = self._present()
-        if segment.t[-1] > segment.t[0]:  # what lasted no time left no trace but its event
-            self._past.append(segment)
-        if t is not None and t < self.t:  # times of a record increase
-            self._past, self._events = [], []
+        self._acting.fit(mechanism, cut)
         self._sharing.changed(mechanism)
         self.__dict__["mechanism"] = mechanism.locked()
         clock = self._memory.clock
@@ -345,9 +353,66 @@ class Simulation:
         if t is not None:
             self._memory.clock[m.TIME] = t
         self._restart()  # what was a good step before says nothing now
-        self._chunks, self._steps = [(np.array([self.t]), self._memory.rows[:1].copy())], []
-        self._actuation = as_actuation(self._drive, mechanism.nv)
-        self._events.append(Event(self.t, event))
+        self._tape.change(self.mechanism, self.t, self._memory.rows[0])
+        self._take_up_actuation()
+        self._tape.event(Event(self.t, event))
+
+    def _take_up_actuation(self) -> None:
+        self._own = as_actuation(self._drive, self.mechanism.nv)
+        self._actuation = self._acting.actuation(self._own, self.mechanism, lambda: self.params)
+
+    # -- act from outside ------------------------------------------------------------------------------------------
+
+    def push(self, link: str, wrench=None) -> None:
+        """An external force on a link from now on, in the place of the one that it had: (fx, fy, fz, mx, my, mz) at the
+        origin of its frame in world axes, or a function of t that returns it; None ends it."""
+        self._refuse_within_a_step("push")
+        before = dict(self._acting.external)
+        try:
+            self.mechanism._find_link(link, "push")
+            self._acting.external.pop(link, None)
+            if wrench is not None:
+                self._acting.external[link] = wrench
+            self._acting.fit(self.mechanism)
+        except BunrakuError:
+            self._acting.external = before
+            self._acting.fit(self.mechanism)
+            raise
+        self._take_up_actuation()
+        self._restart()
+
+    def pull(self, link: str, point, target, stiffness: float | None = None, damping: float | None = None) -> None:
+        """Pull a point of a link (in its frame) to a target (in the world) by a spring, until `release`.
+
+        stiffness, damping    [N/m], [N s/m]; by default a spring that swings in half a second with the link's mass,
+                              critically damped
+
+        Called again it moves the target of the link's spring, which costs microseconds.
+        """
+        self._refuse_within_a_step("pull")
+        row, acting = as_pull(self.mechanism, link, point, target, stiffness, damping), self._acting
+        known = acting.pulls.get(link)
+        if known is None:
+            acting.pulls[link] = row
+            acting.fit(self.mechanism)
+            self._tape.event(Event(self.t, f"pull {link!r}"))
+        else:
+            known[:] = row
+            place = 6 * len(self.mechanism.links) + len(row) * list(acting.pulls).index(link)
+            acting.array[place:place + len(row)] = row
+        self._restart()
+
+    def release(self, link: str | None = None) -> None:
+        """Let go of a link that was pulled, or of all."""
+        self._refuse_within_a_step("release")
+        if link is not None and link not in self._acting.pulls:
+            self.mechanism._find_link(link, "release")
+            raise SimulationError(f"release: {link!r} is not being pulled")
+        for name in [link] if link is not None else list(self._acting.pulls):
+            del self._acting.pulls[name]
+            self._tape.event(Event(self.t, f"release {name!r}"))
+        self._acting.fit(self.mechanism)
+        self._restart()
 
     # -- move ------------------------------------------------------------------------------------------------------
 
@@ -388,15 +453,21 @@ class Simulation:
         if as_number("until", until, ShapeError) < self.t:
             raise ShapeError(f"until must be a time from {self.t:g} s on, not {until!r}")
         self._refuse_within_a_step("run")
+        end, table = self._acting.end()
+        if until > end:
+            raise ShapeError(f"the prescribed motion of {table!r} ends at {end:g} s, before until = {until:g} s")
         refuse_forgotten(self._awaited)
-        if isinstance(self._actuation, PlainActuation):
-            self._actuation.begin()
+        for actuation in (self._own, self._actuation):
+            if isinstance(actuation, PlainActuation):
+                actuation.begin()
         try:
             with Bar(self.progress, self.t, until) as bar, Interrupts() as interrupts:
                 self._go_on(until, bar, interrupts)
         except BaseException:
             self._in_step = False  # a signal may have raised it anywhere
             raise
+        finally:
+            self._tape.settle()
         for text in never_applied(self._watches, self.mechanism):
             warnings.warn(text, SimulationWarning, stacklevel=3)
 
@@ -421,7 +492,7 @@ class Simulation:
 
     def _act(self, watch: Watch) -> bool:
         """A condition has come true here: do what follows. Whether that ends the run."""
-        self._events.append(Event(self.t, watch.name))
+        self._tape.event(Event(self.t, watch.name))
         watch.times.append(self.t)
         watch.holds, watch.active = True, watch.repeat
         self._restart()
@@ -434,30 +505,32 @@ class Simulation:
 
     def _advance(self, until, watched, bar, interrupts) -> int:
         """Let compiled code run until it has something to say other than that its record is full."""
-        settings = self._settings
-        plan, (entry, method) = settings.plan(self.mechanism, self._actuation is not None), settings.entry()
+        settings, acting, external = self._settings, self._acting, self._acting.array
+        plan, (entry, method) = acting.plan(self.mechanism, settings, self._actuation is not None), settings.entry()
         rows = max(1, min(512, BODY_STEPS_PER_CALL // plan.bodies))
-        address, structure = address_of(self._actuation), structure_of(plan, settings.hold, self._sharing.in_lanes)
+        in_lanes = self._sharing.in_lanes and not external.size
+        address, structure = address_of(self._actuation), structure_of(plan, settings.hold, in_lanes)
         memory = self._memory
         memory.clock[m.UNTIL] = until
-        self._sharing.links_in_lanes = plan.lanes.in_lanes if self._sharing.in_lanes and plan.lanes is not None else 0
-        sharing, driven, watching = self._sharing, self._actuation is not None, bool(watched.watches)
-        kept = self._dense or (sharing.divided(self.mechanism, plan, memory, driven, watching) and watching)
+        self._sharing.links_in_lanes = plan.lanes.in_lanes if in_lanes and plan.lanes is not None else 0
+        sharing, watching = self._sharing, bool(watched.watches)
+        request = self.mechanism, plan, memory, acting, self._own is not None, watching
+        kept = self._dense or (sharing.divided(*request) and watching)
         polynomials = polynomial_room(rows if kept else 0, memory.rows.shape[1])
         status = m.RECORD_FULL
         with sharing.kept(memory):
             while status == m.RECORD_FULL:
-                shared = sharing.shared or (sharing.may_begin(self.stats.steps) and sharing.divided(
-                    self.mechanism, plan, memory, driven, watching, begin=True))
+                shared = sharing.shared or (sharing.may_begin(self.stats.steps)
+                                            and sharing.divided(*request, begin=True))
                 record = watched.record(rows, memory.rows.shape[1], polynomials)
                 memory.tally[m.RECORDED] = 0
                 before, tick = memory.tally.copy(), time.perf_counter()
                 try:
                     self._in_step = True
                     if not shared:
-                        status = entry.call(*method, *structure, address, self.params, memory, record)
+                        status = entry.call(*method, *structure, address, self.params, external, memory, record)
                     else:
-                        status = shared.run(entry, method, address, self.params, memory, record)
+                        status = shared.run(entry, method, address, self.params, external, memory, record)
                 finally:
                     self._in_step = False
                     self._keep(memory.tally - before, record, time.perf_counter() - tick)
@@ -493,17 +566,12 @@ class Simulation:
             except BunrakuError as error:
                 raise SimulationError(f"the loops cannot be closed at the event at t = {self.t:.6g} s: {error}",
                                       self.trajectory) from error
-        self._memory.rows[0] = self._chunks[-1][1][-1] = np.concatenate([q, v])
+        self._memory.rows[0] = np.concatenate([q, v])
+        self._tape.replace_last(self._memory.rows[0])
 
     def _keep(self, done, record, seconds):
         n, stats, t, y = int(done[m.RECORDED]), self.stats, record.t, record.y
-        times, states = self._chunks[-1]
-        if n and t[0] - times[-1] <= SAME * abs(t[0]):  # an event where the last one was: the same state once more
-            self._chunks[-1] = times[:-1], states[:-1]
-        if n:
-            self._chunks.append((t[:n].copy(), y[:n].copy()))
-        if n and self._dense:
-            self._steps.append(compact(record.poly_t[:n], record.poly[:n], t[:n]))
+        self._tape.append(t[:n], y[:n], compact(record.poly_t[:n], record.poly[:n], t[:n]) if self._dense else None)
         stats.steps += int(done[m.STEPS])
         stats.rejected += int(done[m.REJECTED])
         stats.evaluations += int(done[m.EVALUATIONS])
@@ -515,8 +583,8 @@ class Simulation:
         stats.loop_drift = float(self._memory.clock[m.GAP])
 
     def _fail(self, status, watched):
-        if self.t > self._chunks[-1][0][-1]:  # a step was made, and what failed was to look at it
-            self._chunks.append((np.array([self.t]), self._memory.rows[:1].copy()))
+        if self.t > self._tape.end:  # a step was made, and what failed was to look at it
+            self._tape.append(np.array([self.t]), self._memory.rows[:1])
         trajectory, where, cause = self.trajectory, f"at t = {self.t:.6g} s", None
         if status == m.ACTUATION_FAILED:
             compiled = isinstance(self._actuation, Actuation)
@@ -524,7 +592,7 @@ class Simulation:
             cause = self._actuation.raised(*here) if self._actuation and not compiled else None
             watched.complain(alone=cause is None and not compiled)
             cause = self._actuation.raised(*here) if compiled else cause
-            self._events.append(Event(self.t, "the actuation failed"))
+            self._tape.event(Event(self.t, "the actuation failed"))
             if isinstance(cause, (KeyboardInterrupt, SystemExit)):
                 raise cause
         clock = self._memory.clock

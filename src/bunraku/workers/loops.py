@@ -11,7 +11,7 @@ from bunraku.algorithms.aba import carry_motion
 from bunraku.algorithms.ada import assemble, disassemble, forget_forces, make_ready, substitute
 from bunraku.algorithms.chunk import sweep_outward
 from bunraku.algorithms.connections import DYNAMICS, group_origin, meet_connections, push
-from bunraku.algorithms.passive import spring_force
+from bunraku.algorithms.passive import pull_force, spring_force
 from bunraku.algorithms.proximal import (
     SOLUTIONS,
     add_forces,
@@ -21,7 +21,17 @@ from bunraku.algorithms.proximal import (
     size_of_demands,
     worth_more,
 )
-from bunraku.algorithms.tree import COMPUTE, ground_acceleration, is_anchor, row3, store_state, unit9, zero3, zero6
+from bunraku.algorithms.tree import (
+    COMPUTE,
+    ground_acceleration,
+    is_anchor,
+    row3,
+    row9,
+    store_state,
+    unit9,
+    zero3,
+    zero6,
+)
 from bunraku.jit import allocating, inline, inner
 from bunraku.plan import fields as f
 from bunraku.spatial.algebra import add, cross, load3, load9, matvec, store3, store6, store9
@@ -156,7 +166,7 @@ def outward_part(again, plan, q, v, tau, external, work):
             if again:
                 follow_over(b, c, body_i, body_f, q, v, work)
             else:
-                outward_pushed(b, c, plan, q, v, tau, external, work)
+                outward_pushed(a, b, c, plan, q, v, tau, external, work)
         elif op == f.DO_COPY:
             copy(work, a, b, c)
         elif op == f.DO_END:
@@ -171,8 +181,9 @@ def outward_part(again, plan, q, v, tau, external, work):
 
 
 @inner
-def outward_pushed(first, end, plan, q, v, tau, external, work):
-    """Pass 1 of bodies first .. end - 1, with external forces on their links (force, moment at the link's origin)."""
+def outward_pushed(state, first, end, plan, q, v, tau, external, work):
+    """Pass 1 of bodies first .. end - 1 of a chunk that hangs at a `state`, with external forces and pulls on their
+    links."""
     body_i, body_f, link_i, link_f = plan.body_i, plan.body_f, plan.link_i, plan.link_f
     if external.shape[0] == 0:
         sweep_outward(COMPUTE, first, end, body_i, body_f, q, v, tau, external, work)
@@ -186,7 +197,21 @@ def outward_pushed(first, end, plan, q, v, tau, external, work):
         while link < link_i.shape[0] and link_i[link, f.LINK_BODY] == i:
             arm = add(load3(work, slot + 9), matvec(load9(work, slot), row3(link_f, link, f.LINK_OFFSET)))
             push(i, 1.0, arm, load3(external, 6 * link + 3), load3(external, 6 * link), body_i, work)
+            for o in range(6 * link_i.shape[0], external.shape[0], f.PULL):
+                if external[o + f.PULL_LINK] == link:
+                    pull(i, link, o, state, plan, external, work)
             link += 1
+
+
+@inner
+def pull(i, link, o, state, plan, external, work):
+    """The pull at `o` of `external`, on a link of body i."""
+    slot, point = plan.body_i[i, f.OWN_SLOT], load3(external, o + f.PULL_POINT)
+    point = add(row3(plan.link_f, link, f.LINK_OFFSET), matvec(row9(plan.link_f, link, 0), point))
+    arm = add(load3(work, slot + 9), matvec(load9(work, slot), point))
+    origin = add(load3(work, state + f.ORIGIN_STATE), group_origin(i, -1, plan.body_i, work))
+    v = add(load3(work, slot + 15), cross(load3(work, slot + 12), arm))
+    push(i, 1.0, arm, zero3(work), pull_force(external, o, add(origin, arm), v), plan.body_i, work)
 
 
 @inner

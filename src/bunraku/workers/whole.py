@@ -1,15 +1,24 @@
-"""The whole state, for those who ask for all of it: gathered by worker 0, and torques handed out again.
+"""What an actuation reads of the state: gathered by worker 0, and torques handed out again.
 
-A function of people's, such as an actuation, sees all coordinates and velocities. Worker 0 collects them, calls it, and
-sends every worker its torques. This is the one message whose size grows with the mechanism; without such a function it
-is not sent.
+A function of people's sees coordinates and velocities of the whole mechanism: all of them, or those that it is said to
+read; in the place of the others are NaNs. Worker 0 collects them, calls it, and sends every worker its torques. This is
+the one message whose size can grow with the mechanism; without such a function it is not sent.
 """
+
+import numpy as np
 
 from bunraku.integrate.callbacks import call_function
 from bunraku.integrate.memory import ACTUATION_FAILED
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
 from bunraku.workers.mail import post, take
+
+
+@inline
+def pick(source, index, start, count, target, place):
+    """target[place + k] = source[index[start + k]]"""
+    for k in range(count):
+        target[place + k] = source[index[start + k]]
 
 
 @inline
@@ -23,39 +32,53 @@ def spread_out(source, first, index, start, count, target, place):
 def drive_together(plan, address, t, q, v, params, torques, work):
     """Torques of this worker by a function of the whole state: its status, at worker 0."""
     whole, boxes, mail = plan.whole, plan.boxes, plan.mail
-    if whole.shape[0] == 3:  # not worker 0
-        post(q, 0, q.shape[0], whole[0], boxes, mail)
-        post(v, 0, v.shape[0], whole[1], boxes, mail)
-        return 0 if take(torques, 0, torques.shape[0], whole[2], boxes, mail) else ACTUATION_FAILED
+    if whole[0] < 0:  # not worker 0
+        return ask_worker_0(whole[1:], q, v, torques, work, boxes, mail)
     place = whole[f.WHOLE_PLACE]
     at_v = place + whole[f.WHOLE_NQ]
     at_tau = at_v + whole[f.WHOLE_NV]
     spare = at_tau + whole[f.WHOLE_NT]
+    if whole[f.WHOLE_MASKED] != 0:
+        for k in range(place, at_tau):
+            work[k] = np.nan
     for k in range(at_tau, spare):
         work[k] = 0.0
-    o, nq, nv = f.WHOLE_START + 3, q.shape[0], v.shape[0]
-    spread_out(q, 0, whole, o, nq, work, place)
-    spread_out(v, 0, whole, o + nq, nv, work, at_v)
-    own = o + nq + nv
-    begin = own + torques.shape[0]
-    o = begin
-    for _ in range(1, whole[f.WHOLE_WORKERS]):
-        nq, nv, nt = whole[o + 3], whole[o + 4], whole[o + 5]
-        if not (take(work, spare, nq, whole[o], boxes, mail) and take(work, spare + nq, nv, whole[o + 1], boxes, mail)):
+    o = f.WHOLE_START
+    for worker in range(whole[f.WHOLE_WORKERS]):
+        nq, nv, nt = whole[o + f.SHARE_NQ], whole[o + f.SHARE_NV], whole[o + f.SHARE_NT]
+        first = o + f.SHARE_NUMBERS
+        o = first + nq + nv + nt
+        if worker == 0:
+            pick(q, whole, o, nq, work, spare)
+            pick(v, whole, o + nq, nv, work, spare + nq)
+            o += nq + nv
+        elif nq + nv > 0 and not take(work, spare, nq + nv, whole[first - f.SHARE_NUMBERS], boxes, mail):
             return ACTUATION_FAILED
-        spread_out(work, spare, whole, o + 6, nq, work, place)
-        spread_out(work, spare + nq, whole, o + 6 + nq, nv, work, at_v)
-        o += 6 + nq + nv + nt
+        spread_out(work, spare, whole, first, nq, work, place)
+        spread_out(work, spare + nq, whole, first + nq, nv, work, at_v)
     status = 0
     if call_function(address, t, work[place:at_v], work[at_v:at_tau], params, work[at_tau:spare]) != 0:
         status = ACTUATION_FAILED
-    for k in range(torques.shape[0]):
-        torques[k] = work[at_tau + whole[own + k]]
-    o = begin
-    for _ in range(1, whole[f.WHOLE_WORKERS]):
-        nq, nv, nt = whole[o + 3], whole[o + 4], whole[o + 5]
-        for k in range(nt):
-            work[spare + k] = work[at_tau + whole[o + 6 + nq + nv + k]]
-        post(work, spare, nt, whole[o + 2], boxes, mail)
-        o += 6 + nq + nv + nt
+    o = f.WHOLE_START
+    for worker in range(whole[f.WHOLE_WORKERS]):
+        nq, nv, nt = whole[o + f.SHARE_NQ], whole[o + f.SHARE_NV], whole[o + f.SHARE_NT]
+        first = o + f.SHARE_NUMBERS + nq + nv
+        if worker == 0:
+            pick(work[at_tau:spare], whole, first, nt, torques, 0)
+            o = first + nt + nq + nv
+        else:
+            pick(work[at_tau:spare], whole, first, nt, work, spare)
+            post(work, spare, nt, whole[o + f.SHARE_DOWN], boxes, mail)
+            o = first + nt
     return status
+
+
+@inline
+def ask_worker_0(own, q, v, torques, work, boxes, mail):
+    """Send what is read of this worker's state, and take its torques."""
+    place, nq, nv = own[f.OWN_PLACE], own[f.OWN_NQ], own[f.OWN_NV]
+    if nq + nv > 0:
+        pick(q, own, f.OWN_NUMBERS, nq, work, place)
+        pick(v, own, f.OWN_NUMBERS + nq, nv, work, place + nq)
+        post(work, place, nq + nv, own[f.OWN_UP], boxes, mail)
+    return 0 if take(torques, 0, torques.shape[0], own[f.OWN_DOWN], boxes, mail) else ACTUATION_FAILED

@@ -1,0 +1,299 @@
+"""What acts on a simulation from outside: forces on links, pulls by hand, prescribed motion of joints.
+
+Forces and pulls are an array that compiled code reads in every evaluation (`plan/fields.py`, external), so that they
+can change while it runs. A joint whose motion q*(t) is prescribed is driven by acceleration,
+
+    a = a* + 2 r (v* - v) + r^2 (q* - q),                                                                           (1)
+
+in which the last two terms keep what the solver integrates with q*: an error dies out within some 1/r.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+from scipy.spatial.transform import Rotation, RotationSpline
+
+from bunraku.checks import as_array, as_positive, as_size, as_vector
+from bunraku.errors import ModelError, NamingError, ShapeError
+from bunraku.evaluate.dynamics import external_forces
+from bunraku.mechanism import Free, Joint, Mechanism, Spherical
+from bunraku.plan import fields as f
+from bunraku.plan.chunk import Read
+from bunraku.simulate.actuation import Actuation, PlainActuation
+
+RATE = 20.0        # [1/s] r of eq. (1)
+DIFFERENCE = 1e-3  # [s] between the values of q* from which its derivatives are taken, if only q* is given
+
+
+class Guide:
+    """A prescribed motion that is told where to go while the simulation runs: `prescribed={"suspension": guide}`.
+
+    The joint follows its target as a critically damped spring would, without overshooting.
+    """
+
+    def __init__(self, q, t: float = 0.0, *, seconds: float = 0.5):
+        self.q = np.atleast_1d(as_array("q", q)).astype(float)
+        self.rate = RATE
+        self.to(q, t, seconds)
+
+    def to(self, q, t: float = 0.0, seconds: float = 0.5) -> None:
+        """Go to q, and be there but for a hundredth of the way after so many seconds."""
+        target = np.atleast_1d(as_array("q", q)).astype(float)
+        if target.shape != self.q.shape:
+            raise ShapeError(f"q has the shape {target.shape}, not {self.q.shape}")
+        self.q, self.rate = target, 6.6 / as_positive("seconds", seconds, ShapeError)
+
+    def __call__(self, t: float):
+        return self.q, 0.0, 0.0
+
+
+@dataclass
+class Course:
+    """The prescribed motion of a joint."""
+
+    name: str
+    joint: Joint
+    function: Callable
+    at_q: slice
+    at_v: slice
+    end: float = np.inf  # [s] where a table ends
+
+    def __call__(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """q*, v*, a*"""
+        answer = self.function(t)
+        if isinstance(answer, tuple) and len(answer) == 3:
+            q, v, a = answer
+            nv = self.joint.nv
+            return self._checked(q, self.joint.nq, "q"), self._checked(v, nv, "v"), self._checked(a, nv, "a")
+        return self._differentiated(t, self._checked(answer, self.joint.nq, "q"))
+
+    def _checked(self, value, size: int, what: str) -> np.ndarray:
+        array = np.asarray(value, float)
+        if array.ndim == 0 and (size == 1 or what != "q"):
+            array = np.full(size, float(array))
+        if array.shape != (size,) or not np.isfinite(array).all():
+            raise ShapeError(f"prescribed motion of {self.name!r}: {what} must be {size} finite numbers, not "
+                             f"{value!r}; a function of t returns q, or the tuple (q, v, a)")
+        return array
+
+    def _differentiated(self, t, q):
+        """Central differences of the fourth order, in the tangent space at q."""
+        h = DIFFERENCE
+        back2, back, on, on2 = (away(self.joint, q, self._checked(self.function(t + k * h), self.joint.nq, "q"))
+                                for k in (-2, -1, 1, 2))
+        v, a = (8.0 * (on - back) - (on2 - back2)) / (12.0 * h), (16.0 * (on + back) - (on2 + back2)) / (12.0 * h * h)
+        if isinstance(self.joint, Free):  # the linear velocity is measured in turning axes
+            a[:3] -= np.cross(v[3:], v[:3])
+        return q, v, a
+
+    def acceleration(self, t, q, v) -> np.ndarray:
+        """Eq. (1)."""
+        rate = getattr(self.function, "rate", RATE)
+        there, speed, a = self(t)
+        return a + 2.0 * rate * (speed - v[self.at_v]) + rate * rate * away(self.joint, q[self.at_q], there)
+
+
+def away(joint: Joint, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
+    """The way from q0 to q1 of one joint, as a velocity for one second."""
+    if isinstance(joint, Spherical):
+        return _turn(q0, q1)
+    if isinstance(joint, Free):
+        w, x, y, z = q0[3:] / np.linalg.norm(q0[3:])
+        u, d = np.array([x, y, z]), q1[:3] - q0[:3]
+        cross = 2.0 * np.cross(u, d)
+        return np.concatenate([d - w * cross + np.cross(u, cross), _turn(q0[3:], q1[3:])])  # d in turned axes
+    return q1 - q0
+
+
+def _turn(q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
+    """Rotation vector from one quaternion to another, in the axes of the first."""
+    w0, u0, w1, u1 = q0[0], q0[1:], q1[0], q1[1:]
+    w, u = w0 * w1 + u0 @ u1, w0 * u1 - w1 * u0 - np.cross(u0, u1)
+    if w < 0.0:
+        w, u = -w, -u
+    sine = np.sqrt(u @ u)
+    return u * (2.0 * np.arctan2(sine, w) / sine if sine > 1e-12 * w else 2.0 / w)
+
+
+class Acting:
+    """Everything that acts on one simulation, for the structure that it has now."""
+
+    def __init__(self, mechanism: Mechanism, external, prescribed, reads):
+        for name, given in (("external", external), ("prescribed", prescribed)):
+            if given is not None and not isinstance(given, Mapping):
+                what = "{link: wrench or function of t}" if name == "external" else "{joint: function of t or table}"
+                raise ShapeError(f"{name} must be a dictionary {what}, not {given!r:.60}")
+        if reads is not None and (isinstance(reads, str) or not isinstance(reads, Sequence)):
+            raise NamingError(f"reads must be a list of names of joints or links, not {reads!r:.60}")
+        self.external, self.prescribed = dict(external or {}), dict(prescribed or {})
+        self.reads = None if reads is None else list(reads)
+        self.pulls: dict[str, np.ndarray] = {}
+        self.fit(mechanism)
+
+    def fit(self, mechanism: Mechanism, cut: str | None = None) -> None:
+        """Look up all names in a mechanism. A joint that was cut moves freely from then on."""
+        self.prescribed.pop(cut, None)
+        if self.reads is not None:
+            for name in self.reads:
+                mechanism.q_slice(name)
+        constant = {name: given for name, given in self.external.items() if not callable(given)}
+        self.functions = [(mechanism._find_link(name, "external"), name, function)
+                          for name, function in self.external.items() if callable(function)]
+        zeros = {name: np.zeros(6) for _, name, _ in self.functions}
+        forces = external_forces(mechanism, {**constant, **zeros})
+        if forces is not None and forces.ndim > 1:
+            raise ShapeError("external: a simulation has one state: a wrench is (6,), not a batch")
+        self.courses = [as_course(mechanism, name, given) for name, given in self.prescribed.items()]
+        self.locked = frozenset(mechanism._find_joint(name, "prescribed: ") for name in self.prescribed)
+        size = 6 * len(mechanism.links)
+        if forces is None and not self.pulls:
+            self.array = np.zeros(0)
+            return
+        self.array = np.concatenate([np.zeros(size) if forces is None else forces, *self.pulls.values()])
+        for k, name in enumerate(self.pulls):
+            self.array[size + f.PULL * k + f.PULL_LINK] = mechanism._find_link(name, "pull")
+
+    def to_header(self) -> dict:
+        """For checkpoints: all but functions and tables, of which only the names are kept."""
+        return {"external": [name for _, name, _ in self.functions], "prescribed": list(self.prescribed),
+                "forces": {name: np.asarray(w, float).tolist() for name, w in self.external.items() if not callable(w)},
+                "pulls": {name: row.tolist() for name, row in self.pulls.items()}, "reads": self.reads}
+
+    def restore_pulls(self, pulls: dict, mechanism: Mechanism) -> None:
+        for name, row in pulls.items():
+            if len(row) != f.PULL or not np.isfinite(np.asarray(row, float)).all():
+                raise ModelError(f"the pull of {name!r} is damaged: {row!r}")
+            self.pulls[name] = np.array(row, float)
+        self.fit(mechanism)
+
+    def read_by_actuation(self, mechanism: Mechanism, actuated: bool) -> Read:
+        """What the actuation reads of the state; with prescribed joints only: these."""
+        nq, nv = mechanism.nq, mechanism.nv
+        if actuated and self.reads is None:
+            return Read(np.arange(nq), np.arange(nv))
+        names = {*(self.reads or () if actuated else ()), *self.prescribed}
+        at = [(mechanism.q_slice(name), mechanism.v_slice(name)) for name in names]
+        q, v = (sorted({i for pair in at for i in range(pair[k].start, pair[k].stop)}) for k in (0, 1))
+        return Read(np.array(q, np.int64), np.array(v, np.int64))
+
+    def plan(self, mechanism: Mechanism, settings, driven: bool):
+        """The mechanism as the solver wants it."""
+        if not self.locked:
+            return settings.plan(mechanism, driven)
+        if settings.structured:
+            raise ModelError("solver 'implicit' does not take prescribed joints; use 'gear', 'bdf' or a Runge-Kutta "
+                             "method")
+        return mechanism.driven_plan(self.locked)
+
+    def actuation(self, own: Actuation | PlainActuation | None, mechanism: Mechanism, params: Callable):
+        """The actuation of people, and what moves joints and pushes links by functions of time; None for nothing."""
+        if not (self.functions or self.courses):
+            return own
+        nv, size = mechanism.nv, mechanism.nv + mechanism.nc
+
+        def act(t, q, v):
+            tau = np.zeros(size)
+            if own is not None:
+                given = own.torque(t, q, v, params(), size)
+                tau[:len(given)] = given
+            for link, name, function in self.functions:
+                self.array[6 * link:6 * link + 6] = _wrench(name, function(t))
+            for course in self.courses:
+                tau[course.at_v] = course.acceleration(t, q, v)
+            return tau
+
+        return PlainActuation(act, nv)
+
+    def start(self, q: np.ndarray, v: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray, list[str]]:
+        """The state with prescribed joints where their motion has them at t, and which of them had to be moved."""
+        q, v, moved = q.copy(), v.copy(), []
+        for course in self.courses:
+            there, speed, _ = course(t)
+            if isinstance(course.function, Guide):
+                continue  # goes there by and by
+            if np.abs(away(course.joint, q[course.at_q], there)).max() > 1e-9:
+                moved.append(course.name)
+            q[course.at_q], v[course.at_v] = there, speed
+        return q, v, moved
+
+    def end(self) -> tuple[float, str]:
+        """Until when all tables go, and which one ends first."""
+        return min(((course.end, course.name) for course in self.courses), default=(np.inf, ""))
+
+
+def _wrench(name, value) -> np.ndarray:
+    array = np.asarray(value, float)
+    if array.shape != (6,) or not np.isfinite(array).all():
+        raise ShapeError(f"external: the function for {name!r} must return (fx, fy, fz, mx, my, mz), not {value!r}")
+    return array
+
+
+def as_course(mechanism: Mechanism, name: str, given) -> Course:
+    """A prescribed motion as people give it: a function of t, or a table (times, values)."""
+    if name in mechanism.connections:
+        raise NamingError(f"prescribed: {name!r} is a connection; in a simulation only joints of the tree have a "
+                          "prescribed motion")
+    link = mechanism.links[mechanism._find_joint(name, "prescribed: ")]
+    at_q, at_v, joint = mechanism.q_slice(name), mechanism.v_slice(name), link.joint
+    if callable(given):
+        try:
+            inspect.signature(given).bind(0.0)
+        except TypeError as error:
+            raise ModelError(f"prescribed motion of {name!r} must be a function of t, not {given!r:.60}: "
+                             f"{error}") from None
+        except ValueError:
+            pass  # has no signature
+        return Course(name, joint, given, at_q, at_v)
+    if not (isinstance(given, (tuple, list)) and len(given) == 2):
+        raise ModelError(f"prescribed motion of {name!r} must be a function of t or a table (times, values), "
+                         f"not {given!r:.60}")
+    times, values = as_array(f"times of {name!r}", given[0]), as_array(f"values of {name!r}", given[1])
+    values = values[:, None] if values.ndim == 1 else values
+    if times.ndim != 1 or len(times) < 2 or (np.diff(times) <= 0).any() or not np.isfinite(times).all():
+        raise ShapeError(f"prescribed motion of {name!r}: times must be two or more that increase")
+    if values.shape != (len(times), joint.nq) or not np.isfinite(values).all():
+        raise ShapeError(f"prescribed motion of {name!r}: values have the shape {values.shape}; they must be finite "
+                         f"and ({len(times)}, {joint.nq}), a row of q for every time")
+    return Course(name, joint, _spline(joint, times, values), at_q, at_v, float(times[-1]))
+
+
+def _spline(joint: Joint, times: np.ndarray, values: np.ndarray) -> Callable:
+    """Cubic splines of coordinates and of rotations: accelerations are continuous."""
+    straight = joint.nq - 4 if isinstance(joint, (Spherical, Free)) else joint.nq
+    line = CubicSpline(times, values[:, :straight])
+    if straight == joint.nq:
+        return lambda t: (line(t), line(t, 1), line(t, 2))
+    turn = RotationSpline(times, Rotation.from_quat(values[:, straight:], scalar_first=True))
+
+    def at(t):
+        R, rate, change = turn(t), turn(t, 1), turn(t, 2)
+        q = R.as_quat(scalar_first=True)
+        if not straight:
+            return q, rate, change
+        speed = R.inv().apply(line(t, 1))
+        return (np.concatenate([line(t), q]), np.concatenate([speed, rate]),
+                np.concatenate([R.inv().apply(line(t, 2)) - np.cross(rate, speed), change]))
+
+    return at
+
+
+def as_pull(mechanism: Mechanism, link: str, point, target, stiffness, damping) -> np.ndarray:
+    """A row of `external`. By default a spring that swings once in half a second with the mass that it holds at least
+    (that of the link, or a hundredth of the whole), critically damped."""
+    number = mechanism._find_link(link, "pull")
+    if number < 0:
+        raise NamingError("pull: the ground does not move; name a link")
+    mass = max(mechanism.links[number].mass, 0.01 * sum(part.mass for part in mechanism.links))
+    frequency = 4.0 * np.pi
+    k = mass * frequency**2 if stiffness is None else as_size("stiffness [N/m]", stiffness, ShapeError)
+    d = 2.0 * np.sqrt(k * mass) if damping is None else as_size("damping [N s/m]", damping, ShapeError)
+    row = np.empty(f.PULL)
+    row[f.PULL_LINK], row[f.PULL_STIFFNESS], row[f.PULL_DAMPING] = number, k, d
+    row[f.PULL_POINT:f.PULL_POINT + 3] = as_vector("point", point)
+    row[f.PULL_TARGET:f.PULL_TARGET + 3] = as_vector("target", target)
+    return row

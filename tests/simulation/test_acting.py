@@ -1,0 +1,393 @@
+"""What acts on a simulation from outside: external forces, pulls, prescribed motion; beside SciPy and closed forms."""
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import bunraku as bk
+
+
+def reference(mechanism, q, v, until, external):
+    """The same motion by SciPy, with a wrench {link: (6,)} that is a function of (t, q, v)."""
+    nq = mechanism.nq
+
+    def rates(t, y):
+        y, speed = y[:nq], y[nq:]
+        dq = (mechanism.integrate(y, 1e-7 * speed) - mechanism.integrate(y, -1e-7 * speed)) / 2e-7
+        return np.concatenate([dq, bk.forward_dynamics(mechanism, y, speed, external=external(t, y, speed))])
+
+    found = solve_ivp(rates, (0.0, until), np.concatenate([q, v]), rtol=1e-9, atol=1e-11, method="DOP853")
+    return found.y[:nq, -1], found.y[nq:, -1]
+
+
+def spring(mechanism, link, point, target, stiffness, damping):
+    def wrench(t, q, v):
+        moved = bk.kinematics(mechanism, q, v)
+        rotation, origin = moved.poses[link]
+        arm = rotation @ point
+        velocity = moved.velocities[link]
+        speed = velocity[:3] + np.cross(velocity[3:], arm)
+        force = stiffness * (target - origin - arm) - damping * speed
+        return {link: np.concatenate([force, np.cross(arm, force)])}
+
+    return wrench
+
+
+def chain(links=4):
+    return bk.models.chain(links, joint="spherical")
+
+
+@pytest.fixture(scope="module")
+def start():
+    m = chain()
+    rng = np.random.default_rng(3)
+    q = m.integrate(m.neutral(), 0.4 * rng.normal(size=m.nv))
+    return m, q, 0.3 * rng.normal(size=m.nv)
+
+
+@pytest.mark.parametrize("solver", ["gear", "tsit5", "implicit"])
+def test_external_force_as_scipy_has_it(start, solver):
+    m, q, v = start
+    link, wrench = m.link_names[2], np.array([3.0, -2.0, 1.0, 0.1, 0.2, -0.1])
+    sim = bk.Simulation(m, q, v, solver=solver, rtol=1e-9, atol=1e-11, external={link: wrench})
+    sim.advance(0.4)
+    there, speed = reference(m, q, v, 0.4, lambda t, q, v: {link: wrench})
+    tolerance = 2e-5 if solver == "implicit" else 2e-7
+    assert np.abs(m.difference(sim.q, there)).max() < tolerance
+    assert np.abs(sim.v - speed).max() < 20 * tolerance * np.abs(speed).max()
+
+
+def test_external_force_as_a_function_of_time_beside_an_actuation(start):
+    m, q, v = start
+    link = m.link_names[-1]
+
+    def wave(t):
+        return (5.0 * np.sin(7.0 * t), 0.0, 0.0, 0.0, 0.0, 0.0)
+
+    @bk.actuation
+    def brake(t, q, v, params, tau):
+        for j in range(len(tau)):
+            tau[j] = -params[0] * v[j]
+
+    sim = bk.Simulation(m, q, v, rtol=1e-9, atol=1e-11, external={link: wave}, actuation=brake, params=[0.01])
+    sim.advance(0.3)
+    damped = m
+    for name in m.link_names:
+        damped = damped.with_joint(name, damping=0.01)
+    there, speed = reference(damped, q, v, 0.3, lambda t, q, v: {link: np.array(wave(t))})
+    assert np.abs(m.difference(sim.q, there)).max() < 1e-6
+    assert np.abs(sim.v - speed).max() < 1e-6 * np.abs(speed).max()
+
+
+def test_push_changes_and_ends_a_force(start):
+    m, q, v = start
+    link, wrench = m.link_names[0], np.array([0.0, 0.0, 4.0, 0.0, 0.0, 0.0])
+    sim = bk.Simulation(m, q, v, rtol=1e-10, atol=1e-12)
+    sim.push(link, wrench)
+    sim.advance(0.1)
+    middle, speed = reference(m, q, v, 0.1, lambda t, q, v: {link: wrench})
+    assert np.abs(m.difference(sim.q, middle)).max() < 1e-7
+    sim.push(link)
+    free = bk.Simulation(m, sim.q, sim.v, rtol=1e-10, atol=1e-12)
+    sim.advance(0.2)
+    free.advance(0.1)
+    assert np.abs(m.difference(sim.q, free.q)).max() < 1e-8
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_pull_is_a_spring_to_the_target(start, held):
+    m, q, v = start
+    m = m.copy()
+    link, point, target = m.link_names[2], np.array([0.02, -0.1, -0.3]), np.array([0.3, 0.5, -1.0])
+    sim = bk.Simulation(m, q, v, rtol=1e-9, atol=1e-11)
+    if held:  # a loop
+        sim.connect("ground", m.link_names[-1], bk.Spherical(), name="grip")
+    q, v, m = sim.q.copy(), sim.v.copy(), sim.mechanism
+    sim.pull(link, point, target, stiffness=60.0, damping=3.0)
+    sim.advance(0.3)
+    there, speed = reference(m, q, v, 0.3, spring(m, link, point, target, 60.0, 3.0))
+    assert np.abs(m.difference(sim.q, there)).max() < 1e-6
+    assert np.abs(sim.v - speed).max() < 1e-6 * np.abs(speed).max()
+
+
+def test_pull_by_default_brings_a_point_to_a_moving_target():
+    floating = bk.Mechanism(gravity=(0, 0, 0))
+    floating.add_link("ball", joint=bk.Free(), mass=2.0, inertia=(0.01, 0.01, 0.01))
+    sim = bk.Simulation(floating, record=None)
+    for k in range(180):
+        target = np.array([0.5, 0.1, min(1.0, k / 60)])
+        sim.pull("ball", (0, 0, 0), target)
+        sim.advance((k + 1) / 60)
+    assert sim.q[:3] == pytest.approx(target, abs=1e-3)
+    sim.release()
+    v = sim.v.copy()
+    sim.advance(4.0)
+    assert np.allclose(sim.v, v, atol=1e-9)  # let go: nothing acts any more
+
+
+@pytest.mark.parametrize("solver", ["gear", "rk4"])
+@pytest.mark.parametrize("loops", [False, True])
+def test_pull_and_push_on_several_workers_are_those_of_one(solver, loops):
+    m = bk.models.chain(40)
+    rng = np.random.default_rng(5)
+    q = 0.2 * rng.normal(size=m.nq)
+    options = {"step": 1e-3} if solver == "rk4" else {"rtol": 1e-9, "atol": 1e-11}
+    ends = []
+    for workers in (None, 1, 2):
+        schedule = None if workers is None else bk.schedule(m, 2, exactly=True)
+        sim = bk.Simulation(m, q, solver=solver, workers=workers, schedule=schedule, **options)
+        if loops:
+            sim.connect("ground", m.link_names[-1], bk.Spherical(), name="grip")
+        sim.push(m.link_names[30], (1.0, 2.0, 0.0, 0.1, 0.0, 0.0))
+        for k in range(6):
+            for link in (m.link_names[8], m.link_names[35]):
+                sim.pull(link, (0.01, 0.0, -0.2), (0.1 * k, 0.2, -3.0), 20.0, 0.5)
+            sim.advance(0.02 * (k + 1))
+        sim.release()
+        sim.advance(0.15)
+        ends.append((sim.q.copy(), sim.v.copy(), sim.stats.steps, sim.stats.workers))
+    serial, one, two = ends
+    assert (one[3], two[3]) == (1, 2)
+    assert np.array_equal(one[0], two[0])
+    assert np.array_equal(one[1], two[1])
+    assert one[2] == two[2]
+    assert np.abs(serial[0] - two[0]).max() < 1e-6
+    assert np.abs(serial[1] - two[1]).max() < 1e-4
+
+
+# -- prescribed motion -------------------------------------------------------------------------------------------------
+
+
+def cart():
+    m = bk.Mechanism()
+    m.add_link("cart", joint=bk.Prismatic((1, 0, 0)), mass=3.0, inertia=(0.1, 0.1, 0.1))
+    m.add_link("rod", "cart", joint=bk.Revolute((0, 1, 0)), mass=1.0, com=(0, 0, -0.5), inertia=(0.02, 0.02, 0.001))
+    return m
+
+
+def swing(t):
+    return 0.2 * np.sin(5.0 * t)
+
+
+def swing_fully(t):
+    return 0.2 * np.sin(5.0 * t), np.cos(5.0 * t), -5.0 * np.sin(5.0 * t)
+
+
+TIMES = np.linspace(0.0, 2.0, 201)
+
+
+@pytest.mark.parametrize(("given", "tolerance"), [(swing, 1e-7), (swing_fully, 1e-7), ((TIMES, swing(TIMES)), 1e-4)])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_pendulum_on_a_cart_that_is_moved(given, tolerance, workers):
+    sim = bk.Simulation(cart(), [0.0, 0.3], rtol=1e-10, atol=1e-12, prescribed={"cart": given}, workers=workers)
+    sim.advance(1.5)
+    inertia = 0.02 + 0.25  # about the hinge; x = -0.5 sin(angle) along x when it turns about y
+
+    def rates(t, y):
+        push = -5.0 * np.sin(5.0 * t)
+        return y[1], (0.5 * np.cos(y[0]) * push - 9.81 * 0.5 * np.sin(y[0])) / inertia
+
+    found = solve_ivp(rates, (0.0, 1.5), [0.3, 0.0], rtol=1e-11, atol=1e-12)
+    assert sim.q[1] == pytest.approx(found.y[0, -1], abs=20 * tolerance)
+    assert sim.q[0] == pytest.approx(swing(1.5), abs=tolerance)
+    assert sim.v[0] == pytest.approx(np.cos(7.5), abs=20 * tolerance)
+
+
+def carried():
+    m = bk.Mechanism()
+    m.add_link("suspension", joint=bk.Free(), mass=1.0, inertia=(0.1, 0.2, 0.3))
+    m.add_link("bob", "suspension", joint=bk.Spherical(), position=(0.1, 0, 0), mass=0.5, com=(0, 0, -0.4),
+               inertia=(0.01, 0.01, 0.002))
+    return m
+
+
+def tour(t):
+    """A free joint that moves and turns at once."""
+    half = np.array([0.4 * np.sin(2 * t), 0.3 * t, 0.2 * np.cos(t)])
+    angle = np.linalg.norm(half)
+    return np.concatenate([[0.3 * np.sin(3 * t), 0.1 * t**2, 0.2 * np.cos(2 * t)], [np.cos(angle)],
+                           np.sin(angle) / angle * half])
+
+
+@pytest.mark.parametrize("table", [False, True])
+def test_free_joint_follows_its_motion_and_carries_the_rest(table):
+    m = carried()
+    times = np.linspace(0.0, 1.2, 241)
+    given = (times, np.array([tour(t) for t in times])) if table else tour
+    sim = bk.Simulation(m, rtol=1e-9, atol=1e-11, prescribed={"suspension": given})
+    tr = sim.run(1.0)
+    tolerance = 2e-5 if table else 1e-7
+    there = m.neutral()
+    there[:7], there[7:] = tour(1.0), sim.q[7:]
+    assert np.abs(m.difference(sim.q, there)).max() < tolerance
+    # velocities are those of the coordinates, and the bob obeys the dynamics of a prescribed suspension
+    assert tr.segments[-1].v[-1][:6] == pytest.approx(
+        (lambda d: (m.difference(*d) / 2e-4)[:6])([np.concatenate([tour(1 + s), sim.q[7:]]) for s in (-1e-4, 1e-4)]),
+        abs=1e-3)
+    free = bk.Simulation(m, tr.q[0], tr.v[0], rtol=1e-9, atol=1e-11, actuation=lambda t, q, v: bk.inverse_dynamics(
+        m, q, v, bk.forward_dynamics(m, q, v, prescribed={"suspension": sim._acting.courses[0].acceleration(t, q, v)})))
+    free.advance(0.4)
+    assert np.abs(m.difference(free.q, tr.sample([0.4])[0][1])).max() < 1e-6  # the torques that it takes, given as such
+
+
+def test_guide_goes_where_it_is_told():
+    m = carried()
+    home = m.neutral()[:7]
+    guide = bk.Guide(home)
+    sim = bk.Simulation(m, prescribed={"suspension": guide}, record=1.0)
+    sim.advance(0.2)
+    assert np.allclose(sim.q[:7], home, atol=1e-9)
+    target = np.array([0.5, 0.0, 0.2, np.cos(0.5), 0.0, 0.0, np.sin(0.5)])
+    guide.to(target, sim.t, seconds=0.4)
+    sim.advance(0.6)
+    assert np.abs(sim.q[:3] - target[:3]).max() < 0.02 * 0.6
+    sim.advance(2.0)
+    assert sim.q[:7] == pytest.approx(target, abs=1e-5)
+
+
+def test_a_cut_ends_a_prescribed_motion():
+    sim = bk.Simulation(cart(), prescribed={"cart": swing})
+    sim.advance(0.1)
+    sim.cut("cart")
+    z = bk.kinematics(sim.mechanism, sim.q, sim.v).com[2]
+    sim.advance(0.4)
+    assert bk.kinematics(sim.mechanism, sim.q, sim.v).com[2] < z - 0.3  # falls
+
+
+@pytest.mark.parametrize(("options", "error", "words"), [
+    ({"prescribed": {"nose": swing}}, bk.NamingError, "nose"),
+    ({"prescribed": {"cart": 3.0}}, bk.ModelError, "function of t"),
+    ({"prescribed": {"cart": lambda t, q: 0.0}}, bk.ModelError, "function of t"),
+    ({"prescribed": {"cart": ([0.0, 0.0], [1.0, 2.0])}}, bk.ShapeError, "increase"),
+    ({"prescribed": {"cart": ([0.0, 1.0], [[1.0, 2.0], [1.0, 2.0]])}}, bk.ShapeError, "cart"),
+    ({"prescribed": [1]}, bk.ShapeError, "dictionary"),
+    ({"external": {"rod": (1, 2, 3)}}, bk.ShapeError, "rod"),
+    ({"external": {"ground": (1, 2, 3, 4, 5, 6)}}, bk.NamingError, "ground"),
+    ({"external": {"rod": np.zeros((2, 6))}}, bk.ShapeError, "batch"),
+    ({"record": "some"}, bk.ModelError, "record"),
+    ({"record": -1.0}, bk.ShapeError, "record"),
+    ({"record": None, "dense": True}, bk.ModelError, "dense"),
+    ({"reads": "cart"}, bk.NamingError, "list"),
+    ({"reads": ["nose"]}, bk.NamingError, "nose"),
+])
+def test_wrong_calls_are_refused_by_name(options, error, words):
+    with pytest.raises(error, match=words):
+        bk.Simulation(cart(), **options)
+
+
+def test_wrong_calls_while_running():
+    sim = bk.Simulation(cart(), prescribed={"cart": (TIMES, swing(TIMES))})
+    with pytest.raises(bk.ShapeError, match="ends at 2 s"):
+        sim.run(2.5)
+    with pytest.raises(bk.NamingError, match="nose"):
+        sim.pull("nose", (0, 0, 0), (0, 0, 0))
+    with pytest.raises(bk.ShapeError, match="stiffness"):
+        sim.pull("rod", (0, 0, 0), (0, 0, 0), stiffness=-1.0)
+    with pytest.raises(bk.SimulationError, match="not being pulled"):
+        sim.release("rod")
+    with pytest.raises(bk.ModelError, match="implicit"):
+        bk.Simulation(cart(), solver="implicit", prescribed={"cart": swing}).run(0.1)
+    failing = bk.Simulation(cart(), external={"rod": lambda t: (1, 2)})
+    with pytest.raises(bk.SimulationError, match="rod"):
+        failing.run(0.1)
+    jumps = bk.Simulation(cart(), external={"rod": lambda t: 1 / 0})
+    with pytest.raises(bk.SimulationError, match="division by zero"):
+        jumps.run(0.1)
+
+
+def test_checkpoint_goes_on_with_all_that_acts(tmp_path):
+    def run(sim):
+        sim.advance(0.5)
+        return np.concatenate([sim.q, sim.v])
+
+    def wind(t):
+        return (np.sin(t), 0, 0, 0, 0, 0)
+
+    sim = bk.Simulation(cart(), [0.0, 0.3], prescribed={"cart": swing}, external={"rod": wind, "cart": np.ones(6)},
+                        record=0.2)
+    sim.pull("rod", (0, 0, -1), (0.3, 0, -0.5))
+    sim.advance(0.2)
+    file = sim.save(tmp_path / "here")
+    with pytest.raises(bk.ModelError, match="prescribed"):
+        bk.Simulation.load(file, external={"rod": wind})
+    with pytest.raises(bk.ModelError, match="external"):
+        bk.Simulation.load(file, prescribed={"cart": swing})
+    again = bk.Simulation.load(file, prescribed={"cart": swing}, external={"rod": wind})
+    assert np.array_equal(run(again), run(sim))
+    assert again.trajectory.t[0] >= 0.3 - 1e-12
+
+
+# -- what is kept ------------------------------------------------------------------------------------------------------
+
+
+def test_record_keeps_what_is_asked_for():
+    everything = bk.Simulation(cart(), [0.0, 0.5])
+    everything.advance(3.0)
+    whole = everything.trajectory
+    recent = bk.Simulation(cart(), [0.0, 0.5], record=0.5)
+    recent.advance(3.0)
+    kept = recent.trajectory
+    assert kept.t[-1] == 3.0
+    assert 0.4 < kept.t[-1] - kept.t[0] <= 0.5
+    assert np.array_equal(kept.q, whole.q[-len(kept.t):])
+    nothing = bk.Simulation(cart(), [0.0, 0.5], record=None)
+    nothing.advance(3.0)
+    assert np.array_equal(nothing.q, everything.q)
+    assert len(nothing.trajectory.t) == 1
+
+
+def test_memory_of_a_short_record_stays_small():
+    sim = bk.Simulation(cart(), [0.0, 0.5], record=0.2)
+    sizes = []
+    for k in range(120):
+        sim.advance((k + 1) / 60)
+        if k % 40 == 20:
+            sim.impulse("rod", (0.1, 0, 0))
+        sizes.append(sum(len(t) for t, _ in sim._tape.blocks) + sum(len(s.t) for s in sim._tape.past))
+    assert max(sizes[60:]) <= 2 * max(sizes[:30])
+    assert [event.text[:7] for event in sim.trajectory.events] == []  # older than what is kept
+
+
+# -- what the actuation reads ------------------------------------------------------------------------------------------
+
+
+def test_an_actuation_that_says_what_it_reads_gets_that_only():
+    m = bk.models.chain(40)
+    names = [m.link_names[k] for k in (3, 20, 38)]
+    at = [m.v_slice(name).start for name in names]
+    schedule, seen = bk.schedule(m, 2, exactly=True), []
+
+    def spring(t, q, v):
+        seen.append(q.copy())
+        tau = np.zeros(m.nv)
+        tau[at] = -3.0 * q[at] - 0.1 * v[at]
+        return tau
+
+    ends = []
+    for workers, reads in ((1, None), (2, None), (1, names), (2, names)):
+        seen.clear()
+        sim = bk.Simulation(m, np.full(m.nq, 0.1), actuation=spring, workers=workers, schedule=schedule, reads=reads)
+        sim.advance(0.1)
+        ends.append((sim.q.copy(), sim.stats.steps))
+        if reads and workers == 2:
+            assert np.isfinite(seen[-1][at]).all()
+            assert np.isnan(np.delete(seen[-1], at)).all()
+    for q, steps in ends[1:]:
+        assert np.array_equal(q, ends[0][0])
+        assert steps == ends[0][1]
+
+
+def test_messages_of_an_actuation_grow_with_what_it_reads():
+    from bunraku.evaluate.team import divide
+    from bunraku.plan import fields as f
+    from bunraku.plan.chunk import Read
+
+    floats = []
+    for links in (40, 80):
+        m = bk.models.chain(links)
+        plan = m.plan()
+        assembly = bk.schedule(m, 2, exactly=True).assembly(plan)
+        division = divide(plan, assembly, False, Read(np.array([1, links - 2]), np.array([1, links - 2])))
+        floats.append([e.floats for e in division.edges if e.number == f.GATHER and e.receiver == 0])
+    assert floats[0] == floats[1]  # whatever the size of the mechanism
+    assert sum(floats[0]) in (2, 4)
