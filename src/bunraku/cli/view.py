@@ -10,6 +10,7 @@ from bunraku.cli import _models
 from bunraku.cli.demo import SCENES
 
 RECORDINGS = (".npz", ".mcap")
+REMEMBERED = 60.0  # [s] of a model that is watched for hours
 
 
 def add_parser(subparsers) -> None:
@@ -59,8 +60,25 @@ def _find(args):
     if args.what.lower().endswith(RECORDINGS):
         return bk.load_trajectory(args.what), Path(args.what).stem
     mechanism = _models.find(args.what, args.base)
+    settings = {"solver": args.solver or "gear", "workers": args.workers, "record": REMEMBERED}
+    if args.what.split(":")[0] == "mobile":
+        mechanism = suspended(mechanism)
+        return bk.Simulation(mechanism, prescribed={"suspension": bk.Guide(mechanism.neutral()[:7])},
+                             **settings), mechanism.name
     if not mechanism.connections and all(link.parent >= 0 or isinstance(link.joint, bk.Free)
                                          for link in mechanism.links):
         mechanism.gravity = (0.0, 0.0, 0.0)  # else it would fall out of sight
-    sim = bk.Simulation(mechanism, solver=args.solver or "gear", workers=args.workers)
-    return sim, mechanism.name
+    return bk.Simulation(mechanism, **settings), mechanism.name
+
+
+def suspended(mechanism):
+    """A mechanism that hangs from a suspension, which is moved by hand in six directions [J]."""
+    import bunraku as bk
+
+    m = bk.Mechanism(mechanism.gravity, name=mechanism.name)
+    m.add_link("suspension", joint=bk.Free(), mass=1.0, inertia=(0.01, 0.01, 0.01))
+    for link in mechanism.links:
+        parent = "suspension" if link.parent < 0 else mechanism.links[link.parent].name
+        m.add_link(link.name, parent, link.joint, link.joint_name, link.actuated, position=link.position,
+                   rotation=link.rotation, mass=link.mass, com=link.com, inertia=link.inertia, visuals=link.visuals)
+    return m

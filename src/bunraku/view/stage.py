@@ -16,15 +16,17 @@ import time
 import webbrowser
 from collections import deque
 from queue import Empty, SimpleQueue
+from typing import NamedTuple
 
 import numpy as np
 
 from bunraku.entries.kinematics import observation
 from bunraku.errors import BunrakuError, ShapeError, ViewerError
-from bunraku.evaluate import constraints, dynamics, schedule
+from bunraku.evaluate import constraints, dynamics, forward_dynamics, inverse_dynamics, kinematics, schedule
 from bunraku.integrate import memory as m
 from bunraku.mechanism import Fixed, Free, Mechanism, Prismatic, Revolute, Spherical
-from bunraku.simulation import Simulation, Trajectory
+from bunraku.plan import fields as f
+from bunraku.simulation import Guide, Simulation, Trajectory
 from bunraku.view.figure import FIXTURE, Camera, Figure
 from bunraku.view.filmstrip import OTHERS, TONES
 from bunraku.view.solids import Solid, rgba, solids
@@ -47,6 +49,15 @@ HINTS = {PULL: "Drag a link to pull it.",
          CUT: "Click the mark of a joint or connection to cut it."}
 
 
+class Moment(NamedTuple):
+    """A structure and a state."""
+
+    mechanism: Mechanism
+    q: np.ndarray
+    v: np.ndarray
+    prescribed: dict
+
+
 class Live:
     """A simulation as the stage sees it."""
 
@@ -54,7 +65,8 @@ class Live:
 
     def __init__(self, simulation: Simulation):
         self.simulation = simulation
-        self.start = (simulation.mechanism, simulation.q.copy(), simulation.v.copy(), simulation.t)
+        self.start = (self.moment(), simulation.t)
+        self.armed = [(watch, watch.holds, watch.active) for watch in simulation._watches]
 
     mechanism = property(lambda self: self.simulation.mechanism)
     t = property(lambda self: self.simulation.t)
@@ -66,18 +78,52 @@ class Live:
         self.simulation.advance(self.simulation.t + seconds)
         return True
 
-    def restore(self, mechanism: Mechanism, q, v, what: str, t: float | None = None) -> None:
+    def moment(self) -> Moment:
+        """Structure and state, to come back to."""
+        sim = self.simulation
+        return Moment(sim.mechanism, sim.q.copy(), sim.v.copy(), dict(sim._acting.prescribed))
+
+    def restore(self, moment: Moment, what: str, t: float | None = None) -> None:
         """Structure and state of an earlier moment."""
-        self.simulation._change(mechanism.copy(), q, v, what, t)
+        self.simulation._acting.prescribed = dict(moment.prescribed)
+        self.simulation._change(moment.mechanism.copy(), moment.q, moment.v, what, t)
 
     def reset(self) -> None:
-        mechanism, q, v, t = self.start
-        self.restore(mechanism, q, v, "reset", t)
+        """The start: conditions are watched anew."""
+        moment, t = self.start
+        self.restore(moment, "reset", t)
+        for watch, holds, active in self.armed:
+            watch.holds, watch.active = holds, active
 
     def span(self) -> tuple[float, float]:
-        past = self.simulation._past
-        first = past[0].t[0] if past else self.simulation._chunks[0][0][0]
-        return float(first), self.t
+        tape = self.simulation._tape
+        return float(tape.past[0].t[0] if tape.past else tape.blocks[0][0][0]), self.t
+
+    def acting(self, mechanism: Mechanism, q, v) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Torques of joints and connections, and forces on links {link: wrench at its origin}, at this moment."""
+        sim, t = self.simulation, self.simulation.t
+        tau = sim.torque(t, q, v)
+        given = sim._acting
+        forces = {name: np.array(w(t) if callable(w) else w, float) for name, w in given.external.items()}
+        if given.pulls:
+            seen = kinematics(mechanism, q, v)
+            for name, row in given.pulls.items():
+                rotation, position = seen.poses[name]
+                arm = rotation @ row[f.PULL_POINT:f.PULL_POINT + 3]
+                speed = seen.velocities[name]
+                force = (row[f.PULL_STIFFNESS] * (row[f.PULL_TARGET:f.PULL_TARGET + 3] - position - arm)
+                         - row[f.PULL_DAMPING] * (speed[:3] + np.cross(speed[3:], arm)))
+                forces[name] = forces.get(name, 0.0) + np.concatenate([force, np.cross(arm, force)])
+        if given.courses:  # of these joints the accelerations are known, not the torques
+            known = {course.name: tau[course.at_v] for course in given.courses}
+            rest = tau.copy()
+            for course in given.courses:
+                rest[course.at_v] = 0.0
+            a = forward_dynamics(mechanism, q, v, rest, external=forces or None, prescribed=known)
+            needed = inverse_dynamics(mechanism._as_tree(), q, v, a, external=forces or None)
+            for course in given.courses:
+                tau[course.at_v] = needed[course.at_v]
+        return tau, forces
 
 
 class Playback:
@@ -165,6 +211,8 @@ class Stage:
                 raise
             self.screen = open_(0)  # no port was asked for: any will do
         self.url = self.screen.url
+        for name, guide in self.guides.items():
+            self.screen.guide(name, guide.q[:3], guide.q[3:])
         if isinstance(self.source, Playback):
             self._plot_recording()
         self._draw()
@@ -310,8 +358,10 @@ class Stage:
 
     def _forces(self, mechanism: Mechanism, q, v) -> np.ndarray:
         """Arrows of the forces on the child links of joints and connections, of a length by the whole weight."""
-        tau = self.source.simulation.torque(self.source.t, q, v) if isinstance(self.source, Live) else None
-        found = dynamics(mechanism, q, v, tau).forces
+        tau, external = None, None
+        if isinstance(self.source, Live) and self._at is None:
+            tau, external = self.source.acting(mechanism, q, v)
+        found = dynamics(mechanism, q, v, tau, external=external or None).forces
         size = self._size / (9.81 * max(mechanism.mass, 1e-9))
         arrows = []
         for k, link in enumerate(mechanism.links):
@@ -510,9 +560,8 @@ class Stage:
     def _change(self, do):
         """A change of structure that can be undone."""
         assert isinstance(self.source, Live)
-        sim = self.source.simulation
-        before = (sim.mechanism, sim.q.copy(), sim.v.copy())
-        result = do(sim)
+        before = self.source.moment()
+        result = do(self.source.simulation)
         self._done.append(before)
         self._record = None
         return result
@@ -523,8 +572,7 @@ class Stage:
             return
         self._let_go()
         assert isinstance(self.source, Live)
-        mechanism, q, v = self._done[-1]
-        self.source.restore(mechanism, q, v, "undo")
+        self.source.restore(self._done[-1], "undo")
         self._done.pop()
         self._say("undone")
 
@@ -532,13 +580,15 @@ class Stage:
 
     def _find_guides(self) -> dict:
         """{joint: guide} of joints that are moved by hand, in six directions."""
-        prescribed = getattr(self.source.simulation, "prescribed", None) if isinstance(self.source, Live) else None
-        return {name: guide for name, guide in (prescribed or {}).items()
-                if hasattr(guide, "to") and isinstance(self.source.mechanism.joint(name), Free)}
+        prescribed = self.source.simulation._acting.prescribed if isinstance(self.source, Live) else {}
+        return {name: guide for name, guide in prescribed.items()
+                if isinstance(guide, Guide) and isinstance(self.source.mechanism.joint(name), Free)}
 
     def _on_guide(self, name, position, wxyz):
         if name in self.guides:
-            self.guides[name].to(np.array([*position, *wxyz], float), self.source.t, 0.1)
+            target = np.array([*position, *wxyz], float)
+            if np.isfinite(target).all() and np.linalg.norm(target[3:]) > 0.5:
+                self.guides[name].to(target, self.source.t, 0.3)
 
 
 # -- geometry ----------------------------------------------------------------------------------------------------------
