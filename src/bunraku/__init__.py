@@ -75,14 +75,14 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "ActuationError", "BunrakuError", "Compound", "ConstraintError", "Cylindrical", "Fixed", "Free", "Guide", "Helical",
-    "InertiaError", "LoadError", "LoadWarning", "Mechanism", "MissingExtra", "MissingFileError", "ModelError",
-    "NamingError", "Planar", "Prismatic", "ReadOnlyError", "Revolute", "Rollout", "Schedule", "SettingError",
-    "ShapeError", "Simulation", "SimulationError", "SimulationWarning", "Spherical", "StateError", "Trajectory",
-    "ViewerError", "actuation", "closed_chain", "constraints", "convert", "coordinates", "dynamics", "force_above",
-    "forward_dynamics", "impact", "inverse_dynamics", "joint_forces", "kinematics", "load", "load_trajectory", "mass_matrix", "models",
-    "operation_count", "points_meet", "points_part", "poses", "processor_array", "project", "rollout", "schedule",
-    "solve_ivp",
+    "ActuationError", "BunrakuError", "Compound", "ConstraintError", "Cylindrical", "Fixed", "Free", "Guide",
+    "Helical", "InertiaError", "LoadError", "LoadWarning", "Mechanism", "MissingExtra", "MissingFileError",
+    "ModelError", "NamingError", "Planar", "Prismatic", "ReadOnlyError", "Revolute", "Rollout", "Schedule",
+    "SettingError", "ShapeError", "Simulation", "SimulationError", "SimulationWarning", "Spherical", "StateError",
+    "Trajectory", "ViewerError", "actuation", "closed_chain", "constraints", "convert", "coordinates", "dynamics",
+    "force_above", "forward_dynamics", "impact", "inverse_dynamics", "joint_forces", "kinematics", "load",
+    "load_trajectory", "mass_matrix", "models", "operation_count", "points_meet", "points_part", "poses",
+    "processor_array", "project", "rollout", "schedule", "solve_ivp",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter
