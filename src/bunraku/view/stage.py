@@ -173,6 +173,9 @@ class Stage:
         self._solids = solids(mechanism)
         self._names = list(mechanism.link_names)
         self._rows = {name: k for k, name in enumerate(self._names)}
+        self._solids_of: dict[str, list[Solid]] = {}
+        for solid in self._solids:
+            self._solids_of.setdefault(solid.link, []).append(solid)
         self._groups = _alike(self._solids)
         self._tones = [np.array([_bytes(s.colour) for s in group], np.uint8) for group in self._groups]
         self._requests: SimpleQueue = SimpleQueue()
@@ -203,6 +206,7 @@ class Stage:
                    for group, tones in zip(self._groups, self._tones, strict=True)]
         self.guides = self._find_guides()
         look = adapter.Look(*_look(Figure(mechanism), self._solids, self._rows, rotations, self._positions))
+        self._reach = look.size
         open_ = lambda at: adapter.Screen(batches, look, texts, self.ask, host, at, tuple(self.guides))  # noqa: E731
         try:
             self.screen = open_(PORT if port is None else port)
@@ -347,14 +351,25 @@ class Stage:
             self._joints = [] if self.mode != CUT else [k for k, link in enumerate(mechanism.links)
                                                         if link.parent >= 0 or not isinstance(link.joint, Free)]
             self.marks = [c.name for c in self._connections] + [mechanism.links[k].joint_name for k in self._joints]
+            sites = [(c.link_a, c.position_a, c.link_b, c.position_b) for c in self._connections]
+            sites += [(mechanism.links[k].parent, mechanism.links[k].position, k, np.zeros(3)) for k in self._joints]
+            self._radii = np.array([self._radius(*site) for site in sites])
             if not self.marks:
                 self.screen.mark(np.zeros((0, 3)))
         if self.marks:
-            at = [c.position_a if c.link_b < 0 else self._positions[c.link_b] + self._rotations[c.link_b] @ c.position_b
+            at = [c.position_b if c.link_b < 0 else self._positions[c.link_b] + self._rotations[c.link_b] @ c.position_b
                   for c in self._connections]
             points = np.concatenate([np.reshape(at, (-1, 3)), self._positions[self._joints]]).astype(np.float32)
             tones = np.array([_bytes(rgba(OTHERS[0]))] * len(at) + [_bytes(rgba(CHOSEN))] * len(self._joints), np.uint8)
-            self.screen.mark(points, tones if changed else None)
+            self.screen.mark(points, *((tones, self._radii) if changed else ()))
+            self._points = points
+
+    def _radius(self, a: int, place_a, b: int, place_b) -> float:
+        """Of a mark, so that it stands out from the links around it."""
+        near = [float(np.linalg.norm(s.vertices - place, axis=1).min())
+                for k, place in ((a, place_a), (b, place_b)) if k >= 0
+                for s in self._solids_of.get(self._names[k], ())]
+        return float(np.clip(1.15 * max(near, default=0.0), 0.02 * self._reach, 0.07 * self._reach))
 
     def _forces(self, mechanism: Mechanism, q, v) -> np.ndarray:
         """Arrows of the forces on the child links of joints and connections, of a length by the whole weight."""
@@ -362,7 +377,7 @@ class Stage:
         if isinstance(self.source, Live) and self._at is None:
             tau, external = self.source.acting(mechanism, q, v)
         found = dynamics(mechanism, q, v, tau, external=external or None).forces
-        size = self._size / (9.81 * max(mechanism.mass, 1e-9))
+        size = 0.4 * self._reach / (9.81 * max(mechanism.mass, 1e-9))
         arrows = []
         for k, link in enumerate(mechanism.links):
             arrows.append((self._positions[k], self._rotations[k] @ found[link.joint_name][:3]))
@@ -372,11 +387,7 @@ class Stage:
             arrows.append((position + rotation @ c.position_b, rotation @ c.rotation_b @ found[name][:3]))
         points = np.array([(at, at + size * force) for at, force in arrows])
         long = np.linalg.norm(points[:, 1] - points[:, 0], axis=1)
-        return points[(long > 0.02 * self._size)]
-
-    @property
-    def _size(self) -> float:
-        return 0.4 * self.screen._size
+        return points[long > 0.01 * self._reach]
 
     def _colour(self) -> None:
         """Colours of all links: by side, or by worker; the chosen one stands out."""
@@ -525,8 +536,14 @@ class Stage:
         solid = self._solid(batch, instance)
         if solid is None or not isinstance(self.source, Live) or self._at is not None:
             return
-        if self.mode == CUT:
-            self._say(HINTS[CUT])
+        if self.mode == CUT:  # a mark may be hidden in the link
+            away = self._points - np.asarray(origin, float) if self.marks else np.zeros((0, 3))
+            miss = np.linalg.norm(np.cross(away, np.asarray(direction, float)), axis=1)
+            nearest = int(miss.argmin()) if len(miss) else -1
+            if nearest >= 0 and miss[nearest] < 1.3 * self._radii[nearest]:
+                self._on_mark(nearest)
+            else:
+                self._say(HINTS[CUT])
         elif self.mode == PULL:
             self._say(f"{solid.link}: drag it to pull it")
         elif self._first is None:

@@ -267,9 +267,9 @@ class Screen:
         scene, one = self._server.scene, np.zeros((1, 3))
         vertices, faces = ball()
         self._marks = scene.add_batched_meshes_simple(
-            "/marks", 0.028 * self._size * vertices, faces, batched_wxyzs=np.array([[1.0, 0, 0, 0]]),
-            batched_positions=one, batched_colors=np.zeros((1, 3), np.uint8), lod="off", cast_shadow=False,
-            receive_shadow=False, visible=False)
+            "/marks", vertices, faces, batched_wxyzs=np.array([[1.0, 0, 0, 0]]),
+            batched_positions=one, batched_scales=np.ones(1), batched_colors=np.zeros((1, 3), np.uint8), lod="off",
+            cast_shadow=False, receive_shadow=False, visible=False)
 
         async def click(event):
             if event.instance_index is not None:
@@ -303,8 +303,8 @@ class Screen:
         for node, given in zip(self._nodes, colours, strict=True):
             node.batched_colors = given
 
-    def mark(self, positions: np.ndarray, colours: np.ndarray | None = None) -> None:
-        """Marks at these points; colours if they or their number have changed."""
+    def mark(self, positions: np.ndarray, colours: np.ndarray | None = None, radii: np.ndarray | None = None) -> None:
+        """Marks at these points; colours and radii if they or their number have changed."""
         node = self._marks
         if not len(positions):
             node.visible = False
@@ -312,7 +312,7 @@ class Screen:
         with self._server.atomic():
             if colours is not None:
                 node.batched_wxyzs = np.tile((1.0, 0.0, 0.0, 0.0), (len(positions), 1))
-                node.batched_colors = colours
+                node.batched_colors, node.batched_scales = colours, radii
             node.batched_positions = positions
             node.visible = True
 
