@@ -31,6 +31,7 @@ from bunraku.view.figure import FIXTURE, Camera, Figure
 from bunraku.view.filmstrip import OTHERS, TONES
 from bunraku.view.solids import Solid, rgba, solids
 
+LOOP_ERROR = "log10 of loop error [m, rad]"
 FRAME = 1.0 / 60.0     # [s]
 TELL = 0.25            # [s] between two updates of texts and plots
 KEPT = 400             # points of a plot
@@ -369,7 +370,7 @@ class Stage:
         near = [float(np.linalg.norm(s.vertices - place, axis=1).min())
                 for k, place in ((a, place_a), (b, place_b)) if k >= 0
                 for s in self._solids_of.get(self._names[k], ())]
-        return float(np.clip(1.15 * max(near, default=0.0), 0.02 * self._reach, 0.07 * self._reach))
+        return float(np.clip(1.35 * min(near, default=0.0), 0.02 * self._reach, 0.05 * self._reach))
 
     def _forces(self, mechanism: Mechanism, q, v) -> np.ndarray:
         """Arrows of the forces on the child links of joints and connections, of a length by the whole weight."""
@@ -437,7 +438,7 @@ class Stage:
                              float(sim._memory.tally[m.ORDER])))
         t, kinetic, potential, total, gap, step, order = np.array(self._curves).T
         self.screen.plot("energy [J]", t, kinetic, potential, total)
-        self.screen.plot("loop error [m, rad]", t, gap)
+        self.screen.plot(LOOP_ERROR, t, np.log10(np.maximum(gap, 1e-18)))
         self.screen.plot("step [ms]", t, step)
         self.screen.plot("order", t, order)
 
@@ -482,8 +483,10 @@ class Stage:
         if name in self.shown:
             self.shown[name] = on
         self._drawn = None
-        if name == FORCES and not on:
-            self.screen.arrows(np.zeros((0, 2, 3)))
+        if name == FORCES:
+            self.screen.fade(on)  # arrows are inside the links
+            if not on:
+                self.screen.arrows(np.zeros((0, 2, 3)))
         if name == WORKERS:
             self._colour()
 

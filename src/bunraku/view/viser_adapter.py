@@ -277,7 +277,7 @@ class Screen:
 
         self._marks.on_click(click)
         self._arrows = scene.add_arrows("/forces", np.zeros((1, 2, 3)), _bytes(OTHERS[0]), visible=False,
-                                        shaft_radius=0.006 * self._size, head_radius=0.016 * self._size,
+                                        shaft_radius=0.007 * self._size, head_radius=0.018 * self._size,
                                         head_length=0.04 * self._size)
 
     def _gizmo(self, name: str):
@@ -302,6 +302,11 @@ class Screen:
         """Other colours of all batches."""
         for node, given in zip(self._nodes, colours, strict=True):
             node.batched_colors = given
+
+    def fade(self, on: bool) -> None:
+        """Links that can be seen through."""
+        for node, batch in zip(self._nodes, self._batches, strict=True):
+            node.opacity = 0.35 * batch.opacity if on else None if batch.opacity >= 1 else batch.opacity
 
     def mark(self, positions: np.ndarray, colours: np.ndarray | None = None, radii: np.ndarray | None = None) -> None:
         """Marks at these points; colours and radii if they or their number have changed."""
@@ -354,7 +359,7 @@ class Screen:
         with gui.add_folder("Plots", expand_by_default=False):
             self._plot("energy [J]", ("kinetic", "potential", "total"), (KINETIC, POTENTIAL, INK))
             if texts.live:
-                self._plot("loop error [m, rad]", ("loop error",), (OTHERS[0],))
+                self._plot("log10 of loop error [m, rad]", ("loop error",), (OTHERS[0],))
                 self._plot("step [ms]", ("step",), (OTHERS[1],))
                 self._plot("order", ("order",), (OTHERS[2],))
 
