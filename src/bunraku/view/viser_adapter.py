@@ -237,8 +237,10 @@ class Screen:
                        cell_color=_bytes(FAINT), section_color=_bytes("#b3ab9b"), cell_thickness=0.6,
                        section_thickness=0.9, fade_distance=22 * look.size, fade_strength=1.6, shadow_opacity=0.16,
                        position=(0.0, 0.0, look.floor))
-        camera.look_at = look.centre
-        camera.position = look.centre - look.away * distance
+        right = np.cross(look.away, (0.0, 0.0, 1.0))
+        aim = look.centre + 0.25 * look.size * right / np.linalg.norm(right)  # the panel covers the right
+        camera.look_at = aim
+        camera.position = aim - look.away * distance
         camera.fov = FOV
 
     def _node(self, k: int, batch: Batch):
