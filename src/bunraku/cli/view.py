@@ -14,15 +14,16 @@ REMEMBERED = 60.0  # [s] of a model that is watched for hours
 
 
 def add_parser(subparsers) -> None:
-    scenes = "\n".join(f"  {name:<16}  {what}" for name, (_, what) in SCENES.items())
+    wide = max(map(len, SCENES))
+    scenes = "\n".join(f"  {name:<{wide}}  {what}" for name, (_, what) in SCENES.items())
     parser = subparsers.add_parser(
         "view", help="show a model, a scene or a recording in a browser, and take it in hand",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Simulate in a browser: watch, stop, pull links with the mouse, connect links and\n"
-                    "cut joints by clicking. A model that nothing holds floats without gravity. Needs:\n"
-                    "pip install 'bunraku[view]'.",
-        epilog=f"{_models.HELP}\n\nscenes:\n{scenes}\n\nrecordings:\n  FILE              .npz or .mcap, as "
-               "`bunraku demo` and trajectory.save write\n\nexample: bunraku view highbar")
+        description="Simulate in a browser: watch, stop, pull links with the mouse, connect links\n"
+                    "and cut joints by clicking. A model that nothing holds floats without gravity.\n"
+                    "Needs: pip install 'bunraku[view]'.",
+        epilog=f"{_models.HELP}\n\nscenes:\n{scenes}\n\nrecordings:\n"
+               "  FILE              .npz or .mcap, as `bunraku demo` writes them\n\nexample: bunraku view highbar")
     parser.add_argument("what", metavar="MODEL|SCENE|RECORDING", help="what to show; see below")
     parser.add_argument("--port", type=int, default=None, metavar="N",
                         help="port of the page; 0: any that is free (default: 8080, or any if that is taken)")

@@ -57,7 +57,7 @@ def listen(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         found = socket.socket(family, socket.SOCK_STREAM)
     except OSError as error:
-        raise ViewerError(f"--host {host}: no such address ({error.strerror or error})") from None
+        raise ViewerError(f"host {host}: no such address ({error.strerror or error})") from None
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind((host, port))
@@ -65,8 +65,8 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         found.close()
         reason = getattr(error, "strerror", None) or error
-        raise ViewerError(f"port {port} of {host} cannot be used ({str(reason).lower()}): choose another one, "
-                          "as in --port 8090, or 0 for any that is free") from None
+        raise ViewerError(f"port {port} of {host} cannot be used ({str(reason).lower()}): choose another one, or 0 "
+                          "for any that is free") from None
     return found
 
 

@@ -1,0 +1,19 @@
+"""`bunraku bench view`: everything is measured against a client that really looks."""
+
+import pytest
+
+pytest.importorskip("viser")
+
+
+def test_the_page_shows_frames_changes_and_verdicts(monkeypatch):
+    from bunraku.bench import view
+
+    monkeypatch.setattr(view, "in_browser", lambda links, options: {"script_ms": None, "drawn": None})
+    options = view.Options(frames=5, rounds=2, simulated=0.05, hour=2.0, changes=2)
+    result = view.run(options, quiet=True)
+    text = view.text(result)
+    assert len(result["targets"]) == 6
+    assert [row["nodes"] for row in result["frames"]] == [2, 2]  # the last link of a chain has a shape of its own
+    assert all(row["python_ms"] > 0 for row in result["frames"])
+    assert "script not measured" in text
+    assert ("PASS" in text) or ("MISS" in text)
