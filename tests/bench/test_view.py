@@ -8,12 +8,14 @@ pytest.importorskip("viser")
 def test_the_page_shows_frames_changes_and_verdicts(monkeypatch):
     from bunraku.bench import view
 
-    monkeypatch.setattr(view, "in_browser", lambda links, options: {"script_ms": None, "drawn": None})
+    monkeypatch.setattr(view, "in_browser", lambda *_: {"script_ms": None, "script_wall_ms": None, "drawn": None})
     options = view.Options(frames=5, rounds=2, simulated=0.05, hour=2.0, changes=2)
     result = view.run(options, quiet=True)
     text = view.text(result)
     assert len(result["targets"]) == 6
-    assert [row["nodes"] for row in result["frames"]] == [2, 2]  # the last link of a chain has a shape of its own
+    nodes = {row["name"]: row["nodes"] for row in result["frames"]}
+    assert nodes["chain of 50"] == nodes["chain of 500"] == 2  # the last link has a shape of its own
+    assert nodes["50 shapes"] == 50
     assert all(row["python_ms"] > 0 for row in result["frames"])
     assert "script not measured" in text
     assert ("PASS" in text) or ("MISS" in text)

@@ -145,6 +145,9 @@ def _serve(listener: socket.socket, guard: Guard, title: str) -> viser.ViserServ
         try:
             with contextlib.redirect_stdout(io.StringIO()):  # its banner: we say where the page is
                 server = _Server(host=host, port=port, label=title, verbose=False)
+        except BaseException:
+            listener.close()
+            raise
         finally:
             _infra.websockets = original
     if not guarded.is_set():
