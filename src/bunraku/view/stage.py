@@ -675,7 +675,7 @@ def _look(figure: Figure, found: list[Solid], rows, rotations, positions):
         reach = float(np.linalg.norm(points - anchor, axis=1).max())
         floor = min(floor, float(anchor[2]) - reach)
         centre, size = anchor - (0.0, 0.0, 0.35 * reach), max(size, 0.85 * reach)
-    return centre, Camera(elevation=12.0).away, max(size, 1e-3), floor - 0.02 * size
+    return centre, Camera(azimuth=-35.0, elevation=12.0).away, max(size, 1e-3), floor - 0.02 * size
 
 
 def _bytes(colour) -> tuple[int, int, int]:

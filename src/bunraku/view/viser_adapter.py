@@ -231,17 +231,20 @@ class Screen:
                                        depth=np.full((2, 2), FARTHEST))
         scene.configure_default_lights(False)
         scene.configure_environment_map(None)
+        right = np.cross(look.away, (0.0, 0.0, 1.0))
+        right /= np.linalg.norm(right)
         scene.add_light_hemisphere("/lights/sky", sky_color=_bytes(PAPER), ground_color=_bytes("#b9ae9c"),
-                                   intensity=1.5)
-        scene.add_light_directional("/lights/sun", color=(255, 244, 228), intensity=1.9, cast_shadow=True,
-                                    wxyz=_facing(np.array([0.55, 0.5, -1.0])))
-        cell = 10.0 ** np.floor(np.log10(max(look.size, 1e-3)))
+                                   intensity=1.3)
+        scene.add_light_directional("/lights/above", color=(255, 250, 240), intensity=1.1, cast_shadow=True)
+        lamp = look.centre + look.size * (np.array([0.0, 0.0, 5.0]) - 6 * look.away - 7 * right)
+        scene.add_light_point("/lights/lamp", color=(255, 240, 220), intensity=1.5, decay=0.0, cast_shadow=False,
+                              position=(float(lamp[0]), float(lamp[1]), float(lamp[2])))
+        cell = 10.0 ** np.floor(np.log10(max(look.size, 1e-3)) + 0.25)
         scene.add_grid("/floor", infinite_grid=True, plane="xy", cell_size=0.5 * cell, section_size=2.5 * cell,
                        cell_color=_bytes(FAINT), section_color=_bytes("#b3ab9b"), cell_thickness=0.6,
                        section_thickness=0.9, fade_distance=22 * look.size, fade_strength=1.6, shadow_opacity=0.16,
                        position=(0.0, 0.0, look.floor))
-        right = np.cross(look.away, (0.0, 0.0, 1.0))
-        aim = look.centre + 0.25 * look.size * right / np.linalg.norm(right)  # the panel covers the right
+        aim = look.centre + 0.25 * look.size * right  # the panel covers the right
         camera.look_at = aim
         camera.position = aim - look.away * distance
         camera.fov = FOV
@@ -411,14 +414,6 @@ class Screen:
         """Curves over the first column."""
         if name in self._plots and len(columns[0]) > 1:
             self._plots[name].data = tuple(columns)
-
-
-def _facing(direction: np.ndarray) -> tuple[float, float, float, float]:
-    """Orientation of a light that shines in a direction: viser's shine from their place to where they hang."""
-    z = -direction / np.linalg.norm(direction)
-    turn = np.array([1.0 + z[2], -z[1], z[0], 0.0])
-    w, x, y, q = turn / np.linalg.norm(turn)
-    return float(w), float(x), float(y), float(q)
 
 
 def _bytes(colour: str) -> tuple[int, int, int]:
