@@ -1,70 +1,37 @@
 """The viewer in a real browser: Chromium with software GL, driven by Playwright. Required where CI=true."""
 
 import os
-import shutil
 import time
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
 import bunraku as bk
+from browser import browser_page
 from bunraku.view.stage import CONNECT, CUT
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-SOFTWARE_GL = ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox"]
+if os.environ.get("CI") != "true":
+    pytest.importorskip("viser")
+
 SIZE = {"width": 900, "height": 640}
 KNOWN = (  # messages on the console that are viser's or Chromium's own
     "THREE.Clock: This module has been deprecated",                       # three.js
     "Unable to preventDefault inside passive event listener invocation",  # viser's camera, while a link is dragged
-    "GPU stall due to ReadPixels",                                        # software GL, at screenshots
     "Automatic fallback to software WebGL",
 )
-
-try:
-    import playwright.sync_api as playwright
-    import viser  # noqa: F401
-
-    missing = None if CHROMIUM else "Chromium is not installed: apt-get install chromium"
-except ImportError as error:
-    missing = f'{error}: pip install playwright "bunraku[view]"'
-
-
-@pytest.fixture(autouse=True)
-def required():
-    if missing and os.environ.get("CI") == "true":
-        pytest.fail(missing)
-    if missing:
-        pytest.skip(missing)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if missing:
-        pytest.skip(missing)
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=SOFTWARE_GL)
-        yield chromium
-        chromium.close()
 
 
 class Visit:
     """A page, the stage behind it, and a mouse that knows where links are."""
 
-    def __init__(self, browser, simulation, **settings):
-        self.stage = bk.view(simulation, block=False, browser=False, port=0, **settings)
-        self.said: list[str] = []
-        self.page = browser.new_page(viewport=SIZE)
-        self.page.on("console", lambda m: self.said.append(m.text) if m.type in ("error", "warning") else None)
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+    def __init__(self, page, stage):
+        self.page, self.stage = page, stage
         self.page.goto(self.stage.url)
         self.page.get_by_text("Hands").wait_for(timeout=60_000)
         self.until(lambda: self.stage.screen.watched)
         self.page.wait_for_timeout(1500)  # until it has drawn what it got
-
-    def close(self):
-        self.page.close()
-        self.stage.close()
 
     def until(self, condition, seconds=30.0):
         end = time.monotonic() + seconds
@@ -105,18 +72,19 @@ class Visit:
 
 
 @pytest.fixture
-def visit(browser):
-    opened = []
+def visit():
+    """A function that opens the viewer of a simulation."""
+    with ExitStack() as stack:
+        said: list[str] = []
 
-    def visit(simulation, **settings):
-        opened.append(Visit(browser, simulation, **settings))
-        return opened[-1]
+        def visit(simulation, **settings):
+            page = stack.enter_context(browser_page(errors=said, **SIZE))
+            stage = stack.enter_context(bk.view(simulation, block=False, browser=False, port=0, **settings))
+            return Visit(page, stage)
 
-    yield visit
-    for one in opened:
-        one.close()
-        strange = [text for text in one.said if not any(known in text for known in KNOWN)]
-        assert not strange, strange
+        yield visit
+    strange = [text for text in said if not any(known in text for known in KNOWN)]
+    assert not strange, strange
 
 
 def arms():

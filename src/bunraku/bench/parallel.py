@@ -9,12 +9,16 @@ all rounds. What each row measures:
     two workers    the same chunks on two threads
     two copies     two serial runs side by side: time for both, divided by two
 
-Results of all are compared with the serial ones first.
+Results of all are compared with the serial ones first. `left alone` is a simulation that nobody has asked how many
+workers to use, beside one that has one worker: on a quiet machine, and while another process occupies a core.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -33,6 +37,7 @@ from bunraku.integrate.memory import RECORDED, UNTIL
 from bunraku.integrate.record import empty_record
 from bunraku.plan.like import in_lanes
 from bunraku.simulate.context import structure_of, tree_one
+from bunraku.simulation.shared import ENOUGH
 
 SLICE = 1e-2             # [s] of one turn
 STEPS = 200              # of one turn of Gear steps
@@ -78,8 +83,9 @@ MODELS: dict[str, Callable[[], bk.Mechanism]] = {
 def run(options: Options | None = None, quiet: bool = False) -> dict:
     """Everything, as plain numbers."""
     options = options or Options()
-    progress = Progress(len(MODELS) + len(SHARES) + 2 * len(options.links) + 1, quiet)
-    result: dict = {"bunraku": bk.__version__, "machine": machine.describe(), "forward": [], "gear": [], "lanes": []}
+    progress = Progress(2 * len(MODELS) + len(SHARES) + 2 * len(options.links) + 1, quiet)
+    result: dict = {"bunraku": bk.__version__, "machine": machine.describe(), "forward": [], "gear": [], "lanes": [],
+                    "left_alone": []}
 
     def measured(what, kind, function, *args):
         progress(what)
@@ -95,6 +101,8 @@ def run(options: Options | None = None, quiet: bool = False) -> dict:
             for joint in ("revolute", "spherical"):
                 measured(f"{links} {joint}", "lanes", lanes, bk.models.chain(links, joint))
         measured("mobile", "lanes", lanes, mobile())
+        for name, build in MODELS.items():
+            measured(name, "left_alone", left_alone, build())
         result["far"] = measured_costs().far
     finally:
         progress.close()
@@ -197,7 +205,7 @@ def _ratios(times, count) -> dict:
 
 
 def gear(m: bk.Mechanism, options: Options) -> dict:
-    """Whole steps: prediction, evaluation, correction, sums, record; stretches of STEPS, always the same ones."""
+    """Whole steps: prediction, evaluation, correction, sums, record; stretches of STEPS, one after the other."""
     state, s = state_of(m), bk.schedule(m, 2, exactly=True, passes=4)
     sims = {name: bk.Simulation(m, state[0], 0.1 * state[1], workers=workers, schedule=given, progress=False)
             for name, workers, given in (("serial", 1, None), ("copy", 1, None), ("same chunks", 1, s),
@@ -205,33 +213,65 @@ def gear(m: bk.Mechanism, options: Options) -> dict:
     runs = {name: _stretch(sim) for name, sim in sims.items()}
     times = raced({"serial": [runs["serial"]], "same chunks": [runs["same chunks"]],
                    "two workers": [runs["two workers"]], "two copies": [runs["serial"], runs["copy"]]}, options.rounds)
-    same = np.array_equal(sims["same chunks"]._memory.rows, sims["two workers"]._memory.rows)
+    same = np.array_equal(sims["same chunks"]._memory.rows[0], sims["two workers"]._memory.rows[0])
     return {"bodies": m.plan().bodies, "chunks": len(s.chunks), "bitwise": bool(same), **_ratios(times, STEPS),
             "predicted": s.predicted_speedup}
 
 
 def _stretch(sim: bk.Simulation) -> Callable[[], None]:
-    """STEPS steps of compiled code from where the simulation is a little after its start."""
+    """The next STEPS steps of compiled code, as `Simulation.advance` makes them."""
     sim.advance(0.01)
     plan, (entry, method) = sim.mechanism.plan(), sim._settings.entry()
-    memory, structure, params = sim._memory, structure_of(plan), np.zeros(0)
+    memory, structure, nothing = sim._memory, structure_of(plan), np.zeros(0)
     memory.clock[UNTIL] = 1e9
-    saved = [x.copy() for x in memory]
     record = empty_record(STEPS, memory.rows.shape[1])
     shared = sim._sharing.divided(sim.mechanism, plan, memory, sim._acting, False, False)
 
     def go():
-        for now, then in zip(memory, saved, strict=True):
-            now[...] = then
         memory.tally[RECORDED] = 0
         if shared is None:
-            entry.call(*method, *structure, 0, params, params, memory, record)
+            entry.call(*method, *structure, 0, nothing, nothing, memory, record)
         else:
-            shared.divide(memory)
-            shared.run(entry, method, 0, params, params, memory, record)
-            shared.unite(memory)
+            shared.run(0, nothing, nothing, memory, record)
 
     return go
+
+
+# -- left alone -------------------------------------------------------------------------------------------------------
+
+
+def left_alone(m: bk.Mechanism, options: Options) -> dict:
+    """Steps of a simulation with workers=None beside workers=1: how many times as fast."""
+    state = state_of(m)
+    sims = {name: bk.Simulation(m, state[0], 0.1 * state[1], "rk4", step=1e-5, workers=workers, record=None,
+                                progress=False) for name, workers in (("one", 1), ("any", None))}
+    for sim in sims.values():
+        sim.advance(1e-5 * (ENOUGH + STEPS))
+    if not np.allclose(sims["one"].q, sims["any"].q, rtol=1e-8, atol=1e-10):
+        raise AssertionError(f"{m.name}: workers=None differs from one worker")
+    rows = {}
+    for words, others in (("quiet", 0), ("busy", 1)):
+        with _busy(others):
+            times = raced({name: [_onward(sim)] for name, sim in sims.items()}, options.rounds)
+        rows[words] = float(np.median(times["one"] / times["any"]))
+    return {"bodies": m.plan().bodies, "workers": sims["any"].stats.workers, "in_lanes": sims["any"].stats.in_lanes,
+            **rows}
+
+
+def _onward(sim: bk.Simulation) -> Callable[[], None]:
+    return lambda: sim.advance(sim.t + 1e-5 * STEPS)
+
+
+@contextlib.contextmanager
+def _busy(count: int):
+    """While so many other processes want a core each."""
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
 
 
 # -- lanes ------------------------------------------------------------------------------------------------------------
@@ -274,6 +314,9 @@ def _verdicts(result) -> list[dict]:
                 judge("32 balls, chunks of two workers on one", row["same_chunks"], 1.3, "of serial", most=True)
     for row in result["lanes"]:
         judge(f"lanes, {row['name']}", row["speedup"], 1.0 if row["bodies"] > 20_000 else 2.5, "x one core")
+    for row in result["left_alone"]:
+        judge(f"left alone, {row['name']}: the slower of quiet and busy", min(row["quiet"], row["busy"]), 0.95,
+              "x one worker")
     judge("a sweep with a far handle", result["far"], 1.3, "of a plain one", most=True)
     return found
 
@@ -309,5 +352,10 @@ def text(result: dict, colour: bool = False) -> str:
               paint("4", f"  {'':<20}{'serial us':>11}{'lanes us':>11}{'speed-up':>10}{'predicted':>11}{'error':>9}")]
     lines += [f"  {row['name']:<20}{row['serial_us']:>11.1f}{row['lanes_us']:>11.1f}{row['speedup']:>9.2f}x"
               f"{row['predicted']:>10.2f}x{row['error']:>9.0e}" for row in result["lanes"]]
+    lines += ["", paint("1", "left alone") + "  steps of a simulation with workers=None, times as fast as with "
+              "workers=1; busy: another process occupies a core", "",
+              paint("4", f"  {'':<16}{'bodies':>7}{'in lanes':>10}{'workers':>9}{'quiet':>8}{'busy':>8}")]
+    lines += [f"  {row['name']:<16}{row['bodies']:>7}{row['in_lanes']:>10}{row['workers']:>9}{row['quiet']:>7.2f}x"
+              f"{row['busy']:>7.2f}x" for row in result["left_alone"]]
     lines += ["", *_targets(result["targets"], paint)]
     return "\n".join(line.rstrip() for line in lines)

@@ -78,6 +78,11 @@ BENCHES = {
         "slice after an hour simulated, and the time from a click to the frame that shows what it did. The browser's "
         "part needs Chromium and Playwright.",
         "'bunraku[view]' playwright", quick="shorter and less exact, six minutes simulated instead of an hour"),
+    "ranks": Bench(
+        "one mechanism on two ranks of MPI",
+        "Gear steps of one mechanism on two processes that exchange messages by MPI, as a part of what two independent "
+        "copies of the serial run reach in the same rounds; what 1, 2 and 4 ranks hold of a chain of a million links.",
+        "'bunraku[mpi]'", lasts="three minutes", quick="shorter and less exact, a chain of 100000 links"),
     "start": Bench(
         "seconds to the first result: compilation, cold and warm",
         "Import, first evaluations, first simulation, first connection, the demo and all entries, each in new "

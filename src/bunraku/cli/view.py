@@ -56,11 +56,10 @@ def _find(args):
     if args.what in SCENES:
         kind = getattr(import_module(f"bunraku.cli.scenes.{args.what}"), SCENES[args.what][0])
         scene = kind()
-        scene.solver = args.solver or scene.solver
-        return scene.simulation(), scene.title
+        return scene.simulation(**({"solver": args.solver} if args.solver else {})), scene.title
     if args.what.lower().endswith(RECORDINGS):
         return bk.load_trajectory(args.what), Path(args.what).stem
-    mechanism = _models.find(args.what, args.base)
+    mechanism = _models.find(args.what, args.base, tuple(SCENES))
     settings = {"solver": args.solver or "gear", "workers": args.workers, "record": REMEMBERED}
     if args.what.split(":")[0] == "mobile":
         mechanism = suspended(mechanism)

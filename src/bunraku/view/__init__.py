@@ -1,4 +1,4 @@
-"""Mechanisms and motions to look at: pictures, and `bk.view(sim)`, the viewer.
+"""Mechanisms and motions to look at: pictures, replays, and `bk.view(sim)`, the viewer.
 
 Pictures need matplotlib (pip install "bunraku[plot]"), the viewer viser (pip install "bunraku[view]").
 """
@@ -8,10 +8,11 @@ from types import ModuleType
 
 from bunraku.view.figure import Camera, Figure
 from bunraku.view.filmstrip import filmstrip
+from bunraku.view.replay import replay_html
 from bunraku.view.solids import Solid, solids
 from bunraku.view.stage import Stage, view
 
-__all__ = ["Camera", "Figure", "Solid", "Stage", "filmstrip", "solids", "view"]
+__all__ = ["Camera", "Figure", "Solid", "Stage", "filmstrip", "replay_html", "solids", "view"]
 
 
 class _Callable(ModuleType):

@@ -67,9 +67,13 @@ class _Part:
 
 
 class Figure:
-    """The shapes of one mechanism, for any of its states."""
+    """The shapes of one mechanism, for any of its states.
 
-    def __init__(self, mechanism: Mechanism):
+    fixtures   names of the links that are drawn as fixtures; those that hang from the ground beside something that
+               flies free, unless given
+    """
+
+    def __init__(self, mechanism: Mechanism, fixtures: set[str] | None = None):
         self.mechanism = mechanism
         links = mechanism.links
         children: list[list[int]] = [[] for _ in links]
@@ -77,7 +81,7 @@ class Figure:
             if link.parent >= 0:
                 children[link.parent].append(i)
         ends = [self._ends(i, children[i]) for i in range(len(links))]
-        self.fixtures = _fixtures(mechanism)
+        self.fixtures = _fixtures(mechanism) if fixtures is None else fixtures
         self.size = self._size([end for link, end in zip(links, ends, strict=True) if link.name not in self.fixtures])
         thin = 0.009 * self.size
         thickness = [max(thin, _thickness(link.mass, end)) for link, end in zip(links, ends, strict=True)]
