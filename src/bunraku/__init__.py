@@ -23,6 +23,7 @@ from bunraku.errors import (
     SimulationError,
     SimulationWarning,
     StateError,
+    ViewerError,
 )
 
 if TYPE_CHECKING:
@@ -79,8 +80,8 @@ __all__ = [
     "Guide", "Helical", "InertiaError", "JointMoments", "LoadError", "LoadWarning", "Markers", "Mechanism",
     "MissingExtra", "MissingFileError", "ModelError", "Motion", "MotionTable", "NamingError", "Planar", "Prismatic",
     "ReadOnlyError", "Revolute", "Rollout", "Schedule", "SettingError", "ShapeError", "Simulation",
-    "SimulationError", "SimulationWarning", "Spherical", "StateError", "Trajectory", "actuation", "closed_chain",
-    "constraints", "convert", "coordinates", "dynamics", "force_above", "forward_dynamics", "impact",
+    "SimulationError", "SimulationWarning", "Spherical", "StateError", "Trajectory", "ViewerError", "actuation",
+    "closed_chain", "constraints", "convert", "coordinates", "dynamics", "force_above", "forward_dynamics", "impact",
     "inverse_dynamics", "joint_forces", "kinematics", "load", "load_motion", "load_trajectory", "mass_matrix",
     "models", "operation_count", "points_meet", "points_part", "poses", "processor_array", "project", "rollout",
     "schedule", "solve_ivp",

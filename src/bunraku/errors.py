@@ -82,3 +82,7 @@ class SettingError(BunrakuError, ValueError):
 
 class MissingExtra(BunrakuError, ImportError):
     """An optional library is needed; the message gives the pip command."""
+
+
+class ViewerError(BunrakuError, RuntimeError):
+    """The viewer cannot open: an address or port that cannot be used."""

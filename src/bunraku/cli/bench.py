@@ -72,6 +72,12 @@ BENCHES = {
         "Forward dynamics and Gear steps of one mechanism on two threads, as a part of what two independent copies of "
         "the serial run reach in the same rounds; long chains in lanes; the cost of single operations.",
         quick="shorter and less exact"),
+    "view": Bench(
+        "the viewer: cost of a frame, of being watched, of a click",
+        "Python per frame and script in the browser for 50 and 500 links, a simulation with and without a viewer, a "
+        "slice after an hour simulated, and the time from a click to the frame that shows what it did. The browser's "
+        "part needs Chromium and Playwright.",
+        "'bunraku[view]' playwright", quick="shorter and less exact, six minutes simulated instead of an hour"),
     "ranks": Bench(
         "one mechanism on two ranks of MPI",
         "Gear steps of one mechanism on two processes that exchange messages by MPI, as a part of what two independent "

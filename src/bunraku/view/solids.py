@@ -20,7 +20,7 @@ from bunraku.view.figure import Figure
 from bunraku.view.filmstrip import TONES
 
 GREY = Visual.colour  # of visuals whose file names no colour: they get the colour of their side
-AROUND, RINGS = 20, 5        # points of a ball: on a circle, circles from pole to equator
+AROUND, RINGS = 16, 4        # points of a ball: on a circle, circles from pole to equator
 MANY = 100                   # links, from which on balls have fewer points
 SMALLEST = 1e-9              # [m]: what is thinner cannot be seen
 
@@ -85,6 +85,11 @@ def _sphere(fine: bool) -> Surface:
     surface = _hull(np.concatenate([[[0.0, 0.0, 1.0]], *points, [[0.0, 0.0, -1.0]]]))
     assert surface is not None
     return surface
+
+
+def ball() -> Surface:
+    """Unit sphere with few points."""
+    return _sphere(False)
 
 
 def _hull(points: np.ndarray) -> Surface | None:

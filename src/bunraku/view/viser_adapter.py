@@ -1,0 +1,421 @@
+"""The only file that knows viser: a page with a 3-D scene and a panel of controls, and who may open it.
+
+Callbacks run in viser's thread; they do nothing but `ask(name, *arguments)`. Every group of like solids is one batched
+node: a frame is one message per group.
+
+viser accepts every client. Here the handshake is looked at first (`Guard`): pages of other origins, names that do not
+mean this machine and, where the page is not on loopback, clients without the token are refused. Share requests, which
+would open a public tunnel, have no effect.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import http
+import io
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from http.cookies import CookieError, SimpleCookie
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+
+from bunraku.errors import MissingExtra, ViewerError
+from bunraku.view.filmstrip import FAINT, INK, KINETIC, OTHERS, PAPER, POTENTIAL
+from bunraku.view.solids import ball, rgba
+
+try:
+    import viser
+    import websockets.asyncio.server
+    import websockets.datastructures
+    import websockets.exceptions
+    from viser import _messages
+    from viser.infra import _infra
+    from websockets import Headers
+    from websockets.http11 import Response
+except ImportError as error:
+    raise MissingExtra('the viewer needs viser: pip install "bunraku[view]"') from error
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+LARGEST_MESSAGE = 2**20   # bytes from a client: gestures and values of controls are small
+FOV = 0.62                # [rad]
+FARTHEST = 160.0          # [m]: depth of the paper behind everything, the largest that viser sends
+Ask = Callable[..., None]
+
+
+# -- who may open the page ---------------------------------------------------------------------------------------------
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket at this address and no other; a ViewerError if it is taken."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        found = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        raise ViewerError(f"host {host}: no such address ({error.strerror or error})") from None
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((host, port))
+        found.listen(64)
+    except (OSError, OverflowError) as error:
+        found.close()
+        reason = getattr(error, "strerror", None) or error
+        raise ViewerError(f"port {port} of {host} cannot be used ({str(reason).lower()}): choose another one, or 0 "
+                          "for any that is free") from None
+    return found
+
+
+class Guard:
+    """Refuses handshakes and requests that do not come from the page itself."""
+
+    def __init__(self, host: str, port: int):
+        self.token = None if host in LOOPBACK else secrets.token_urlsafe(24)
+        names = ("127.0.0.1", "localhost", "[::1]") if host in LOOPBACK else ()
+        self.hosts = {f"{name}:{port}" for name in names} or None
+        self.cookie = f"bunraku-{port}"
+
+    def refusal(self, path: str, headers) -> str | None:
+        """Why a request is refused; None if it may pass."""
+        host, origin = headers.get("Host", ""), headers.get("Origin")
+        if self.hosts is not None and host not in self.hosts:  # a name that was made to mean this machine
+            return f"this page is at {min(self.hosts)}, not at {host}"
+        if origin is not None and urlsplit(origin).netloc != host:
+            return f"pages of {origin} may not open this viewer"
+        if self.token is not None and not any(hmac.compare_digest(given.encode(), self.token.encode())
+                                              for given in self._given(path, headers)):
+            return "the token in the address is missing or wrong: open the address that bunraku has printed"
+        return None
+
+    def _given(self, path: str, headers) -> list[str]:
+        tokens = parse_qs(urlsplit(path).query).get("token", [])
+        with contextlib.suppress(CookieError):
+            cookies = SimpleCookie("; ".join(headers.get_all("Cookie")))
+            if self.cookie in cookies:
+                tokens.append(cookies[self.cookie].value)
+        return tokens
+
+    def process_request(self, serve_file):
+        """A function for websockets: refuse, or go on with `serve_file`; the page keeps the token as a cookie."""
+        def answer(connection, request):
+            why = self.refusal(request.path, request.headers)
+            if why is not None:
+                return Response(http.HTTPStatus.FORBIDDEN, "Forbidden", Headers({"Content-Type": "text/plain"}),
+                                f"{why}\n".encode())
+            response = serve_file(connection, request)
+            if response is not None:
+                response.headers["X-Content-Type-Options"] = "nosniff"
+                response.headers["Referrer-Policy"] = "no-referrer"
+                if self.token is not None:
+                    response.headers["Set-Cookie"] = f"{self.cookie}={self.token}; HttpOnly; SameSite=Strict; Path=/"
+            return response
+
+        return answer
+
+
+class _Server(viser.ViserServer):
+    def request_share_url(self, verbose: bool = True) -> str | None:
+        """No client can open a public tunnel."""
+        return None
+
+
+_one_at_a_time = threading.Lock()
+
+
+def _serve(listener: socket.socket, guard: Guard, title: str) -> viser.ViserServer:
+    """viser on a socket of ours, behind a guard."""
+    guarded = threading.Event()
+
+    def serve(handler, host, port, *, process_request, **settings):
+        guarded.set()
+        settings["max_size"] = LARGEST_MESSAGE
+        return websockets.asyncio.server.serve(handler, sock=listener,
+                                               process_request=guard.process_request(process_request), **settings)
+
+    stand_in = SimpleNamespace(asyncio=SimpleNamespace(server=SimpleNamespace(
+        serve=serve, ServerConnection=websockets.asyncio.server.ServerConnection)),
+        exceptions=websockets.exceptions, datastructures=websockets.datastructures)
+    host, port = listener.getsockname()[:2]
+    with _one_at_a_time:
+        original, _infra.websockets = _infra.websockets, stand_in  # type: ignore[assignment]
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):  # its banner: we say where the page is
+                server = _Server(host=host, port=port, label=title, verbose=False)
+        except BaseException:
+            listener.close()
+            raise
+        finally:
+            _infra.websockets = original
+    if not guarded.is_set():
+        server.stop()
+        raise ViewerError(f"viser {viser.__version__} cannot be guarded against foreign pages: "
+                          'pip install "viser>=1.1,<1.2"')
+    return server
+
+
+# -- what is seen ------------------------------------------------------------------------------------------------------
+
+
+class Batch(NamedTuple):
+    """Solids of one shape."""
+
+    vertices: np.ndarray   # (n, 3)
+    faces: np.ndarray      # (m, 3)
+    colours: np.ndarray    # (k, 3): of each of them, 0 to 255
+    opacity: float
+    links: np.ndarray      # (k,): rows of the poses
+
+
+class Look(NamedTuple):
+    """Where the camera and the floor are at first."""
+
+    centre: np.ndarray
+    away: np.ndarray       # direction of view
+    size: float            # radius of what shall be seen [m]
+    floor: float           # height [m]
+
+
+class Texts(NamedTuple):
+    """Names of controls: the same on the page and in requests."""
+
+    title: str
+    modes: Sequence[str]
+    joints: Sequence[str]
+    shown: dict[str, bool]       # what can be shown, and whether it is at first
+    live: bool                   # a simulation, not a recording
+
+
+class Screen:
+    """The page: what `Stage` shows, and what people ask for."""
+
+    def __init__(self, batches: Sequence[Batch], look: Look, texts: Texts, ask: Ask, host: str, port: int,
+                 guides: Sequence[str] = ()):
+        listener = listen(host, port)
+        self.port = int(listener.getsockname()[1])
+        guard = Guard(host, self.port)
+        name = "127.0.0.1" if host in ("127.0.0.1", "localhost") else f"[{host}]" if ":" in host else host
+        if host in ("0.0.0.0", "::"):
+            name = socket.gethostname()
+        self.url = f"http://{name}:{self.port}/" + (f"?token={guard.token}" if guard.token else "")
+        self._server, self._ask = _serve(listener, guard, texts.title), ask
+        self._size, self._batches = look.size, list(batches)
+        self._scenery(look)
+        self._nodes = [self._node(k, batch) for k, batch in enumerate(batches)]
+        self._overlays()
+        self._gizmos = {name: self._gizmo(name) for name in guides}
+        self._controls(texts)
+
+    @property
+    def watched(self) -> bool:
+        """Whether anybody looks."""
+        return bool(self._server._connected_clients)
+
+    def close(self) -> None:
+        with contextlib.redirect_stdout(io.StringIO()):
+            self._server.stop()
+
+    # -- scene
+
+    def _scenery(self, look: Look):
+        scene, camera = self._server.scene, self._server.initial_camera
+        self._server.gui.configure_theme(show_logo=False, show_share_button=False, control_width="medium",
+                                         brand_color=_bytes(POTENTIAL))
+        scene.set_up_direction("+z")
+        distance = look.size * 1.12 / np.sin(0.5 * FOV)
+        if distance + 4 * look.size < FARTHEST:
+            scene.set_background_image(np.full((2, 2, 3), _bytes(PAPER), np.uint8), format="png",
+                                       depth=np.full((2, 2), FARTHEST))
+        scene.configure_default_lights(False)
+        scene.configure_environment_map(None)
+        right = np.cross(look.away, (0.0, 0.0, 1.0))
+        right /= np.linalg.norm(right)
+        scene.add_light_hemisphere("/lights/sky", sky_color=_bytes(PAPER), ground_color=_bytes("#b9ae9c"),
+                                   intensity=1.3)
+        scene.add_light_directional("/lights/above", color=(255, 250, 240), intensity=1.1, cast_shadow=True)
+        lamp = look.centre + look.size * (np.array([0.0, 0.0, 5.0]) - 6 * look.away - 7 * right)
+        scene.add_light_point("/lights/lamp", color=(255, 240, 220), intensity=1.5, decay=0.0, cast_shadow=False,
+                              position=(float(lamp[0]), float(lamp[1]), float(lamp[2])))
+        cell = 10.0 ** np.floor(np.log10(max(look.size, 1e-3)) + 0.25)
+        scene.add_grid("/floor", infinite_grid=True, plane="xy", cell_size=0.5 * cell, section_size=2.5 * cell,
+                       cell_color=_bytes(FAINT), section_color=_bytes("#b3ab9b"), cell_thickness=0.6,
+                       section_thickness=0.9, fade_distance=22 * look.size, fade_strength=1.6, shadow_opacity=0.16,
+                       position=(0.0, 0.0, look.floor))
+        aim = look.centre + 0.25 * look.size * right  # the panel covers the right
+        camera.look_at = aim
+        camera.position = aim - look.away * distance
+        camera.fov = FOV
+
+    def _node(self, k: int, batch: Batch):
+        n = len(batch.links)
+        shadow = sum(len(b.links) for b in self._batches) <= 100
+        node = self._server.scene.add_batched_meshes_simple(
+            f"/links/{k}", batch.vertices, batch.faces, batched_wxyzs=np.tile((1.0, 0.0, 0.0, 0.0), (n, 1)),
+            batched_positions=np.zeros((n, 3)), batched_colors=batch.colours, lod="off", cast_shadow=shadow,
+            receive_shadow=shadow, opacity=None if batch.opacity >= 1 else batch.opacity)
+
+        async def drag(event):
+            if event.phase == "start" and event.instance_index is not None:
+                self._ask("grab", event.client_id, k, int(event.instance_index), event.start_position)
+            self._ask("drop" if event.phase == "end" else "drag", event.client_id, event.end_position)
+
+        async def click(event):
+            if event.instance_index is not None:
+                self._ask("click", k, int(event.instance_index), event.ray_origin, event.ray_direction)
+
+        node.on_drag("left")(drag)
+        node.on_click(click)
+        return node
+
+    def _overlays(self):
+        """Marks at joints and connections, arrows of forces: filled as they are needed."""
+        scene, one = self._server.scene, np.zeros((1, 3))
+        vertices, faces = ball()
+        self._marks = scene.add_batched_meshes_simple(
+            "/marks", vertices, faces, batched_wxyzs=np.array([[1.0, 0, 0, 0]]),
+            batched_positions=one, batched_scales=np.ones(1), batched_colors=np.zeros((1, 3), np.uint8), lod="off",
+            cast_shadow=False, receive_shadow=False, visible=False)
+
+        async def click(event):
+            if event.instance_index is not None:
+                self._ask("mark", int(event.instance_index))
+
+        self._marks.on_click(click)
+        self._arrows = scene.add_arrows("/forces", np.zeros((1, 2, 3)), _bytes(OTHERS[0]), visible=False,
+                                        shaft_radius=0.007 * self._size, head_radius=0.018 * self._size,
+                                        head_length=0.04 * self._size)
+
+    def _gizmo(self, name: str):
+        gizmo = self._server.scene.add_transform_controls(f"/guides/{name}", scale=0.35 * self._size, depth_test=False)
+
+        async def moved(event):
+            if event.client_id is not None:
+                self._ask("guide", name, tuple(event.target.position), tuple(event.target.wxyz))
+
+        gizmo.on_update(moved)
+        return gizmo
+
+    def show(self, wxyz: np.ndarray, positions: np.ndarray) -> None:
+        """Where all links are: (links, 4) and (links, 3) of float32. One message per batch."""
+        queue = self._server._websock_server.queue_message
+        with self._server.atomic():
+            for node, batch in zip(self._nodes, self._batches, strict=True):
+                queue(_messages.SceneNodeUpdateMessage(node.name, {"batched_wxyzs": wxyz[batch.links],
+                                                                   "batched_positions": positions[batch.links]}))
+
+    def colour(self, colours: Sequence[np.ndarray]) -> None:
+        """Other colours of all batches."""
+        for node, given in zip(self._nodes, colours, strict=True):
+            node.batched_colors = given
+
+    def fade(self, on: bool) -> None:
+        """Links that can be seen through."""
+        for node, batch in zip(self._nodes, self._batches, strict=True):
+            node.opacity = 0.35 * batch.opacity if on else None if batch.opacity >= 1 else batch.opacity
+
+    def mark(self, positions: np.ndarray, colours: np.ndarray | None = None, radii: np.ndarray | None = None) -> None:
+        """Marks at these points; colours and radii if they or their number have changed."""
+        node = self._marks
+        if not len(positions):
+            node.visible = False
+            return
+        with self._server.atomic():
+            if colours is not None:
+                node.batched_wxyzs = np.tile((1.0, 0.0, 0.0, 0.0), (len(positions), 1))
+                node.batched_colors, node.batched_scales = colours, radii
+            node.batched_positions = positions
+            node.visible = True
+
+    def arrows(self, points: np.ndarray) -> None:
+        """Arrows (n, 2, 3) from where to where; none hides them."""
+        self._arrows.visible = bool(len(points))
+        if len(points):
+            self._arrows.points = points
+
+    def guide(self, name: str, position, wxyz) -> None:
+        """Put a gizmo where its joint is."""
+        self._gizmos[name].position, self._gizmos[name].wxyz = position, wxyz
+
+    # -- panel
+
+    def _controls(self, texts: Texts):
+        gui, ask = self._server.gui, self._ask
+        self._status = gui.add_markdown("")
+        with gui.add_folder("Play"):
+            self._play = gui.add_button("Pause", icon=viser.Icon.PLAYER_PAUSE)
+            self._button(self._play, "play")
+            moves = gui.add_button_group("", ("Step", "Reset") if texts.live else ("Reset",),
+                                         hint="one sixtieth of a second; back to the start")
+            moves.on_click(self._asked(lambda value: ask(str(value).lower())))
+            self._value(gui.add_slider("speed", 0.05, 4.0, 0.05, 1.0), "speed")
+            self._time: Any = gui.add_slider("time [s]", 0.0, 1.0, 0.001, 0.0, hint="look at what is recorded")
+            self._value(self._time, "scrub")
+        if texts.live:
+            with gui.add_folder("Hands"):
+                group = gui.add_dropdown("click", tuple(texts.modes), hint="dragging a link pulls it, in every mode")
+                self._value(group, "mode")
+                self._value(gui.add_dropdown("joint", tuple(texts.joints), hint="connects the two links"), "joint")
+                self._button(gui.add_button("Undo", hint="structure and state before the last change"), "undo")
+        with gui.add_folder("Show"):
+            for name, on in texts.shown.items():
+                box = gui.add_checkbox(name, on)
+                box.on_update(self._asked(lambda value, name=name: ask("show", name, bool(value))))
+        self._plots: dict[str, Any] = {}
+        with gui.add_folder("Plots", expand_by_default=False):
+            self._plot("energy [J]", ("kinetic", "potential", "total"), (KINETIC, POTENTIAL, INK))
+            if texts.live:
+                self._plot("log10 of loop error [m, rad]", ("loop error",), (OTHERS[0],))
+                self._plot("step [ms]", ("step",), (OTHERS[1],))
+                self._plot("order", ("order",), (OTHERS[2],))
+
+    def _asked(self, do):
+        async def changed(event):
+            if event.client_id is not None:  # not by ourselves
+                do(event.target.value)
+
+        return changed
+
+    def _value(self, handle, name: str):
+        handle.on_update(self._asked(lambda value: self._ask(name, value)))
+
+    def _button(self, handle, name: str):
+        async def clicked(_):
+            self._ask(name)
+
+        handle.on_click(clicked)
+
+    def _plot(self, name: str, curves, colours):
+        series: tuple = ({"label": "t"}, *({"label": curve, "stroke": colour, "width": 1.5, "points": {"show": False}}
+                                           for curve, colour in zip(curves, colours, strict=True)))
+        self._plots[name] = self._server.gui.add_uplot(
+            tuple(np.zeros(2) for _ in series), series, title=name, height=130, scales={"x": {"time": False}},
+            legend={"show": len(curves) > 1}, padding=(4, 12, 0, 0))
+
+    def tell(self, text: str, playing: bool, t: float, span: tuple[float, float], scrubbing: bool) -> None:
+        """The status line and the state of the controls."""
+        if self._status.content != text:
+            self._status.content = text
+        label = "Pause" if playing else "Play"
+        if self._play.label != label:
+            self._play.label, self._play.icon = label, getattr(viser.Icon, f"PLAYER_{label.upper()}")
+        first, last = (round(end, 3) for end in span)
+        if last > first:
+            if self._time.min != first:
+                self._time.min = first
+            if self._time.max != last:
+                self._time.max = last
+            if not scrubbing and abs(self._time.value - t) > 5e-4:
+                self._time.value = t
+
+    def plot(self, name: str, *columns: np.ndarray) -> None:
+        """Curves over the first column."""
+        if name in self._plots and len(columns[0]) > 1:
+            self._plots[name].data = tuple(columns)
+
+
+def _bytes(colour: str) -> tuple[int, int, int]:
+    red, green, blue, _ = rgba(colour)
+    return round(255 * red), round(255 * green), round(255 * blue)
