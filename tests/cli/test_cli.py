@@ -1,8 +1,11 @@
 """The command line, run as people run it."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -27,14 +30,14 @@ def test_demo_writes_what_it_says(demo):
     folder, answer = demo
     assert answer.returncode == 0, answer.stderr
     files = [folder / name for name in json.loads(answer.stdout)["files"]]
-    assert sorted(path.suffix for path in files) == [".npz", ".png"]
+    assert sorted(path.suffix for path in files) == [".html", ".npz", ".png"]
     assert all(path.stat().st_size > 10_000 for path in files)
-    assert files[1].read_bytes().startswith(b"\x89PNG")
+    assert files[2].read_bytes().startswith(b"\x89PNG")
 
 
 def test_demo_alone_is_the_high_bar(demo):
     report = json.loads(demo[1].stdout)
-    assert [Path(name).name for name in report["files"]] == ["highbar.npz", "highbar.png"]
+    assert [Path(name).name for name in report["files"]] == ["highbar.npz", "highbar.html", "highbar.png"]
 
 
 def test_demo_trajectory_can_be_read_back(demo):
@@ -46,6 +49,37 @@ def test_demo_trajectory_can_be_read_back(demo):
     assert trajectory.t[-1] == pytest.approx(report["seconds"])
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_demo_opens_its_replay_at_once_with_an_empty_cache(tmp_path):
+    """A browser of our own, on a terminal: it is asked long before anything is compiled."""
+    opened, browser = tmp_path / "opened", tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
+    browser.chmod(0o755)
+    environment = {name: value for name, value in os.environ.items() if name != "SSH_CONNECTION"}
+    environment |= {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "DISPLAY": ":0", "BROWSER": str(browser)}
+    control, terminal = os.openpty()
+    begin = time.monotonic()
+    command = subprocess.Popen([sys.executable, "-m", "bunraku", "demo", "--no-picture"], cwd=tmp_path, env=environment,
+                               stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal, start_new_session=True)
+    try:
+        while not (opened.exists() and opened.read_text().endswith("\n")) and time.monotonic() < begin + 20:
+            time.sleep(0.02)
+        address = opened.read_text().strip()
+    finally:
+        os.killpg(command.pid, signal.SIGKILL)
+        command.wait()
+        os.close(control)
+        os.close(terminal)
+    assert address == (tmp_path / "bunraku-demo" / "highbar.html").as_uri()
+
+
+def test_demo_without_a_display_says_where_its_replay_is(tmp_path, monkeypatch, capsys):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    assert cli.main(["demo", "--seconds", "0.05", "--no-picture", "--out", str(tmp_path)]) == 0
+    assert f"{tmp_path / 'highbar.html'} (open it in a browser)" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("dof", [16, 48])
 def test_the_demo_tells_of_other_figures_too(tmp_path, capsys, dof):
     assert cli.main(["demo", "somersault", "--dof", str(dof), "--seconds", "0.1", "--no-picture", "--out",
@@ -53,7 +87,7 @@ def test_the_demo_tells_of_other_figures_too(tmp_path, capsys, dof):
     told = capsys.readouterr().out
     assert "degrees of freedom" in told
     assert "angular" in told
-    assert [path.name for path in tmp_path.iterdir()] == ["somersault.npz"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["somersault.html", "somersault.npz"]
 
 
 def test_demo_help_says_what_happens_in_each_scene(capsys):

@@ -6,16 +6,21 @@ from io import StringIO
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import bunraku as bk
 from bunraku import cli
 from bunraku.cli.scenes.account import torques
+from bunraku.cli.scenes.breaking import BEARS, WEAK
+from bunraku.cli.scenes.fourbars import RATE, WINDOWS
 from bunraku.cli.scenes.highbar import HOLDS
 from bunraku.cli.scenes.muscles import ROW, beyond_limits, muscles, pose_of, posed, schedule
 from bunraku.cli.scenes.swing import DEPTH, MIDDLE, SEAT, Swing
 from bunraku.evaluate import connection_forces
 
-LASTS = {"highbar": None, "swing": "1.1", "release": "1.0", "somersault": None}  # [s] long enough for all that happens
+LASTS = {  # [s] long enough for all that happens
+    "highbar": None, "swing": "1.1", "release": "1.0", "somersault": None, "hands": None,
+}
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +59,7 @@ def test_loops_stay_closed_and_joints_within_their_limits(reports, name):
     ("swing", ["the stay breaks", "the left thigh leaves the plate", "the right thigh leaves the plate"],
      [39, 36, 33]),
     ("release", ["the right hand lets go", "the left hand lets go"], [37, 35, 34]),
+    ("hands", ["one hand lets go", "the other lets go"], [74, 71, 68]),
 ])
 def test_structure_changes_in_order(reports, name, events, freedom):
     report = reports(name)
@@ -139,3 +145,40 @@ def test_poses_go_both_ways():
     q = posed(m, pose)
     np.testing.assert_allclose(posed(m, pose_of(m, q)), q, atol=1e-12)
     assert (len(schedule(m, pose, ((1.0, {}),), 10.0)) - 4) % (ROW + 6) == 0
+
+
+def test_two_figures_keep_their_angular_momentum(reports):
+    report = reports("hands")
+    assert report["angular_momentum_drift"] < 1e-9
+    assert report["spin_close"] > 1.5 * report["spin_start"]
+
+
+def test_the_chain_breaks_at_what_its_joint_bears_and_its_lower_part_flies(tmp_path):
+    assert cli.main(["demo", "breaking", "--json", "--no-picture", "--out", str(tmp_path)]) == 0
+    held, broken = bk.load_trajectory(tmp_path / "breaking.npz").segments
+    force = bk.joint_forces(held.mechanism, held.q[-1], held.v[-1])[WEAK][:3]
+    assert np.linalg.norm(force) == pytest.approx(BEARS, rel=1e-4)
+    names = broken.mechanism.link_names[broken.mechanism.link_names.index(WEAK):]
+    masses = [broken.mechanism.link(name).mass for name in names]
+    places = bk.poses(broken.mechanism, broken.q)
+    centre = np.average([places[name][1] + places[name][0] @ broken.mechanism.link(name).com for name in names], axis=0,
+                        weights=masses)
+    t = broken.t - broken.t[0]
+    fall = centre + 0.5 * np.outer(t**2, (0, 0, 9.81))  # without gravity, it would go straight on
+    straight = fall[0] + np.outer(t / t[-1], fall[-1] - fall[0])
+    np.testing.assert_allclose(fall, straight, atol=1e-6)
+
+
+def test_four_bars_move_as_one_pendulum(tmp_path):
+    assert cli.main(["demo", "fourbars", "--json", "--no-picture", "--out", str(tmp_path)]) == 0
+    motion, n = bk.load_trajectory(tmp_path / "fourbars.npz"), WINDOWS
+    pull = 9.81 * ((n + 1) / 2 + n) / ((n + 1) / 3 + n)
+    answer = solve_ivp(lambda t, x: (x[1], -pull * np.cos(x[0])), (0, motion.t[-1]), (np.pi / 2, -RATE), rtol=1e-11,
+                       atol=1e-11, t_eval=motion.t)
+    np.testing.assert_allclose(np.pi / 2 + motion.q[:, :n + 1], np.tile(answer.y[0], (n + 1, 1)).T, atol=1e-3)
+
+
+def test_a_scene_without_a_figure_takes_no_dof(tmp_path, capsys):
+    assert cli.main(["demo", "fourbars", "--dof", "16", "--no-picture", "--out", str(tmp_path / "new")]) == 1
+    assert "leave --dof out" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import shutil
+import sys
 from importlib import import_module
+from importlib.resources import as_file, files
+from importlib.util import find_spec
 from pathlib import Path
 
 from bunraku.cli import told
@@ -15,8 +20,11 @@ SCENES = {  # name: where it is, what happens
     "swing": ("Swing", "a swing breaks under its rider, who is left hanging by the hands"),
     "release": ("Release", "a figure lets go of a bar, one hand after the other, and flies"),
     "somersault": ("Somersault", "a gymnast in free flight tucks, turns fast, opens and lands"),
+    "breaking": ("Breaking", "a ball swings on a chain until a joint of it breaks"),
+    "fourbars": ("FourBars", "a row of four-bar linkages falls through lying flat"),
+    "hands": ("Hands", "two figures, hand in hand, weightless, pull together and let go"),
 }
-FIRST = next(iter(SCENES))
+FIRST = next(iter(SCENES))  # its replay comes with the package
 
 
 def add_parser(subparsers) -> None:
@@ -25,9 +33,10 @@ def add_parser(subparsers) -> None:
     parser = subparsers.add_parser(
         "demo", help="simulate a scene, say what happened and draw it",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=f"Human figures moved by muscles, in structures that change while they move:\n\n{scenes}\n\n"
+        description=f"Figures moved by muscles, linkages and chains, in structures that change:\n\n{scenes}\n\n"
                     "Each scene reports forces, energies and how well the laws of mechanics were\n"
-                    "kept, and writes its trajectory (changes of structure included) and a picture.",
+                    "kept, and writes its trajectory (changes of structure included), a picture and\n"
+                    "a replay for the browser, which opens where there is a display.",
         epilog="example: bunraku demo swing --out swing")
     parser.add_argument("name", nargs="?", default=FIRST, choices=SCENES, metavar="NAME",
                         help="which scene (default: %(default)s)")
@@ -41,6 +50,7 @@ def add_parser(subparsers) -> None:
     parser.add_argument("--seconds", type=_seconds, default=None, metavar="S",
                         help="how long (default: as long as the scene lasts)")
     parser.add_argument("--no-picture", action="store_true", help="do not draw")
+    parser.add_argument("--no-browser", action="store_true", help="do not open the replay")
     parser.add_argument("--json", action="store_true", help="report as JSON on standard output")
     parser.set_defaults(run=run)
 
@@ -56,25 +66,62 @@ def _seconds(text: str) -> float:
 
 
 def run(args) -> int:
-    from bunraku.simulation.kernels import prepare_scene
-    from bunraku.view.filmstrip import drawing
-
-    if not args.no_picture:
+    if not args.no_picture and not _can_draw():
+        from bunraku.view.filmstrip import drawing
         drawing()  # complain before the work, not after it
+    replay, shown = args.out / f"{args.name}.html", False
+    if args.name == FIRST and args.dof is None:
+        args.out.mkdir(parents=True, exist_ok=True)
+        with as_file(files("bunraku") / "view" / "data" / replay.name) as packaged:
+            shutil.copyfile(packaged, replay)  # from where every browser may read
+        shown = _show(replay, args)
+    from bunraku.simulation.kernels import prepare_scene
+    from bunraku.view.replay import replay_html
+
     kind = getattr(import_module(f"bunraku.cli.scenes.{args.name}"), SCENES[args.name][0])
     if args.dof not in (None, *kind.figures):
-        raise ModelError(f"{args.name} is played by a figure with {kind.figures[0]} degrees of freedom, not {args.dof}")
+        raise ModelError(f"{args.name} is played by a figure with {kind.figures[0]} degrees of freedom, not {args.dof}"
+                         if kind.figures else f"{args.name} has no figure: leave --dof out")
     args.out.mkdir(parents=True, exist_ok=True)
     prepare_scene(args.solver or kind.solver)
     scene = kind() if args.dof is None else kind(args.dof)
     scene.solver = args.solver or scene.solver
     trajectory, report = scene.run(args.seconds)
-    written = [trajectory.save(args.out / f"{args.name}.npz")]
+    written = [trajectory.save(args.out / f"{args.name}.npz"), replay_html(trajectory, replay, title=scene.title)]
     if not args.no_picture:
         written.append(scene.picture(trajectory, report, args.out / f"{args.name}.png"))
     report["files"] = [str(path) for path in written]
     print(json.dumps(report, indent=2) if args.json else _prose(report, scene.rows(report)))
+    if not shown:
+        _show(replay, args)
     return 0
+
+
+def _can_draw() -> bool:
+    """Whether matplotlib is there; to import all of it would keep the replay waiting."""
+    try:
+        return find_spec("matplotlib.figure") is not None
+    except ImportError:
+        return False
+
+
+def _show(replay: Path, args) -> bool:
+    """Open a replay in the browser, or say where it is. Nothing if the report is for a program."""
+    if args.json:
+        return True
+    opened = False
+    if not args.no_browser and has_display() and sys.stdout.isatty():
+        import webbrowser
+        opened = webbrowser.open(replay.resolve().as_uri())
+    print(f"replay of {args.name}: {replay}" + ("" if opened else " (open it in a browser)"), file=sys.stderr)
+    return True
+
+
+def has_display() -> bool:
+    """Whether a window can be opened in front of whoever asks."""
+    if sys.platform in ("win32", "darwin"):
+        return "SSH_CONNECTION" not in os.environ
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")) and "SSH_CONNECTION" not in os.environ
 
 
 def _prose(report: dict, rows: list[tuple[str, str]]) -> str:

@@ -139,6 +139,14 @@ class Trajectory:
         return (f"Trajectory of {self.segments[-1].mechanism.name}: {len(t)} states, {t[0]:g} to {t[-1]:g} s, "
                 f"{len(self.segments)} segment{'s' * (len(self.segments) > 1)}, {len(self.events)} events")
 
+    def _repr_html_(self) -> str | None:
+        """In notebooks a trajectory shows as its replay; an empty one as text."""
+        if not self.segments:
+            return None
+        from bunraku.view.replay import notebook_html  # the one look upwards, see .importlinter
+
+        return notebook_html(self)
+
 
 def to_file(trajectory: Trajectory) -> tuple[dict, dict[str, np.ndarray]]:
     """A trajectory as the part of a header and arrays."""

@@ -67,9 +67,13 @@ class _Part:
 
 
 class Figure:
-    """The shapes of one mechanism, for any of its states."""
+    """The shapes of one mechanism, for any of its states.
 
-    def __init__(self, mechanism: Mechanism):
+    fixtures   names of the links that are drawn as fixtures; those that hang from the ground beside something that
+               flies free, unless given
+    """
+
+    def __init__(self, mechanism: Mechanism, fixtures: set[str] | None = None):
         self.mechanism = mechanism
         links = mechanism.links
         children: list[list[int]] = [[] for _ in links]
@@ -77,20 +81,15 @@ class Figure:
             if link.parent >= 0:
                 children[link.parent].append(i)
         ends = [self._ends(i, children[i]) for i in range(len(links))]
-        self.fixtures = _fixtures(mechanism)
+        self.fixtures = _fixtures(mechanism) if fixtures is None else fixtures
         self.size = self._size([end for link, end in zip(links, ends, strict=True) if link.name not in self.fixtures])
         thin = 0.009 * self.size
         thickness = [max(thin, _thickness(link.mass, end)) for link, end in zip(links, ends, strict=True)]
         places = self._places(mechanism.neutral())
+        self.sides = {link.name: self._side(link, *places[link.name]) for link in links}
         self.parts: list[_Part] = []
         for i, link in enumerate(links):
-            if link.name in self.fixtures:
-                self.parts += self._draw(i, FIXTURE, ends[i], thickness, children[i])
-                continue
-            rotation, position = places[link.name]
-            sideways = float((position + rotation @ link.com)[1])
-            side = MIDDLE if abs(sideways) < 0.015 * self.size else (LEFT if sideways > 0 else RIGHT)
-            self.parts += self._draw(i, side, ends[i], thickness, children[i])
+            self.parts += self._draw(i, self.sides[link.name], ends[i], thickness, children[i])
         roots = [link for link in links if link.parent < 0 and not isinstance(link.joint, Free)]
         self.anchors = [link.position for link in roots]
         self.hinges = [link.position for link in roots if not isinstance(link.joint, Fixed)]
@@ -106,6 +105,12 @@ class Figure:
         if not ends and link.com.any():
             ends = [2.0 * link.com]
         return np.array(ends).reshape(-1, 3)
+
+    def _side(self, link, rotation: np.ndarray, position: np.ndarray) -> int:
+        if link.name in self.fixtures:
+            return FIXTURE
+        sideways = float((position + rotation @ link.com)[1])
+        return MIDDLE if abs(sideways) < 0.015 * self.size else (LEFT if sideways > 0 else RIGHT)
 
     def _size(self, ends) -> float:
         reach = max((float(np.linalg.norm(end, axis=1).max()) for end in ends if len(end)), default=0.0)

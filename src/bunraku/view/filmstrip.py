@@ -94,11 +94,15 @@ class _Strip:
         if not last > first:
             raise ShapeError("this trajectory has no duration: there is nothing to draw")
         self.times = np.linspace(first, last, frames)
-        self.figures: dict[int, Figure] = {}
-        self.frames = []
-        for mechanism, q, _ in trajectory.sample(self.times):
-            figure = self.figures.setdefault(id(mechanism), Figure(mechanism))
+        fixtures = Figure(trajectory.segments[0].mechanism).fixtures  # and so they are drawn to the end
+        self.figures = {id(s.mechanism): Figure(s.mechanism, fixtures) for s in trajectory.segments}
+        anchors = [figure.anchors for figure in self.figures.values() if figure.anchored]
+        self.anchor = float(camera.project(np.mean(anchors[0], axis=0))[0]) if anchors else None
+        self.frames, self.hinges = [], []
+        for k, (mechanism, q, _) in enumerate(trajectory.sample(self.times)):
+            figure = self.figures[id(mechanism)]
             at = self._reference(figure, q)
+            self.hinges += [(k, *(camera.project(point) - [at, 0.0])) for point in figure.hinges]
             self.frames.append([(shape.outline - [at, 0.0], shape) for shape in figure.shapes(q, camera)])
         points = [np.concatenate([outline for outline, _ in frame]) for frame in self.frames]
         everything = np.concatenate(points)
@@ -113,9 +117,9 @@ class _Strip:
         self.height = self.top - self.bottom
 
     def _reference(self, figure: Figure, q) -> float:
-        """What stays in the middle of a frame: the point it hangs from, or the centre of mass."""
-        if figure.anchored:
-            return float(self.camera.project(np.mean(figure.anchors, axis=0))[0])
+        """What stays in the middle of a frame: the points it hung from at first, or the centre of mass."""
+        if self.anchor is not None:
+            return self.anchor
         return float(self.camera.project(figure.com(q))[0])
 
     def x_of(self, t):
@@ -131,7 +135,7 @@ class _Strip:
         times = np.linspace(self.times[0], self.times[-1], 240)
         curve = []
         for t, (mechanism, q, _) in zip(times, self.trajectory.sample(times), strict=True):
-            figure = self.figures.setdefault(id(mechanism), Figure(mechanism))
+            figure = self.figures[id(mechanism)]
             x, z = self.camera.project(figure.com(q))
             curve.append((self.x_of(t) + x - self._reference(figure, q), z))
         return np.array(curve)
@@ -160,11 +164,8 @@ class _Strip:
                 axes.add_patch(Polygon(outline + np.array([x, 0.0]), closed=True, joinstyle="round", facecolor=colour,
                                        edgecolor=colour if fixture else PAPER, lw=0.7 if shape.edge else 0.0,
                                        zorder=2 + k + order / 1e4))
-        for figure in self.figures.values():
-            for point in figure.hinges:
-                z = self.camera.project(point)[1]
-                axes.plot(np.arange(len(self.times)) * self.room, np.full(len(self.times), z), "o", ms=3.2,
-                          mfc=PAPER, mec=INK, mew=0.9, zorder=50)
+        for k, x, z in self.hinges:
+            axes.plot(k * self.room + x, z, "o", ms=3.2, mfc=PAPER, mec=INK, mew=0.9, zorder=50)
 
     def _draw_shadow(self, axes, x, floor, points):
         """A soft shadow, the fainter the higher the figure."""
@@ -193,16 +194,20 @@ def _clearance(left: np.ndarray, right: np.ndarray, margin: float) -> float:
 def _labels(trajectory, strip: _Strip) -> list[tuple[float, str, int]]:
     """What happened: (time, words, level), the level such that no two cover each other."""
     placed: list[tuple[float, str, int]] = []
-    named = {at for at, text in trajectory.events if not text.startswith(("cut ", "connect "))}
-    for at, text in trajectory.events:
-        if at in named and text.startswith(("cut ", "connect ")):
-            continue  # what it did to the structure goes without saying
-        words = text.split(":")[0].replace("'", "").replace("_", " ")
+    for at, words in happenings(trajectory.events):
         reach = (strip.t_of(strip.width) - strip.t_of(0.0)) * 0.0032 * len(words)  # half the words, in time
         taken = {level for other, name, level in placed
                  if abs(at - other) < reach * (1.1 + len(name) / len(words)) + 1e-9}
         placed.append((at, words, next(level for level in range(len(taken) + 1) if level not in taken)))
     return placed
+
+
+def happenings(events) -> list[tuple[float, str]]:
+    """Events in plain words. A change of structure at the same time as an event with a name goes without saying."""
+    structural = ("cut ", "connect ")
+    named = {at for at, text in events if not text.startswith(structural)}
+    return [(at, text.split(":")[0].replace("'", "").replace("_", " ")) for at, text in events
+            if at not in named or not text.startswith(structural)]
 
 
 def _draw_panel(axes, name: str, curves, strip: _Strip, last: bool):

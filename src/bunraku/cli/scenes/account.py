@@ -14,6 +14,8 @@ from bunraku.evaluate import connection_forces
 def torques(params: np.ndarray, segment) -> np.ndarray:
     """What the muscles do at the states of a segment."""
     size = segment.v.shape[1]
+    if not len(params):
+        return np.zeros_like(segment.v)
     return np.array([muscles.torque(*state, params, size)
                      for state in zip(segment.t, segment.q, segment.v, strict=True)])
 
@@ -40,7 +42,7 @@ def account(sim: bk.Simulation, params: np.ndarray) -> dict:
     lost = float(sum(energy[k - 1] - energy[k] for k in first))
     return {
         "links": len(mechanism.links), "dof": mechanism.nv, "mass": mechanism.mass, "seconds": float(t[-1]),
-        "weight": 9.81 * sum(link.mass for link in figure_links(mechanism)),
+        "weight": 9.81 * sum(link.mass for link in figure_links(trajectory.segments[0].mechanism) or mechanism.links),
         "freedom": [s.mechanism.nv + sum(c.joint.nv for c in s.mechanism.connections.values())
                     for s in trajectory.segments],
         "solver": sim.solver, "steps": stats.steps, "rejected": stats.rejected, "evaluations": stats.evaluations,
@@ -48,7 +50,8 @@ def account(sim: bk.Simulation, params: np.ndarray) -> dict:
         "energy_start": float(energy[0]), "energy_end": float(energy[-1]),
         "work": done, "work_given": given, "work_taken": given - done, "energy_lost_at_changes": lost,
         "energy_error": abs(float(energy[-1] - energy[0]) - done + lost) / float(kinetic.max()),
-        "limit_excess_degrees": float(np.degrees(max(beyond_limits(params, s.q) for s in trajectory.segments))),
+        **({"limit_excess_degrees": float(np.degrees(max(beyond_limits(params, s.q) for s in trajectory.segments)))}
+           if len(params) else {}),
         "loop_error": stats.loop_error,
         "events": [{"t": event.t, "text": event.text} for event in trajectory.events],
     }

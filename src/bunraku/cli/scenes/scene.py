@@ -1,4 +1,4 @@
-"""What the scenes of `bunraku demo` have in common: a figure and its muscles, a run, a report, a picture."""
+"""What the scenes of `bunraku demo` have in common: a mechanism and its muscles, a run, a report, a picture."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import bunraku as bk
 from bunraku.cli.scenes.account import account, grip_forces
 from bunraku.cli.scenes.muscles import muscles
+from bunraku.view.figure import Camera
 from bunraku.view.filmstrip import filmstrip
 
 
@@ -16,6 +17,7 @@ class Scene:
     """A mechanism, a start, muscles with their schedule, and what shall happen on the way.
 
     A scene sets `mechanism`, `q`, `v` and `params` when it is made, and says in `watch` what changes its structure.
+    Without `params` there are no muscles.
     """
 
     title: str
@@ -24,11 +26,12 @@ class Scene:
     solver, rtol = "tsit5", 1e-6
     grips: tuple[str, ...] = ()   # connections whose forces are shown
     frames = 8                    # of the picture
-    figures: tuple[int, ...] = (16, 34, 48)  # that can play it, by their degrees of freedom
+    elevation = 9.0               # from which it is seen [degrees]
+    figures: tuple[int, ...] = (16, 34, 48)  # that can play it, by their degrees of freedom; none: no figure
     mechanism: bk.Mechanism
     q: np.ndarray
     v: np.ndarray
-    params: np.ndarray
+    params: np.ndarray = np.zeros(0)
 
     def watch(self, sim: bk.Simulation) -> None:
         """Say when the structure shall change."""
@@ -36,7 +39,7 @@ class Scene:
     def run(self, seconds: float | None = None, progress: bool | None = None):
         """The trajectory, and a report: what happened and how well the laws of mechanics were kept."""
         sim = bk.Simulation(self.mechanism, self.q, self.v, solver=self.solver, rtol=self.rtol, atol=1e-9,
-                            actuation=muscles, params=self.params, progress=progress)
+                            actuation=muscles if len(self.params) else None, params=self.params, progress=progress)
         self.watch(sim)
         sim.run(until=seconds or self.seconds)
         return sim.trajectory, self.report(sim)
@@ -55,10 +58,11 @@ class Scene:
             ("structure", f"{r['links']} links, {r['mass']:.1f} kg; mobility "
                           f"{freedom}"),
             *((f"at {at:.3f} s", what) for at, what in happened(r)),
-            ("forces", carried),
+            *([("forces", carried)] if carried else []),
             *about_energy(r),
-            ("loops", f"never open by more than {r['loop_error']:.1e} m"),
-            ("limits", f"joints beyond their range by at most {r['limit_excess_degrees']:.2f} degrees"),
+            *([("loops", f"never open by more than {r['loop_error']:.1e} m")] if self.mechanism.connections else []),
+            *([("limits", f"joints beyond their range by at most {r['limit_excess_degrees']:.2f} degrees")]
+              if "limit_excess_degrees" in r else []),
         ]
 
     def subtitle(self, r: dict) -> str:
@@ -72,19 +76,20 @@ class Scene:
             curves = grip_forces(trajectory, self.params, self.grips)
             panels["force [N]"] = {_plain(name): curve for name, curve in curves.items()}
         return filmstrip(trajectory, path, title=self.title, subtitle=self.subtitle(report), panels=panels,
-                         frames=self.frames)
+                         frames=self.frames, camera=Camera(elevation=self.elevation))
 
 
 def about_energy(r: dict) -> list[tuple[str, str]]:
     """Rows about solver and energy that every scene has."""
     changes = len(r["freedom"]) - 1
     lost = f", {_joules(r['energy_lost_at_changes'])} lost at changes of structure" if changes else ""
+    balance = f"balance off by {r['energy_error']:.1e} of the largest kinetic energy"
     return [
         ("solver", f"{r['solver']}, {r['steps']} steps ({r['rejected']} repeated), {r['evaluations']} evaluations"),
         ("computed in", f"{1e3 * r['wall_time']:.1f} ms: {r['real_time_factor']:.1f} times real time"),
         ("energy", f"{r['energy_start']:.1f} J at the start, {r['energy_end']:.1f} J at the end{lost}"),
         ("muscles", f"{r['work']:+.1f} J in all, {r['work_given']:.1f} J given, {r['work_taken']:.1f} J taken; "
-                    f"balance off by {r['energy_error']:.1e} of the largest kinetic energy"),
+                    f"{balance}") if "limit_excess_degrees" in r else ("conservation", balance),
     ]
 
 

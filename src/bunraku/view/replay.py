@@ -1,0 +1,257 @@
+"""A motion as one HTML file that plays it: no server, no network, nothing to install where it is opened.
+
+The file holds a page (`page/`), three.js, and the motion: surfaces of the links, their poses at every frame and the
+connections with the times between which they last. Poses are whole numbers of a small unit and written as differences
+of differences over time, byte by byte of their weight, which gzip packs to a few bytes a link and frame.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import html
+import json
+import re
+import struct
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from bunraku.checks import as_number
+from bunraku.errors import ShapeError
+from bunraku.evaluate import Kinematics, kinematics
+from bunraku.mechanism import Fixed, Free, Mechanism
+from bunraku.mechanism.connections import quaternion
+from bunraku.view.figure import Camera, Figure
+from bunraku.view.filmstrip import FAINT, INK, KINETIC, PAPER, POTENTIAL, TOTAL, happenings
+from bunraku.view.solids import Solid, solids
+
+if TYPE_CHECKING:
+    from bunraku.simulation import Trajectory
+
+FPS, FASTEST = 60.0, 1000.0     # frames per second: default, most
+LONGEST = 200_000               # frames: an hour at 50 a second
+UNIT = 2e-5                     # resolution of positions, as a share of the size of the mechanism
+TURN = 2.0 ** -15               # resolution of quaternions
+FAR = 2.5                       # a motion that is so many times larger than what moves is followed by the camera
+AZIMUTH, ELEVATION = 28.0, 10.0  # of the camera at the start [degrees], as in `Camera`
+SEEN = 100                      # frames by which the camera is placed
+CURVE = 400                     # points of a curve of energy
+INLINE = 2_000_000              # numbers in a replay within a notebook, at most; longer ones get fewer frames
+
+
+def replay_html(trajectory: Trajectory, path: str | Path, *, fps: float = FPS, title: str | None = None) -> Path:
+    """Write a replay of a trajectory to one HTML file and return its path.
+
+    It plays in any browser, from the disk and without a network: orbit and zoom, play, pause, scrub, speeds, energy and
+    events over time. Connections are dots that appear and disappear with the structure.
+    """
+    path = Path(path)
+    path.write_text(replay_page(trajectory, fps=fps, title=title), encoding="utf-8")
+    return path
+
+
+def replay_page(trajectory: Trajectory, *, fps: float = FPS, title: str | None = None) -> str:
+    """The replay of a trajectory as the text of an HTML page."""
+    fps = as_number("fps", fps, ShapeError)
+    if not 0.0 < fps <= FASTEST:
+        raise ShapeError(f"a replay has more than 0 and at most {FASTEST:g} frames per second, not {fps:g}")
+    title = title or (trajectory.segments[-1].mechanism.name if trajectory.segments else "")
+    parts = {"title": html.escape(title), "paper": PAPER, "ink": INK, "faint": FAINT,
+             "three": _base64(_asset("three.min.js.gz")), "script": _asset("replay.js").decode(),
+             "motion": _base64(gzip.compress(_motion(trajectory, fps, title), 9, mtime=0))}
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("replay.html").decode())
+
+
+def notebook_html(trajectory: Trajectory, height: int = 480) -> str:
+    """A replay for the output of a notebook's cell."""
+    duration = float(trajectory.t[-1] - trajectory.t[0])
+    numbers = 7 * len(trajectory.segments[-1].mechanism.links)
+    fps = min(30.0, max(INLINE / (numbers * max(duration, 1e-9)), 2.0 / max(duration, 1e-9)))
+    page = html.escape(replay_page(trajectory, fps=fps), quote=True)
+    return (f'<iframe srcdoc="{page}" width="100%" height="{height}" style="border: 0; display: block" '
+            f'title="{html.escape(repr(trajectory), quote=True)}"></iframe>')
+
+
+class _Link(NamedTuple):
+    """What is drawn of a link."""
+
+    name: str
+    mass: float
+    solids: list[Solid]
+
+
+def _motion(trajectory: Trajectory, fps: float, title: str) -> bytes:
+    """Header (its length, JSON) and arrays, as page/replay.js reads them."""
+    if not trajectory.segments:
+        raise ShapeError("this trajectory is empty: there is nothing to replay")
+    start, end = float(trajectory.segments[0].t[0]), float(trajectory.segments[-1].t[-1])
+    count = int(np.ceil((end - start) * fps - 1e-9)) + 1
+    if count > LONGEST:
+        raise ShapeError(f"{count} frames are too many for a replay: at most {LONGEST}; ask for fewer than {fps:g} "
+                         "frames per second")
+    times = np.minimum(start + np.arange(count) / fps, end)
+    links = _links(trajectory)
+    figure = Figure(trajectory.segments[0].mechanism)
+    poses, energy = np.zeros((len(links), 7, count)), np.zeros((2, count))
+    poses[:, 3] = 1.0
+    for chosen, moving in _frames(trajectory, times):
+        for k, link in enumerate(links):
+            if link.name in moving.poses:
+                rotation, position = moving.poses[link.name]
+                poses[k, :3, chosen], poses[k, 3:, chosen] = position, quaternion(rotation)
+        energy[:, chosen] = moving.kinetic_energy, moving.potential_energy
+    _make_continuous(poses[:, 3:])
+    unit = max(UNIT * figure.size, float(np.abs(poses[:, :3]).max(initial=0.0)) / 2**30)
+    header: dict[str, Any] = {
+        "title": title, "frames": count, "fps": fps, "start": start, "end": end, "unit": unit, "turn": TURN,
+        "size": figure.size, "paper": PAPER, "ink": INK, "faint": FAINT, "accent": KINETIC,
+        "azimuth": np.radians(AZIMUTH), "elevation": np.radians(ELEVATION),
+        **_extent(links, poses, figure.fixtures),
+        "links": [], "connections": _connections(trajectory, [link.name for link in links]),
+        "events": [{"t": at, "text": text} for at, text in happenings(trajectory.events)],
+        "energy": _curves(*energy),
+    }
+    arrays = []
+    for link in links:
+        vertices, faces = _joined(link.solids)
+        arrays += [np.rint(vertices / unit), np.diff(faces.ravel(), prepend=0)]
+        header["links"].append({
+            "name": link.name, "points": len(vertices), "triangles": len(faces),
+            "weight": 0.0 if link.name in figure.fixtures else link.mass,
+            "tones": [[len(solid.faces), *(round(float(c), 4) for c in solid.colour)] for solid in link.solids]})
+    if not any(link["weight"] for link in header["links"]):
+        for link in header["links"]:
+            link["weight"] = 1.0
+    arrays += [_differences(poses[:, :3] / unit, poses[:, 3:] / TURN)]
+    text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
+    return b"".join([struct.pack("<I", len(text)), text, *map(_planes, arrays)])
+
+
+def _frames(trajectory: Trajectory, times: np.ndarray) -> Iterator[tuple[np.ndarray, Kinematics]]:
+    """(indices of times, kinematics there) of every segment; what is in a gap is seen as before it."""
+    starts = [segment.t[0] for segment in trajectory.segments]
+    owner = np.searchsorted(starts, times, side="right") - 1
+    for k, segment in enumerate(trajectory.segments):
+        chosen = np.flatnonzero(owner == k)
+        if len(chosen):
+            states = [segment.at(min(t, segment.t[-1])) for t in times[chosen]]
+            q, v = (np.array(part) for part in zip(*states, strict=True))
+            yield chosen, kinematics(segment.mechanism, q, v, np.zeros_like(v))
+
+
+def _links(trajectory: Trajectory) -> list[_Link]:
+    """All links of a motion, each as drawn in the structure in which it is first seen."""
+    found: dict[str, _Link] = {}
+    for segment in trajectory.segments:
+        if all(link.name in found for link in segment.mechanism.links):
+            continue
+        shapes = solids(segment.mechanism)
+        for link in segment.mechanism.links:
+            found.setdefault(link.name, _Link(link.name, link.mass, [s for s in shapes if s.link == link.name]))
+    return list(found.values())
+
+
+def _connections(trajectory: Trajectory, names: list[str]) -> list[dict]:
+    """Connections, hinges on the ground and joints that are cut, each with the spans of time in which it holds."""
+    found: dict[tuple, dict] = {}
+    times = [float(segment.t[0]) for segment in trajectory.segments] + [float(trajectory.segments[-1].t[-1]) + 1.0]
+    for segment, (begin, end) in zip(trajectory.segments, pairwise(times), strict=True):
+        for name, link, point, seen in _holds(segment.mechanism):
+            spans = found.setdefault((name, link, *point), {
+                "name": name, "link": names.index(link) if link else -1, "point": list(map(float, point)),
+                "seen": seen, "spans": []})["spans"]
+            if spans and spans[-1][1] == begin:
+                spans[-1][1] = end
+            else:
+                spans.append([begin, end])
+    throughout = [[times[0], times[-1]]]
+    return [entry for entry in found.values() if entry["seen"] or entry["spans"] != throughout]
+
+
+def _holds(m: Mechanism) -> Iterator[tuple[str, str | None, np.ndarray, bool]]:
+    """(name, link or None for the ground, point in its frame, whether it is marked while it lasts)."""
+    for name, connection in m.connections.items():
+        if connection.link_b >= 0:
+            yield name, m.links[connection.link_b].name, connection.position_b, True
+        else:
+            yield name, m.links[connection.link_a].name, connection.position_a, True
+    for link in m.links:
+        if link.parent >= 0:
+            yield link.joint_name, link.name, np.zeros(3), False
+        elif not isinstance(link.joint, (Free, Fixed)):
+            yield link.joint_name, None, link.position, True
+
+
+def _extent(links: list[_Link], poses: np.ndarray, fixtures: set[str]) -> dict:
+    """Where the camera looks at the start, how much it sees, and the height of the floor."""
+    seen = poses[..., :: max(1, poses.shape[2] // SEEN)]
+    clouds = []
+    for link, pose in zip(links, seen, strict=True):
+        vertices, _ = _joined(link.solids)
+        if len(vertices) and (link.name not in fixtures or len(fixtures) == len(links)):
+            low, high = vertices.min(axis=0), vertices.max(axis=0)
+            corners = np.array(np.meshgrid(*zip(low, high, strict=True))).reshape(3, 8)
+            turn = Rotation.from_quat(np.roll(pose[3:].T, -1, axis=1)).as_matrix()
+            clouds.append(pose[:3].T[:, None] + np.swapaxes(turn @ corners, 1, 2))
+    cloud = np.concatenate(clouds, axis=1) if clouds else np.zeros((1, 1, 3))  # (frames, points, 3)
+    lowest = float(cloud[..., 2].min())
+    camera = Camera(AZIMUTH, ELEVATION)
+    axes = np.array([camera.right, camera.up, camera.away])
+    cloud = cloud @ axes.T  # as the camera sees it
+    centres, middle = (cloud.min(axis=1) + cloud.max(axis=1)) / 2, (cloud.min(axis=(0, 1)) + cloud.max(axis=(0, 1))) / 2
+    still = np.abs(cloud - centres[:, None]).max(axis=(0, 1))
+    whole = np.abs(cloud - middle).max(axis=(0, 1))
+    follow = bool(whole.max() > FAR * still.max())
+    view = still if follow else whole
+    radius = max(float(np.linalg.norm(view)), 1e-6)
+    return {"middle": (middle @ axes).tolist(), "view": view.tolist(), "radius": radius, "follow": follow,
+            "floor": lowest - 0.02 * radius}
+
+
+def _curves(kinetic: np.ndarray, potential: np.ndarray) -> list[dict]:
+    """Energies over time, as coarse as they can be seen."""
+    at = np.linspace(0, len(kinetic) - 1, min(CURVE, len(kinetic)))
+    known = np.arange(len(kinetic))
+    return [{"name": name, "colour": colour, "values": [float(f"{x:.5g}") for x in np.interp(at, known, values)]}
+            for name, colour, values in (("potential", POTENTIAL, potential), ("kinetic", KINETIC, kinetic),
+                                         ("total energy", TOTAL, kinetic + potential))]
+
+
+def _joined(parts: list[Solid]) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices and faces of several solids as one."""
+    first = np.cumsum([0, *(len(solid.vertices) for solid in parts)])
+    return (np.concatenate([np.empty((0, 3)), *(solid.vertices for solid in parts)]),
+            np.concatenate([np.empty((0, 3), int), *(s.faces + n for s, n in zip(parts, first[:-1], strict=True))]))
+
+
+def _make_continuous(quaternions: np.ndarray) -> None:
+    """Of q and -q, which are one rotation, take the one nearer to the frame before. (links, 4, frames), in place."""
+    turned = (quaternions[..., 1:] * quaternions[..., :-1]).sum(axis=1) < 0
+    quaternions[..., 1:] *= np.where(np.cumsum(turned, axis=1) % 2, -1.0, 1.0)[:, None]
+
+
+def _differences(positions: np.ndarray, quaternions: np.ndarray) -> np.ndarray:
+    whole = np.rint(np.concatenate([positions, quaternions], axis=1))
+    return np.diff(np.diff(whole, prepend=0.0), prepend=0.0)
+
+
+def _planes(numbers: np.ndarray) -> bytes:
+    """Whole numbers as 4 bytes each, modulo 2^32: all lowest bytes first."""
+    words = np.ascontiguousarray(numbers).ravel().astype(np.int64).astype(np.uint32).astype("<u4")
+    return words.view(np.uint8).reshape(-1, 4).T.tobytes()
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+@cache
+def _asset(name: str) -> bytes:
+    return (files("bunraku.view") / "page" / name).read_bytes()
