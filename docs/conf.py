@@ -2,12 +2,12 @@
 
     sphinx-build -W --keep-going docs OUT
 
-Pages are plain Markdown that GitHub shows as well. Three things are added here: the public names in place of
-`<!-- names: ... -->` (reference.md), docstrings as the source has them, and replays of the motions that the snippets of
-ideas.md compute, behind the pictures of the same names.
+Pages are plain Markdown that GitHub shows as well. `_site/` adds the public names in place of `<!-- names: ... -->`
+(reference.md), docstrings as the source has them, and replays of the motions that the snippets of ideas.md compute.
 """
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -26,8 +26,7 @@ version = release = bunraku.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "names", "replays"]
 exclude_patterns = ["_site", "images"]
 highlight_language = "none"
-nitpicky = False  # types in signatures are names of the source, not pages
-suppress_warnings = ["toc.empty_glob"]
+smartquotes = False  # docstrings quote code
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]
@@ -57,10 +56,10 @@ html_theme_options = {
     },
     "dark_css_variables": {
         "color-background-primary": NIGHT, "color-background-secondary": "#26292e", "color-background-hover": "#30343a",
-        "color-background-border": "#383c43", "color-foreground-primary": CHALK, "color-foreground-secondary": "#b5afa2",
-        "color-foreground-border": "#6b675e", "color-brand-primary": "#6fb9bf", "color-brand-content": "#7cc4ca",
-        "color-brand-visited": "#7cc4ca", "color-code-background": "#26292e", "color-highlight-on-target": "#4a3f2c",
-        "color-api-name": "#e58a6b", "color-api-pre-name": "#b5afa2",
+        "color-background-border": "#383c43", "color-foreground-primary": CHALK,
+        "color-foreground-secondary": "#b5afa2", "color-foreground-border": "#6b675e", "color-brand-primary": "#6fb9bf",
+        "color-brand-content": "#7cc4ca", "color-brand-visited": "#7cc4ca", "color-code-background": "#26292e",
+        "color-highlight-on-target": "#4a3f2c", "color-api-name": "#e58a6b", "color-api-pre-name": "#b5afa2",
     },
 }
 
@@ -73,5 +72,13 @@ def relink(app, path, docname, content):
     content[0] = content[0].replace("](docs/", "](").replace("](src/", "](../src/")
 
 
+def list_others(app, docname, source):
+    """`others` in a table of contents of index.md stands for all pages that none of them names."""
+    if docname == "index":
+        named = {"index", *re.findall(r"^[\w/-]+$", source[0], re.MULTILINE)}
+        source[0] = source[0].replace("\nothers\n", "\n".join(["", *sorted(app.env.found_docs - named), ""]))
+
+
 def setup(app):
     app.connect("include-read", relink)
+    app.connect("source-read", list_others)

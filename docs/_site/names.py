@@ -1,71 +1,94 @@
-"""Reference pages: public names in place of `<!-- names: module ... -->`, docstrings as the source has them."""
+"""The reference: public names in place of `<!-- names: ... -->`, with docstrings as the source has them."""
 
+import dataclasses
 import inspect
 import re
+from functools import reduce
+
+from sphinx.util.inspect import stringify_signature
 
 import bunraku
 
+MARKER = re.compile(r"(## [^\n]+\n\n)?<!-- names: (.+?) -->")
 ALIGNED = re.compile(r"(\w[\w, ]*?(?:, \.\.\.)?) {2,}(\S.*)")  # "name, other    meaning" in a docstring
+FIELD = re.compile(r"^    (\w+): [^#\n]+?  # (.+(?:\n {20,}# .+)*)$", re.MULTILINE)  # with a comment, in a class
+
+CONTINUED = re.compile(r"\s*\n *# ")  # a comment on the next line
+
+
+def list_names(app, docname: str, source: list[str]) -> None:
+    """A marker has names ("load", "view.filmstrip"), modules ("io": its public names that the page does not name by
+    themselves), or "others": public names of modules that it does not name. A heading above no names is left out."""
+    words = {word for _, found in MARKER.findall(source[0]) for word in found.split()}
+    left = {name: home(name) for name in bunraku.__all__ if name not in words}
+
+    def block(found) -> str:
+        names: list[str] = []
+        for word in found[2].split():
+            if word in bunraku.__all__ or "." in word:
+                names.append(word)
+            else:
+                names += [name for name, module in left.items()
+                          if word == module or (word == "others" and module not in words)]
+        heading = found[1] or ""
+        return heading + "```{eval-rst}\n" + "\n".join(map(directive, names)) + "\n```" if names else ""
+
+    source[0] = MARKER.sub(block, source[0])
 
 
 def home(name: str) -> str:
-    """The module of a public name, as people would look for it: evaluate, simulation, errors, ..."""
+    """The folder of a public name: evaluate, simulation, errors, ..."""
     found = getattr(bunraku, name)
     return (found.__name__ if inspect.ismodule(found) else found.__module__).split(".")[1]
 
 
 def directive(name: str) -> str:
-    found = getattr(bunraku, name)
+    found = reduce(getattr, name.split("."), bunraku)
     if inspect.ismodule(found):
         return f".. automodule:: {found.__name__}\n   :members:\n   :imported-members:\n"
-    if inspect.isclass(found) and issubclass(found, BaseException):
+    if not inspect.isclass(found):
+        return f".. autofunction:: bunraku.{name}\n"
+    if issubclass(found, BaseException):
         return f".. autoexception:: bunraku.{name}\n   :show-inheritance:\n"
-    if inspect.isclass(found):
-        return f".. autoclass:: bunraku.{name}\n   :members:\n"
-    return f".. autofunction:: bunraku.{name}\n"
+    return f".. autoclass:: bunraku.{name}\n   :members:\n   :exclude-members: changed, elements\n"
 
 
-def list_names(app, docname: str, source: list[str]) -> None:
-    """Each marker lists the names of its modules; `others` those of modules that no marker of the page names."""
-    marker = r"(## [^\n]+\n\n)?<!-- names: (.+?) -->"
-    named = {module for _, found in re.findall(marker, source[0]) for module in found.split()}
-
-    def block(found):
-        heading, modules = found[1] or "", found[2].split()
-        names = [name for name in bunraku.__all__
-                 if home(name) in modules or ("others" in modules and home(name) not in named)]
-        return heading + "```{eval-rst}\n" + "\n".join(map(directive, names)) + "\n```" if names else ""
-
-    source[0] = re.sub(marker, block, source[0])
+def arguments(app, what, name, obj, options, signature, annotation):
+    """Classes have the arguments of `__init__`, whatever their metaclass does; results are not made by people."""
+    if what != "class" or not signature:
+        return None
+    if dataclasses.is_dataclass(obj) or issubclass(obj, tuple):
+        return "", None
+    own = inspect.signature(obj.__init__)
+    return stringify_signature(own.replace(parameters=list(own.parameters.values())[1:])), None
 
 
 def as_rst(app, what, name, obj, options, lines: list[str]) -> None:
-    """Docstrings are plain text: aligned lists of arguments become definitions, other indented lines stay as they are."""
-    if obj.__doc__ and (what in ("attribute", "data") or obj.__doc__.startswith(f"{getattr(obj, '__name__', '')}(")):
-        lines[:] = []  # of a builtin type, or generated for a dataclass or named tuple: says nothing
+    """Aligned lists of arguments become definitions, and so do fields of classes with their comments; other indented
+    lines stay as they are."""
+    if what == "attribute":
+        lines[:] = []  # only the docstring of its type
         return
     written: list[str] = []
-    indent, literal = None, False  # of the list that a line continues
+    listed, literal = 0, False  # column of the list that a line may continue; whether it may continue a literal block
     for line in lines:
-        found = ALIGNED.fullmatch(line)
-        depth = len(line) - len(line.lstrip())
-        if found and not depth:
-            if indent is None:
-                written.append("")
-            written += [f":{found[1]}: {_marked(found[2])}"]
-            indent, literal = found.start(2), False
-        elif indent and depth >= indent:
+        found, depth = ALIGNED.fullmatch(line), len(line) - len(line.lstrip())
+        if found:
+            written += [""] * (not listed) + [f"``{found[1]}``", f"   {_marked(found[2])}"]
+            listed, literal = found.start(2), False
+        elif listed and depth >= listed:
             written.append(f"   {_marked(line.strip())}")
         elif depth and line.strip():
-            if not literal:
-                written += ["", "::", ""]
-            written.append("   " + line)
-            literal = True
+            written += ([] if literal else ["", "::", ""]) + ["   " + line]
+            listed, literal = 0, True
         else:
-            if indent or literal:
-                written.append("")
-            written.append(_marked(line))
-            indent, literal = None, literal and not line
+            written += [""] * bool(line and (listed or literal)) + [_marked(line)]
+            listed, literal = 0, literal and not line
+    if what == "class" and (fields := FIELD.findall(inspect.getsource(obj))):
+        written.append("")
+        for field, comment in fields:
+            written += [f"``{field}``", f"   {_marked(CONTINUED.sub(' ', comment))}"]
+        written.append("")
     lines[:] = written
 
 
@@ -78,5 +101,6 @@ def _marked(text: str) -> str:
 
 def setup(app):
     app.connect("source-read", list_names)
+    app.connect("autodoc-process-signature", arguments)
     app.connect("autodoc-process-docstring", as_rst)
     return {"parallel_read_safe": True}

@@ -7,6 +7,7 @@ the replay, made when the site is built. The pictures are kept in the repository
 """
 
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import chdir, redirect_stdout
 from pathlib import Path
@@ -26,14 +27,15 @@ def motions(folder: Path) -> Iterator[tuple[str, str, object]]:
         title, snippet = heading or title, code or snippet
         if name:
             scope: dict = {}
-            with chdir(folder), redirect_stdout(None):
+            with chdir(folder), redirect_stdout(None), warnings.catch_warnings(action="error"):
                 exec(compile(snippet, f"{PAGE}.md", "exec"), scope)
             yield name, title, scope["trajectory"]
 
 
 def make_replays(app) -> None:
-    from bunraku.view import replay_html
     from sphinx.util import logging
+
+    from bunraku.view import replay_html
 
     if app.builder.format != "html":
         return
