@@ -116,6 +116,10 @@ def test_scrubbing_clicks_and_keys_move_in_time():
         assert page.evaluate("replay.time") == pytest.approx(1.5, abs=0.03)
         page.locator("#events button").first.click()
         assert page.evaluate("replay.time") == pytest.approx(0.65, abs=0.01)
+        for playing in (True, False):  # once a press, also where a button has the focus
+            page.locator("#play").focus()
+            page.keyboard.press(" ")
+            assert page.evaluate("replay.playing") == playing
         eye = page.evaluate("replay.stage.camera.position.toArray()")
         page.mouse.move(500, 300)
         page.mouse.down()

@@ -236,7 +236,7 @@ def _stretch(sim: bk.Simulation) -> Callable[[], None]:
             entry.call(*method, *structure, 0, params, params, memory, record)
         else:
             shared.divide(memory)
-            shared.run(entry, method, 0, params, params, memory, record)
+            shared.run(0, params, params, memory, record)
             shared.unite(memory)
 
     return go

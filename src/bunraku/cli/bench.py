@@ -72,6 +72,11 @@ BENCHES = {
         "Forward dynamics and Gear steps of one mechanism on two threads, as a part of what two independent copies of "
         "the serial run reach in the same rounds; long chains in lanes; the cost of single operations.",
         quick="shorter and less exact"),
+    "ranks": Bench(
+        "one mechanism on two ranks of MPI",
+        "Gear steps of one mechanism on two processes that exchange messages by MPI, as a part of what two independent "
+        "copies of the serial run reach in the same rounds; what 1, 2 and 4 ranks hold of a chain of a million links.",
+        "'bunraku[mpi]'", lasts="three minutes", quick="shorter and less exact, a chain of 100000 links"),
     "start": Bench(
         "seconds to the first result: compilation, cold and warm",
         "Import, first evaluations, first simulation, first connection, the demo and all entries, each in new "

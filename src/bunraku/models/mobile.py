@@ -19,7 +19,7 @@ import numpy as np
 
 from bunraku.checks import as_count, as_positive, as_size
 from bunraku.errors import ModelError
-from bunraku.mechanism import Mechanism, Revolute
+from bunraku.mechanism import Free, Mechanism, Revolute
 from bunraku.models.solids import Solid
 
 MOST = 1_000_000  # bodies
@@ -41,7 +41,8 @@ def wedge(a: float, b: float, c: float, h: float, rho: float) -> Solid:
 
 
 def mobile(a: float, b: float, c: float, h: float, s: int, l: int, o: int | None, p: float | None, rho: float, *,
-           damping: float = 0.0, gravity: Sequence[float] = (0.0, 0.0, -9.81)) -> Mechanism:
+           damping: float = 0.0, suspension: bool = False,
+           gravity: Sequence[float] = (0.0, 0.0, -9.81)) -> Mechanism:
     """The mobile of [J] with nine parameters, hanging from the origin; at the neutral position it is at rest.
 
     a        half-length of every body's top edge, the axis of its joint [m]
@@ -53,6 +54,8 @@ def mobile(a: float, b: float, c: float, h: float, s: int, l: int, o: int | None
     p        arc between neighbouring chains of the last stage [m]
     rho      density [kg/m^3]
     damping  of each joint [N m s/rad]
+    suspension   hang it from a link "suspension" on a Free joint, to be moved in six directions as [J] does by hand:
+                 `bk.Simulation(m, prescribed={"suspension": bk.Guide(m.neutral()[:7])})`
 
     Plateaus of the last stage have the radius b + c. Edges on a plateau are radial, their outer ends on its brim.
     Bodies are called "link0", "link1", ..., "plateau"; those below a plateau have the number of the chain in front,
@@ -68,7 +71,10 @@ def mobile(a: float, b: float, c: float, h: float, s: int, l: int, o: int | None
     m = Mechanism(gravity, name=f"mobile of {l * chains}")
     link, joint = wedge(a, b, c, h, rho), Revolute((1.0, 0.0, 0.0), damping=damping)
     ends: list[tuple[str, str, float, float, np.ndarray | None]]
-    ends = [("ground", "", 0.0, 0.0, None)]  # where chains of a stage begin: parent, path, place there, turn
+    if suspension:
+        m.add_link("suspension", joint=Free(), **link._replace(com=np.zeros(3))._asdict())
+    top = "suspension" if suspension else "ground"
+    ends = [(top, "", 0.0, 0.0, None)]  # where chains of a stage begin: parent, path, place there, turn
     position: tuple[float, float, float]
     for stage in range(s):
         k = s - 1 - stage                                                        # stages below
@@ -76,7 +82,7 @@ def mobile(a: float, b: float, c: float, h: float, s: int, l: int, o: int | None
         plateau = wedge(a, 0.0, radius, h, rho)
         below: list[tuple[str, str, float, float, np.ndarray | None]] = []
         for parent, path, x, y, rotation in ends:
-            position = (x, y, 0.0 if parent == "ground" else -h)
+            position = (x, y, 0.0 if parent == top else -h)
             for i in range(l):
                 name, body = (f"{path}link{i}", link) if i < l - 1 else (f"{path}plateau", plateau)
                 m.add_link(name, parent, joint, position=position, rotation=rotation, **body._asdict())

@@ -31,4 +31,4 @@ class Arrays(NamedTuple):
 
 NO_LOOPS = (np.zeros((1, f.CONN_I), np.int32), np.zeros((0, f.CONN_F)), np.zeros(1, np.int32))
 NO_CHUNKS = (np.zeros((0, f.CHUNK_I), np.int32), np.zeros((0, f.CHUNK_OP), np.int32),
-             np.zeros((0, f.CHUNK_OP), np.int32), np.zeros(0, np.int64), np.zeros((0, 2), np.int64), np.zeros(0))
+             np.zeros((0, f.CHUNK_OP), np.int32), np.zeros(0, np.int64), np.zeros((0, f.BOX), np.int64), np.zeros(0))

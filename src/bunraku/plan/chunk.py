@@ -69,10 +69,10 @@ class Part:
     drive_index: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # its drives among all connections'
     link_index: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))   # its links, for external forces
 
-    def arrays(self, mail: np.ndarray, places: np.ndarray, dof_f=None) -> Arrays:
-        """For one team: with its mail, and counts of messages of its own."""
-        boxes = np.zeros((len(self.boxes), 2), np.int64)
-        boxes[:, f.BOX_PLACE] = places[self.boxes]
+    def arrays(self, mail: np.ndarray, places: np.ndarray, others: np.ndarray, dof_f=None) -> Arrays:
+        """For one team: with its mail, and counts of messages of its own; `others` at the ends of the edges."""
+        boxes = np.zeros((len(self.boxes), f.BOX), np.int64)
+        boxes[:, f.BOX_PLACE], boxes[:, f.BOX_OTHER], boxes[:, f.BOX_EDGE] = places[self.boxes], others, self.boxes
         p = self.plan
         return Arrays(p.body_i, p.body_f, p.dof_f if dof_f is None else dof_f, p.link_i, p.link_f, p.spring_i,
                       p.spring_f, *self.closing, self.chunk_i, self.ops, self.sum_ops, self.whole, boxes, mail)
@@ -447,9 +447,27 @@ class Division:
         return Part(self.plans[w], self.tables[w], operations(self._ops[w]), operations(self._sums[w]), self._whole[w],
                     list(self._boxes[w]), q_index, v_index, self.spans[w])
 
-    def mail(self) -> tuple[np.ndarray, np.ndarray]:
-        """Empty mail of a team, and the place of every edge in it."""
+    def arrays(self) -> list[Arrays]:
+        """Of all workers, with mail that they share."""
+        mail, places = self._mail()
+        return [part.arrays(mail, places, self._others(w)) for w, part in enumerate(self.parts)]
+
+    def arrays_apart(self, w: int) -> Arrays:
+        """Of one worker, with mail for its own messages only."""
+        mail, places = self._mail(self.parts[w].boxes)
+        return self.parts[w].arrays(mail, places, self._others(w))
+
+    def _others(self, w: int) -> np.ndarray:
+        ends = [self.edges[e] for e in self.parts[w].boxes]
+        return np.array([e.receiver if e.sender == w else e.sender for e in ends], np.int64)
+
+    def _mail(self, own=None) -> tuple[np.ndarray, np.ndarray]:
+        """Empty mail, and the place of every edge in it; with room for some of the edges only."""
         sizes = np.array([-(-(f.BOX_HEAD + e.floats) // LINE) * LINE for e in self.edges], np.int64)
+        if own is not None:
+            kept = np.zeros(len(sizes), bool)
+            kept[list(own)] = True
+            sizes *= kept
         places = f.MAIL_START + np.cumsum(sizes) - sizes
         memory = np.zeros(int(sizes.sum()) + f.MAIL_START + LINE)
         skip = (-(memory.ctypes.data // 8)) % LINE  # boxes begin with a cache line

@@ -361,10 +361,19 @@ OWN_UP, OWN_DOWN, OWN_PLACE, OWN_NQ, OWN_NV, OWN_NUMBERS = range(6)           # 
 GATHER = 0                    # number of the pass of these messages; their size grows with what is read
 
 # Mail of a team: a box per edge and direction, its count and then its floats, from a cache line on
-BOX_PLACE, BOX_COUNT = 0, 1   # boxes (boxes, 2) int64, of one worker: where it is in the mail, messages so far
-BOX_HEAD = 1                  # floats before the message; the first is the count (as an integer)
+BOX_PLACE, BOX_COUNT = 0, 1   # boxes (boxes, 4) int64, of one worker: where it is in the mail, messages so far,
+BOX_OTHER, BOX_EDGE = 2, 3    # the worker at the other end, number of the edge among all
+BOX = 4
+BOX_HEAD = 1                  # floats before the message; the first is the count (as an integer), or a request of MPI
 MAIL_ABORT = 0                # words of the mail (integers): not 0 if the team gives up
 MAIL_YIELD = 1                # address of the function that lets other threads run
+MAIL_SEND = 2                 # addresses of MPI_Isend (0: workers are threads),
+MAIL_WAIT = 3                 # MPI_Wait
+MAIL_RECEIVE = 4              # and MPI_Recv; what they are given:
+MAIL_DOUBLE = 5               # type of a float
+MAIL_TEAM = 6                 # communicator
+MAIL_FLOATS = 7               # how many floats have been sent
+MAIL_STATUS = 8               # 8, for MPI to write to
 MAIL_START = 16
 
 

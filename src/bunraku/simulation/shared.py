@@ -18,11 +18,11 @@ from bunraku.entries.parts import put_columns
 from bunraku.entries.pool import available
 from bunraku.errors import ModelError
 from bunraku.evaluate.schedule import Schedule, schedule
-from bunraku.evaluate.team import divide, motion_of
+from bunraku.evaluate.team import divide
 from bunraku.integrate import memory as m
 from bunraku.integrate.history import Family
 from bunraku.integrate.methods import method_of
-from bunraku.integrate.record import COEFFICIENTS, Record, empty_record
+from bunraku.integrate.record import COEFFICIENTS, Record
 from bunraku.mechanism import Mechanism
 from bunraku.plan import fields as f
 from bunraku.plan.build import Plan
@@ -30,9 +30,10 @@ from bunraku.plan.chunk import Read
 from bunraku.plan.chunk_loops import ClosedDivision
 from bunraku.simulate.replay import replay
 from bunraku.simulation.acting import Acting
-from bunraku.simulation.conditions import polynomial_room
+from bunraku.simulation.crews import Crew, Processes, Threads
+from bunraku.simulation.mpi import ranks
 from bunraku.simulation.settings import Settings
-from bunraku.workers.threads import Team
+from bunraku.simulation.share import Answer, Piece
 
 WORTHWHILE = 1.25     # predicted speed-up from which on workers are used that nobody has asked for
 SMALLEST = 100        # bodies of a mechanism that is looked at for it
@@ -93,15 +94,16 @@ class Sharing:
 
     def divided(self, mechanism: Mechanism, plan: Plan, memory: m.Memory, acting: Acting, actuated: bool,
                 watched: bool, begin: bool = False) -> Shared | None:
-        """The team for the runs to come, with its part of the memory each; None if one worker does everything: where
+        """The crew for the runs to come, with its part of the memory each; None if one worker does everything: where
         nothing is gained; where an actuation would be called beyond an event (it may have a memory) or by a number of
         probes that depends on the worker (`simulate/implicit.py`); where forces on links are functions of time."""
         self.workers, self.gathers, self.shared = 1, False, None
         driven = actuated or bool(acting.courses)
+        several = ranks() is not None and self.asked != 1  # somebody has started them
         alone = self.full_matrix or acting.functions or (driven and (watched or self.settings.structured))
         if alone or (self.given is None and (self.asked or 2) < 2):
             return None
-        if self.left_alone and (driven or watched or not (begin or self._shared is not None)):
+        if self.left_alone and not several and (driven or watched or not (begin or self._shared is not None)):
             return None
         key = id(plan), driven, acting.array.size > 0
         if self._shared is None or self._shared[0] != key:
@@ -125,11 +127,13 @@ class Sharing:
                 self.shared = None
 
     def _make(self, mechanism: Mechanism, plan: Plan, pushed: bool, read: Read | None) -> Shared | None:
-        chosen, most = self.given, self.asked
+        chosen, most, others = self.given, self.asked, ranks()
+        if others:
+            most = min(most or others.size, others.size)
         if chosen is None:
             if most is None and (plan.bodies < SMALLEST or available() < 2 or (self.in_lanes and plan.lanes)):
                 return None
-            most_used = min(most or available(), available())  # more threads than processors wait for each other
+            most_used = min(most or available(), others.size if others else available())  # more would only wait
             chosen = (schedule(mechanism, most_used) if most is not None else
                       schedule(mechanism, most_used, passes=4, far=False))
             if most is None and not chosen.predicted_speedup >= WORTHWHILE:
@@ -144,29 +148,26 @@ class Sharing:
         ways = [worker]
         if most is None and self.given is None and worker.any():
             ways.insert(0, np.zeros_like(worker))
-        teams = [Team(divide(plan, assembly._replace(worker=w), pushed, read)) for w in ways]
-        for team in teams:
-            for arrays in team.arrays:
-                arrays.conn_f[:, f.HOLD] = self.settings.hold
-        return Shared(teams, plan.nq, len(plan.link_i), self)
+        divisions = [divide(plan, assembly._replace(worker=w), pushed, read) for w in ways]
+        crews: list[Crew] = ([Processes(divisions[0], self.settings, others)] if others else
+                             [Threads(division, self.settings) for division in divisions])
+        return Shared(crews, plan.nq, len(plan.link_i), self)
 
 
 class Shared:
-    """The memory of a solver, divided among the workers of a team: of the only one, or of the one that is faster."""
+    """The memory of a solver, divided among the workers of a crew: of the only one, or of the one that is faster."""
 
-    def __init__(self, teams: list[Team], nq: int, links: int, sharing: Sharing):
-        self.teams, self.nq, self.links, self.sharing = teams, nq, links, sharing
-        self.columns = [[np.concatenate([part.q_index, nq + part.v_index]) for part in team.parts] for team in teams]
+    def __init__(self, crews: list[Crew], nq: int, links: int, sharing: Sharing):
+        self.crews, self.links, self.sharing = crews, links, sharing
+        self.columns = [[np.concatenate([part.q_index, nq + part.v_index]) for part in crew.parts] for crew in crews]
         self.runs = [[_runs(own) for own in columns] for columns in self.columns]
-        self.seconds: list[list[float]] = [[] for _ in teams]   # per step, in stretches of each
+        self.seconds: list[list[float]] = [[] for _ in crews]   # per step, in stretches of each
         self.stretches, self.patience, self.now = 0, AGAIN, 0
-        self.records: list[list[Record]] = [[] for _ in teams]
-        self.memories: list[m.Memory] = []
 
     def _choose(self) -> int:
-        """Which team has the next stretch: the one that was faster of late; now and then another, since other programs
+        """Which crew has the next stretch: the one that was faster of late; now and then another, since other programs
         come and go."""
-        if len(self.teams) == 1:
+        if len(self.crews) == 1:
             return 0
         untried = [k for k, seconds in enumerate(self.seconds) if len(seconds) < RECENT]
         if untried:
@@ -176,33 +177,29 @@ class Shared:
             self.stretches, self.patience = 0, min(2 * self.patience, 16 * AGAIN) if self.stretches == 1 else AGAIN
         elif self.stretches >= self.patience:
             self.stretches = 0
-            return (fastest + 1) % len(self.teams)
+            return (fastest + 1) % len(self.crews)
         return fastest
 
     def divide(self, memory: m.Memory) -> None:
         """Give every worker its columns of the memory."""
-        self.memories = []
-        for part, own in zip(self.teams[self.now].parts, self.columns[self.now], strict=True):
-            spans = part.spans
-            self.memories.append(m.Memory(
-                memory.clock.copy(), memory.tally.copy(), memory.tolerance.take(own, axis=1),
-                memory.rows.take(own, axis=1), np.zeros((0, len(own))), memory.pivots[:0], spans,
-                np.zeros((len(spans), m.PLACES)), np.zeros(m.PLACES)))
+        self.crews[self.now].take_over([
+            Piece(memory.clock.copy(), memory.tally.copy(), memory.tolerance.take(own, axis=1),
+                  memory.rows.take(own, axis=1)) for own in self.columns[self.now]])
 
     def unite(self, memory: m.Memory) -> None:
         """Put the memory together again: the history of the solver, which nobody reads between stretches."""
-        for runs, part in zip(self.runs[self.now], self.memories, strict=True):
-            put_columns.call(part.rows, runs, memory.rows)
+        for runs, rows in zip(self.runs[self.now], self.crews[self.now].histories(), strict=True):
+            put_columns.call(rows, runs, memory.rows)
 
-    def _name_open(self, memory: m.Memory) -> None:
+    def _name_open(self, memory: m.Memory, answers: list[Answer]) -> None:
         """Number of the connection that is open among those of the whole: workers number their own."""
-        division = self.teams[self.now].division
+        division = self.crews[self.now].division
         if isinstance(division, ClosedDivision):
-            for mine, part in zip(division.mine_c, self.memories, strict=True):
+            for mine, part in zip(division.mine_c, answers, strict=True):
                 if mine and part.tally[m.OPEN_AT] >= 0 and part.clock[m.OPEN_BY] >= memory.clock[m.OPEN_BY]:
                     memory.tally[m.OPEN_AT] = mine[int(part.tally[m.OPEN_AT])]
 
-    def run(self, entry, method, address: int, params, external: np.ndarray, memory: m.Memory, record: Record) -> int:
+    def run(self, address: int, params: np.ndarray, external: np.ndarray, memory: m.Memory, record: Record) -> int:
         """One stretch of compiled code by all workers; memory and record of the whole are kept up. Returns how it
         ended."""
         chosen = self._choose()
@@ -210,63 +207,50 @@ class Shared:
             self.unite(memory)
             self.now = chosen
             self.divide(memory)
-        team, runs = self.teams[chosen], self.runs[chosen]
-        self.sharing.workers = len(team)
-        self.sharing.gathers = team.division.gathers and len(team) > 1
-        records, before, began = self._pages(record), int(memory.tally[m.STEPS]), memory.clock[m.TIME]
-        for part, pages in zip(self.memories, records, strict=True):
-            part.tally[m.RECORDED] = 0
-            pages.cursor[:] = 0
-        begin, motion = time.perf_counter(), motion_of(team.division)
-        pushed = [_own_forces(external, self.links, part.link_index) for part in team.parts]
+        crew, runs = self.crews[chosen], self.runs[chosen]
+        self.sharing.workers = len(crew)
+        self.sharing.gathers = crew.division.gathers and len(crew) > 1
+        before, began = int(memory.tally[m.STEPS]), float(memory.clock[m.TIME])
+        pushed = [_own_forces(external, self.links, part.link_index) for part in crew.parts]
+        rows, kept = record.t.shape[0], record.poly.shape[0]
+        polynomials = record.poly.reshape(-1, record.y.shape[1])
 
-        def work(k):
-            own, pages = self.memories[k], records[k]
-            status = entry.call(*method, motion, team.arrays[k], address, params, pushed[k], own, pages)
-            n = int(own.tally[m.RECORDED])
-            put_columns.call(pages.y[:n], runs[k], record.y[:n])
-            return status
+        def keep(k: int, answer: Answer) -> None:
+            n = len(answer.y)
+            put_columns.call(answer.y, runs[k], record.y[:n])
+            if kept:
+                put_columns.call(answer.poly.reshape(n * COEFFICIENTS, -1), runs[k], polynomials[:n * COEFFICIENTS])
 
+        begin = time.perf_counter()
         try:
-            status = team.run(work)[0]
+            answers = crew.stretch(address, params, pushed, rows, kept, keep)
         except BaseException:  # workers were stopped anywhere: begin anew where the last block of steps ended
             memory.tally[m.STARTED] = 0
             if memory.clock[m.MIN_STEP] < memory.clock[m.MAX_STEP]:
                 memory.clock[m.STEP] = 0.0
             self.divide(memory)
             raise
-        first = self.memories[0]
+        first = answers[0]
+        status, n = first.status, len(first.t)
         memory.clock[:], memory.tally[:], memory.totals[:] = first.clock, first.tally, first.totals
-        for own, part in zip(runs, self.memories, strict=True):
-            put_columns.call(part.rows[:1], own, memory.rows[:1])
+        for own, answer in zip(runs, answers, strict=True):
+            put_columns.call(answer.state, own, memory.rows[:1])
         if status == m.LOOPS_OPEN:
-            self._name_open(memory)
-        steps = int(memory.tally[m.STEPS]) - before
-        self._note(time.perf_counter() - begin, steps)
-        n = int(memory.tally[m.RECORDED])
-        record.t[:n], kept = records[0].t[:n], record.poly.shape[0] > 0
+            self._name_open(memory, answers)
+        self._note(time.perf_counter() - begin, int(memory.tally[m.STEPS]) - before)
+        record.t[:n] = first.t
         if kept:
-            polynomials = record.poly[:n].reshape(n * COEFFICIENTS, -1)
-            for own, pages in zip(runs, records, strict=True):
-                put_columns.call(pages.poly[:n].reshape(n * COEFFICIENTS, -1), own, polynomials)
-            record.poly_t[:n] = records[0].poly_t[:n]
+            record.poly_t[:n] = first.poly_t
         if record.g.shape[1] > 0 and n > 0:
             self.unite(memory)
-            status = replay.call(memory, record, n, float(began)) or status
+            status = replay.call(memory, record, n, began) or status
             self.divide(memory)
         return status
 
     def _note(self, seconds: float, steps: int) -> None:
-        if len(self.teams) > 1 and steps > 0:
+        if len(self.crews) > 1 and steps > 0:
             self.seconds[self.now] = [*self.seconds[self.now], seconds / steps][-RECENT:]
             self.stretches += 1
-
-    def _pages(self, record: Record) -> list[Record]:
-        """Empty pages of every worker, like those of the whole."""
-        rows, kept, known = record.t.shape[0], record.poly.shape[0], self.records[self.now]
-        if not known or known[0].t.shape[0] != rows or known[0].poly.shape[0] != kept:
-            known[:] = [_pages(rows, kept, len(own)) for own in self.columns[self.now]]
-        return known
 
 
 def _own_forces(external: np.ndarray, total: int, links: np.ndarray) -> np.ndarray:
@@ -285,8 +269,3 @@ def _runs(index: np.ndarray) -> np.ndarray:
     """Ranges of numbers that follow each other: first place, first number, how many."""
     begin = np.flatnonzero(np.diff(index, prepend=index[0] - 2) != 1)
     return np.column_stack([begin, index[begin], np.diff(begin, append=len(index))]).astype(np.int64)
-
-
-def _pages(rows: int, kept: int, n: int) -> Record:
-    poly, poly_t = polynomial_room(kept, n)
-    return empty_record(rows, n)._replace(poly=poly, poly_t=poly_t, now=np.empty((COEFFICIENTS if kept else 0, n)))

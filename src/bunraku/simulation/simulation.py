@@ -530,7 +530,7 @@ class Simulation:
                     if not shared:
                         status = entry.call(*method, *structure, address, self.params, external, memory, record)
                     else:
-                        status = shared.run(entry, method, address, self.params, external, memory, record)
+                        status = shared.run(address, self.params, external, memory, record)
                 finally:
                     self._in_step = False
                     self._keep(memory.tally - before, record, time.perf_counter() - tick)

@@ -191,23 +191,22 @@ def _clearance(left: np.ndarray, right: np.ndarray, margin: float) -> float:
     return needed
 
 
+def happenings(trajectory) -> list[tuple[float, str]]:
+    """Events in few words; what one did to the structure goes without saying if it has a name."""
+    named = {at for at, text in trajectory.events if not text.startswith(("cut ", "connect "))}
+    return [(at, text.split(":")[0].replace("'", "").replace("_", " ")) for at, text in trajectory.events
+            if not (at in named and text.startswith(("cut ", "connect ")))]
+
+
 def _labels(trajectory, strip: _Strip) -> list[tuple[float, str, int]]:
     """What happened: (time, words, level), the level such that no two cover each other."""
     placed: list[tuple[float, str, int]] = []
-    for at, words in happenings(trajectory.events):
+    for at, words in happenings(trajectory):
         reach = (strip.t_of(strip.width) - strip.t_of(0.0)) * 0.0032 * len(words)  # half the words, in time
         taken = {level for other, name, level in placed
                  if abs(at - other) < reach * (1.1 + len(name) / len(words)) + 1e-9}
         placed.append((at, words, next(level for level in range(len(taken) + 1) if level not in taken)))
     return placed
-
-
-def happenings(events) -> list[tuple[float, str]]:
-    """Events in plain words. A change of structure at the same time as an event with a name goes without saying."""
-    structural = ("cut ", "connect ")
-    named = {at for at, text in events if not text.startswith(structural)}
-    return [(at, text.split(":")[0].replace("'", "").replace("_", " ")) for at, text in events
-            if at not in named or not text.startswith(structural)]
 
 
 def _draw_panel(axes, name: str, curves, strip: _Strip, last: bool):

@@ -115,7 +115,7 @@ def _motion(trajectory: Trajectory, fps: float, title: str) -> bytes:
         "azimuth": np.radians(AZIMUTH), "elevation": np.radians(ELEVATION),
         **_extent(links, poses, figure.fixtures),
         "links": [], "connections": _connections(trajectory, [link.name for link in links]),
-        "events": [{"t": at, "text": text} for at, text in happenings(trajectory.events)],
+        "events": [{"t": at, "text": text} for at, text in happenings(trajectory)],
         "energy": _curves(*energy),
     }
     arrays = []

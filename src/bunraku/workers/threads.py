@@ -95,10 +95,9 @@ class Team:
 
     def _renew(self) -> None:
         """Empty mail: nobody waits for anything."""
-        mail, places = self.division.mail()
-        self._words = mail.view(np.int64)
+        self.arrays = self.division.arrays()
+        self._words = self.arrays[0].mail.view(np.int64)
         self._words[f.MAIL_YIELD] = yield_address()
-        self.arrays = [part.arrays(mail, places) for part in self.parts]
 
     def _start(self) -> list[SimpleQueue]:
         inboxes: list[SimpleQueue] = [SimpleQueue() for _ in self.parts[1:]]

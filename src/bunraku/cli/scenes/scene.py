@@ -36,11 +36,17 @@ class Scene:
     def watch(self, sim: bk.Simulation) -> None:
         """Say when the structure shall change."""
 
+    def simulation(self, **settings) -> bk.Simulation:
+        """Ready to run; settings as of `bk.Simulation`."""
+        sim = bk.Simulation(self.mechanism, self.q, self.v, **{
+            "solver": self.solver, "rtol": self.rtol, "atol": 1e-9, "actuation": muscles if len(self.params) else None,
+            "params": self.params, **settings})
+        self.watch(sim)
+        return sim
+
     def run(self, seconds: float | None = None, progress: bool | None = None):
         """The trajectory, and a report: what happened and how well the laws of mechanics were kept."""
-        sim = bk.Simulation(self.mechanism, self.q, self.v, solver=self.solver, rtol=self.rtol, atol=1e-9,
-                            actuation=muscles if len(self.params) else None, params=self.params, progress=progress)
-        self.watch(sim)
+        sim = self.simulation(progress=progress)
         sim.run(until=seconds or self.seconds)
         return sim.trajectory, self.report(sim)
 

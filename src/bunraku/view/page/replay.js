@@ -43,7 +43,7 @@ class Stage {
   constructor(motion, canvas) {
     const T = THREE;
     this.motion = motion;
-    this.renderer = new T.WebGLRenderer({ canvas, antialias: true, preserveDrawingBuffer: true });
+    this.renderer = new T.WebGLRenderer({ canvas, antialias: true });
     this.renderer.shadowMap.enabled = true;
     this.renderer.shadowMap.type = T.PCFShadowMap;
     this.scene = new T.Scene();
@@ -315,6 +315,8 @@ class Player {
     addEventListener("resize", () => this.resize());
     this.stage.controls.addEventListener("change", () => { this.stale = true; });
     addEventListener("keydown", (event) => {
+      const own = event.target.tagName;  // buttons and lists have keys of their own
+      if (own === "SELECT" || (own === "BUTTON" && event.key === " ")) return;
       const step = { ArrowLeft: -1, ArrowRight: 1, ",": -1, ".": 1 }[event.key];
       if (event.key === " ") this.toggle();
       else if (step) this.seek(this.time + step / this.motion.fps);

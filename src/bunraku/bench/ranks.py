@@ -1,0 +1,228 @@
+"""The benchmark of ranks: one mechanism on two processes that exchange messages by MPI.
+
+As in `parallel.py` the *ceiling* is what two independent serial runs reach at the same time, one on each rank, in the
+same rounds; `share` is the speed-up of two ranks over that of the two copies, median of all rounds. Whole Gear steps;
+and forward dynamics in compiled loops. Memory: what each of 1, 2 and 4 ranks holds of a long chain.
+
+`run` starts this module again under mpiexec.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import bunraku as bk
+from bunraku.bench import machine
+from bunraku.bench.parallel import STEPS, free_tree, mobile, state_of
+from bunraku.bench.report import _paint, _targets
+from bunraku.bench.timing import Progress
+from bunraku.errors import MissingExtra
+from bunraku.evaluate.team import divide
+from bunraku.integrate.memory import RECORDED, UNTIL
+from bunraku.integrate.record import empty_record
+from bunraku.plan import fields as f
+from bunraku.simulate.context import structure_of
+from bunraku.simulation.mpi import Ranks, join
+from bunraku.simulation.settings import Settings
+from bunraku.simulation.share import Piece, Share
+
+MODELS: dict[str, Callable[[], bk.Mechanism]] = {
+    "mobile": mobile, "tree of 1000": lambda: free_tree(1000), "tree of 10000": lambda: free_tree(10_000)}
+SHARES = {"mobile": 0.7, "tree of 1000": 0.85, "tree of 10000": 0.9}
+
+
+@dataclass(frozen=True)
+class Options:
+    """How much to measure."""
+
+    rounds: int = 30
+    links: int = 1_000_000  # of the chain whose memory is measured
+
+    @classmethod
+    def quick(cls):
+        return cls(rounds=10, links=100_000)
+
+
+def run(options: Options | None = None, quiet: bool = False) -> dict:
+    """Everything, as plain numbers."""
+    options = options or Options()
+    progress = Progress(len(MODELS) + 3, quiet)
+    result: dict = {"bunraku": bk.__version__, "machine": machine.describe(), "steps": [], "memory": []}
+    try:
+        for name in MODELS:
+            progress(name)
+            result["steps"].append({"name": name, **_on_ranks(2, "race", name, str(options.rounds))})
+            progress.done()
+        for count in (1, 2, 4):
+            progress(f"memory of {count} ranks")
+            result["memory"].append(_on_ranks(count, "memory", str(options.links)))
+            progress.done()
+    finally:
+        progress.close()
+    return {**result, "links": options.links, "targets": _verdicts(result)}
+
+
+def _on_ranks(count: int, *arguments: str) -> dict:
+    """What rank 0 of so many has found."""
+    places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    found = shutil.which("mpiexec", path=places)
+    if found is None:
+        raise MissingExtra('several ranks need MPI: pip install "bunraku[mpi]"')
+    yields = ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"] if count > (os.cpu_count() or 1) else []
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "result.json"
+        done = subprocess.run(
+            [found, "-n", str(count), *yields, sys.executable, "-m", "bunraku.bench.ranks", str(out), *arguments],
+            env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
+            capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"the ranks have failed:\n{done.stderr[-2000:]}")
+        return json.loads(out.read_text())
+
+
+# -- on the ranks ------------------------------------------------------------------------------------------------------
+
+
+def race(ranks: Ranks, name: str, rounds: int) -> dict:
+    """Stretches of STEPS steps, always the same ones: by rank 0 alone, by both together, by each for itself."""
+    m = MODELS[name]()
+    state, s = state_of(m), bk.schedule(m, 2, exactly=True, passes=4)
+    sim = bk.Simulation(m, state[0], 0.1 * state[1], workers=1, progress=False)
+    sim.advance(0.01)
+    plan, settings, memory = m.plan(), sim._settings, sim._memory
+    memory.clock[UNTIL], memory.tally[RECORDED] = 1e9, 0
+    entry, method = settings.entry()
+    steps = max(5, STEPS * 500 // plan.bodies) if plan.bodies > 500 else STEPS
+    record, nothing, saved = empty_record(steps, memory.rows.shape[1]), np.zeros(0), [x.copy() for x in memory]
+    structure = structure_of(plan)
+
+    def serial():
+        for now, then in zip(memory, saved, strict=True):
+            now[...] = then
+        entry.call(*method, *structure, 0, nothing, nothing, memory, record)
+
+    assembly = s.assembly(plan)
+    assert assembly is not None
+    division = divide(plan, assembly)
+    part, arrays = division.parts[ranks.rank], division.arrays_apart(ranks.rank)
+    ranks.connect(arrays)
+    share = Share(arrays, False, settings, part.spans)
+    own = np.concatenate([part.q_index, plan.nq + part.v_index])
+    piece = Piece(*saved[:2], *(x.take(own, axis=1) for x in saved[2:4]))
+
+    def together():
+        share.take_over(Piece(*(x.copy() for x in piece)))
+        share.stretch(0, nothing, nothing, steps, 0)
+
+    def timed(work: Callable[[], None] | None) -> float:
+        """Until both are done."""
+        ranks.control.Barrier()
+        begin = time.perf_counter()
+        if work is not None:
+            work()
+        ranks.control.Barrier()
+        return time.perf_counter() - begin
+
+    times = np.array([[timed(serial if ranks.rank == 0 else None), timed(together), timed(serial)]
+                      for _ in range(rounds + 1)])[1:]
+    together()
+    assert share.memory is not None
+    whole = divide(plan, assembly._replace(worker=np.zeros_like(assembly.worker)))
+    same = Share(whole.arrays()[0], False, settings, whole.parts[0].spans)
+    order = np.concatenate([whole.parts[0].q_index, plan.nq + whole.parts[0].v_index])
+    same.take_over(Piece(saved[0].copy(), saved[1].copy(), *(x.take(order, axis=1) for x in saved[2:4])))
+    state = same.stretch(0, nothing, nothing, steps, 0).state[0][np.argsort(order)]
+    if not np.array_equal(state[own], share.memory.rows[0]):
+        raise AssertionError(f"{m.name}: two ranks have other bits than one worker with the same chunks")
+    alone, two, both = times.T
+    return {"bodies": plan.bodies, "serial_us": float(alone.min() / steps * 1e6),
+            "two_us": float(two.min() / steps * 1e6), "speedup": float(np.median(alone / two)),
+            "ceiling": float(np.median(2 * alone / both)), "share": float(np.median(both / two / 2)),
+            "predicted": s.predicted_speedup}
+
+
+def memory(ranks: Ranks, links: int) -> dict:
+    """Bytes of what every rank holds: plan, state, history, work. (Rank 0 has the mechanism as people describe it,
+    too.)"""
+    if ranks.rank == 0:
+        m = bk.models.chain(links)
+        plan = m.plan()
+        assembly = bk.schedule(m, ranks.size, exactly=True).assembly(plan) if ranks.size > 1 else None
+        settings = Settings.of("gear", 1e-6, 1e-8)
+        if assembly is None:
+            parts = [(plan.arrays, np.zeros((2, 2), np.int64), plan.nq + plan.nv)]
+        else:
+            division = divide(plan, assembly)
+            parts = [(division.arrays_apart(k), part.spans, len(part.q_index) + len(part.v_index))
+                     for k, part in enumerate(division.parts)]
+        for k, part in enumerate(parts[1:], 1):
+            ranks.tell(k, (part, settings))
+        mine = parts[0]
+    else:
+        mine, settings = ranks.hear(0)
+    arrays, _, columns = mine
+    history = settings.memory(np.zeros(columns))
+    held = sum(x.nbytes for x in arrays) + sum(x.nbytes for x in history) + 8 * int(arrays.body_i[-1, f.HEAD_WORK])
+    everyone = ranks.control.gather(held)
+    return {"ranks": ranks.size, "bytes": everyone}
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+
+def _verdicts(result) -> list[dict]:
+    found = [{"what": f"Gear steps, {row['name']}: two ranks", "measured": row["share"],
+              "target": SHARES[row["name"]], "unit": "x two copies", "met": row["share"] >= SHARES[row["name"]]}
+             for row in result["steps"]]
+    one = max(result["memory"][0]["bytes"])
+    for row in result["memory"][1:]:
+        part = max(row["bytes"]) * row["ranks"] / one
+        found.append({"what": f"memory of a rank, {row['ranks']} ranks", "measured": part, "target": 1.2,
+                      "unit": "of an equal part", "met": part <= 1.2})
+    return found
+
+
+def text(result: dict, colour: bool = False) -> str:
+    """A table of times and ratios, then the targets."""
+    paint = _paint if colour else lambda code, words: words
+    on = result["machine"]
+    lines = [paint("1", f"bunraku {result['bunraku']}: one mechanism on two ranks of MPI"),
+             f"{on['processor']}, {on['cores']} cores; {on['system']}, Python {on['python']}, "
+             f"{on['date'][:16].replace('T', ' ')}", "",
+             "share: speed-up of two ranks, divided by that of two independent serial runs at once (ceiling).",
+             "Two ranks have the bits of one worker with the same chunks: compared first.", "",
+             paint("4", f"  {'Gear steps':<16}{'bodies':>7}{'serial us':>11}{'two ranks':>11}{'speed-up':>10}"
+                        f"{'predicted':>11}{'ceiling':>9}{'share':>7}")]
+    lines += [f"  {row['name']:<16}{row['bodies']:>7}{row['serial_us']:>11.2f}{row['two_us']:>11.2f}"
+              f"{row['speedup']:>9.2f}x{row['predicted']:>10.2f}x{row['ceiling']:>9.2f}{row['share']:>7.2f}"
+              for row in result["steps"]]
+    lines += ["", paint("4", f"  memory of a chain of {result['links']} links [MB]")]
+    lines += [f"  {row['ranks']} rank{'s' * (row['ranks'] > 1):<2} " + "  ".join(f"{b / 1e6:.0f}" for b in row["bytes"])
+              for row in result["memory"]]
+    lines += ["", *_targets(result["targets"], paint)]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def main() -> None:
+    """On every rank: result file, what to do, arguments."""
+    out, what, *given = sys.argv[1:]
+    ranks = join()
+    ranks.abort_on_errors()
+    found = race(ranks, given[0], int(given[1])) if what == "race" else memory(ranks, int(given[0]))
+    if ranks.rank == 0:
+        Path(out).write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

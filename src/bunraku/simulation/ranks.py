@@ -1,0 +1,78 @@
+"""Ranks other than 0: each holds a share of the mechanism, and does what rank 0 asks for."""
+
+from __future__ import annotations
+
+import atexit
+import platform
+import sys
+
+import numpy as np
+
+from bunraku.compiler import files
+from bunraku.errors import SimulationError
+from bunraku.simulation.mpi import Ranks, join
+from bunraku.simulation.share import Share
+
+NOTHING = np.zeros(0)
+
+
+def take_part() -> Ranks:
+    """Start MPI. On rank 0 it returns, with the others at its service; on these it does not return."""
+    ranks = join()
+    if ranks.size == 1:
+        return ranks
+    ranks.abort_on_errors()
+    _compare(ranks)
+    if ranks.rank > 0:
+        serve(ranks)
+        sys.stdout.flush()
+        sys.exit(0)
+    atexit.register(_dismiss, ranks)
+    return ranks
+
+
+def _compare(ranks: Ranks) -> None:
+    """All ranks must run the same program."""
+    import bunraku
+
+    own = {"version": bunraku.__version__, "kernels": files.key(), "bytes": sys.byteorder}
+    everyone = ranks.control.allgather((own, platform.node()))
+    for k, (theirs, node) in enumerate(everyone):
+        for what, value in theirs.items():
+            if value != everyone[0][0][what] and ranks.rank == 0:
+                raise SimulationError(f"ranks differ: {what} of bunraku is {value} on rank {k} ({node}), {own[what]} "
+                                      f"on rank 0 ({everyone[0][1]}): install the same everywhere")
+
+
+def _dismiss(ranks: Ranks) -> None:
+    if not ranks.MPI.Is_finalized():
+        for k in range(1, ranks.size):
+            ranks.tell(k, ("end",))
+
+
+def serve(ranks: Ranks) -> None:
+    """Do what rank 0 asks for, until it says that this is the end."""
+    share: Share | None = None
+    while True:
+        what, *given = ranks.hear(0)
+        if what == "end":
+            return
+        if what == "share":
+            arrays, closed, settings, spans = given
+            ranks.connect(arrays)
+            share = Share(arrays, closed, settings, spans)
+            del arrays, given
+        elif share is None:
+            raise SimulationError(f"rank {ranks.rank} was asked to {what} before it had a share")
+        elif what == "take over":
+            share.take_over(given[0])
+        elif what == "stretch":
+            driven, external, rows, kept = given
+            answer = share.stretch(driven, NOTHING, external, rows, kept)
+            ranks.tell(0, (answer.status, answer.clock, answer.tally, answer.totals, len(answer.y)))
+            for array in (answer.state, answer.y, *([answer.poly] if kept else [])):
+                ranks.hand(0, np.ascontiguousarray(array))
+        elif what == "history":
+            assert share.memory is not None
+            ranks.tell(0, share.memory.rows.shape)
+            ranks.hand(0, share.memory.rows)

@@ -1,0 +1,104 @@
+"""One mechanism on several ranks of MPI: the bits of one process, few floats, and no rank that waits forever."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mpi
+import rank_program
+
+PROGRAM = Path(rank_program.__file__)
+
+
+@pytest.mark.parametrize(("case", "ranks"), [("gear,3,2", 3), ("gear,3,2", 2), ("tsit5,2,4", 2),
+                                             ("implicit,2,5", 2), ("gear,2,6,driven", 2), ("rk4,8,7", 8)])
+def test_ranks_have_the_bits_of_threads(case, ranks, tmp_path):
+    out = tmp_path / "out.npz"
+    mpi.mpiexec(ranks, "-m", "bunraku.mpi", str(PROGRAM), case, str(out))
+    found, here = np.load(out), rank_program.play(case)
+    assert found["workers"] == min(ranks, int(case.split(",")[1]))
+    for name, array in here.items():
+        if name != "workers":
+            assert np.array_equal(found[name], array), name
+
+
+def test_command_line_needs_a_script():
+    answer = mpi.mpiexec(2, "-m", "bunraku.mpi", check=False)
+    assert answer.returncode != 0
+    assert "usage" in answer.stderr
+
+
+FAILS = """
+import os, signal, sys, time, numpy as np, bunraku as bk
+from bunraku.simulation.mpi import join
+m = bk.models.chain(60)
+sim = bk.Simulation(m, np.full(m.nq, 0.2), rtol=1e-9, workers=2)
+sim.advance(0.001)
+print("begun", flush=True)
+{what}
+sim.advance(1000.0)
+"""
+
+
+@pytest.mark.parametrize(("what", "words"), [
+    ("raise ValueError('something of mine')", "something of mine"),
+    ("sim = bk.Simulation(m, actuation=lambda t, q, v: 1 / 0, workers=2)", "division by zero"),
+    ("import threading; threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()", "interrupted"),
+])
+def test_an_exception_ends_all_ranks(what, words, tmp_path):
+    script = tmp_path / "fails.py"
+    script.write_text(FAILS.format(what=what))
+    begin = time.perf_counter()
+    answer = mpi.mpiexec(2, "-m", "bunraku.mpi", str(script), check=False)
+    assert answer.returncode != 0
+    assert words in answer.stderr
+    assert time.perf_counter() - begin < 30  # start included
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_killed_rank_ends_the_others(victim, tmp_path):
+    script = tmp_path / "goes_on.py"
+    script.write_text(FAILS.format(what="pass"))
+    with subprocess.Popen(mpi.command(2, "-m", "bunraku.mpi", str(script)), env=mpi.environment(), text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        assert run.stdout.readline().strip() == "begun"
+        ranks = [int(p) for p in subprocess.run(["pgrep", "-f", str(script)], capture_output=True, text=True,
+                                                check=True).stdout.split() if int(p) != run.pid]
+        assert len(ranks) == 2
+        begin = time.perf_counter()
+        os.kill(sorted(ranks)[victim], signal.SIGKILL)
+        _, said = run.communicate(timeout=20)
+        assert run.returncode != 0
+        assert time.perf_counter() - begin < 10
+        assert said.strip()
+
+
+COUNTS = """
+import sys, numpy as np, bunraku as bk
+from bunraku.plan import fields as f
+for links in (40, 80):
+    m = bk.models.chain(links)
+    sim = bk.Simulation(m, np.full(m.nq, 0.1), solver="rk4", step=1e-3,
+                        schedule=bk.schedule(m, 2, exactly=True))
+    sim.advance(0.01)
+    crew = sim._sharing._shared[2].crews[0]
+    words = crew.own.arrays.mail.view(np.int64)
+    before = int(words[f.MAIL_FLOATS])
+    sim.advance(0.11)
+    print("floats", (int(words[f.MAIL_FLOATS]) - before) / 100)
+"""
+
+
+def test_floats_that_cross_do_not_grow_with_the_mechanism(tmp_path):
+    script = tmp_path / "counts.py"
+    script.write_text(COUNTS)
+    said = mpi.mpiexec(2, "-m", "bunraku.mpi", str(script)).stdout
+    floats = [float(line.split()[1]) for line in said.splitlines() if line.startswith("floats")]
+    assert len(floats) == 2
+    assert floats[0] == floats[1]
+    assert 0 < floats[0] <= 4 * (27 + 6 + 7) + 7  # of a step of four evaluations, in one direction
