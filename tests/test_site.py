@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import bunraku as bk
+from browser import browser_page
 
 DOCS = Path(__file__).parent.parent / "docs"
 RUNNABLE = [DOCS / "index.md", DOCS / "start.md", *sorted((DOCS / "howto").glob("*.md"))]  # the build runs ideas.md
@@ -58,3 +59,14 @@ def test_each_idea_has_a_picture_that_leads_to_its_replay(site):
         assert re.search(rf'<a class="[^"]*\breplay\b[^"]*" href="replays/{name}\.html"><img', page), name
         assert "three" in (site / "replays" / f"{name}.html").read_text("utf-8")
         assert (site / "_images" / f"{name}.png").exists()
+
+
+@pytest.mark.parametrize("page", ["index", "ideas"])
+def test_a_click_on_a_picture_plays_it_in_its_place(site, page):
+    with browser_page(offline=True) as browser:
+        browser.goto(f"file://{site}/{page}.html")
+        browser.locator("a.replay").first.click()
+        frame = browser.locator("iframe.replay").element_handle().content_frame()
+        frame.wait_for_function("window.replay && replay.time > 0.3")
+        assert browser.url.endswith(f"{page}.html")
+        assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -1,7 +1,8 @@
 """Pictures and replays of the motions on a page, computed by its own snippets.
 
 A picture `images/ideas/NAME.png` shows the `trajectory` of the snippet before it, which draws it. The site links it to
-the replay, made when the site is built. The pictures are kept in the repository:
+the replay, made when the site is built. The picture of the demo leads to the replay that the package carries. The
+pictures are kept in the repository:
 
     python docs/_site/replays.py        draws them again
 """
@@ -16,6 +17,7 @@ from time import perf_counter
 
 DOCS = Path(__file__).parent.parent
 PAGE, PICTURES, REPLAYS = "ideas", "images/ideas", "replays"
+DEMO, PACKAGED = "images/demo.png", DOCS.parent / "src" / "bunraku" / "view" / "data" / "highbar.html"
 
 
 def motions(folder: Path) -> Iterator[tuple[str, str, object]]:
@@ -33,6 +35,7 @@ def motions(folder: Path) -> Iterator[tuple[str, str, object]]:
 
 
 def make_replays(app) -> None:
+    """Replays in the folder of the site; `app.env.replays` has them by picture."""
     from sphinx.util import logging
 
     from bunraku.view import replay_html
@@ -41,10 +44,13 @@ def make_replays(app) -> None:
         return
     folder, start = Path(app.outdir) / REPLAYS, perf_counter()
     folder.mkdir(parents=True, exist_ok=True)
+    app.env.replays = {DEMO: PACKAGED.name}
+    (folder / PACKAGED.name).write_bytes(PACKAGED.read_bytes())
     with TemporaryDirectory() as drawn:
-        app.env.replays = {name: replay_html(trajectory, folder / f"{name}.html", title=title).name
-                           for name, title, trajectory in motions(Path(drawn))}
-    logging.getLogger(__name__).info("replays: %s (%.1f s)", ", ".join(app.env.replays), perf_counter() - start)
+        for name, title, trajectory in motions(Path(drawn)):
+            replay = replay_html(trajectory, folder / f"{name}.html", title=title)
+            app.env.replays[f"{PICTURES}/{name}.png"] = replay.name
+    logging.getLogger(__name__).info("%d replays in %.1f s", len(app.env.replays), perf_counter() - start)
 
 
 def link_pictures(app, doctree, docname: str) -> None:
@@ -52,10 +58,9 @@ def link_pictures(app, doctree, docname: str) -> None:
     from docutils import nodes
 
     for image in list(doctree.findall(nodes.image)):
-        path = Path(image["uri"])
-        if getattr(app.env, "replays", None) and str(path.parent).endswith(PICTURES) and path.stem in app.env.replays:
-            link = nodes.reference("", "", refuri=f"{'../' * docname.count('/')}{REPLAYS}/{app.env.replays[path.stem]}",
-                                   classes=["replay"], internal=False)
+        if replay := getattr(app.env, "replays", {}).get(image["uri"]):
+            link = nodes.reference("", "", refuri=f"{'../' * docname.count('/')}{REPLAYS}/{replay}", classes=["replay"],
+                                   internal=False)
             image.replace_self(link)
             link += image
 
