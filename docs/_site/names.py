@@ -5,6 +5,7 @@ import inspect
 import re
 from functools import reduce
 
+from sphinx.errors import ExtensionError
 from sphinx.util.inspect import stringify_signature
 
 import bunraku
@@ -17,19 +18,25 @@ CONTINUED = re.compile(r"\s*\n *# ")  # a comment on the next line
 
 
 def list_names(app, docname: str, source: list[str]) -> None:
-    """A marker has names ("load", "view.filmstrip"), modules ("io": its public names that the page does not name by
-    themselves), or "others": public names of modules that it does not name. A heading above no names is left out."""
+    """A marker has names ("load", "evaluate.Report"), folders ("io": its public names that the page does not name
+    by themselves; "view.*": all names of bunraku.view), or "others": public names of all folders that it does not name.
+    A heading above no names is left out."""
     words = {word for _, found in MARKER.findall(source[0]) for word in found.split()}
+    folders = {home(name) for name in bunraku.__all__}
     left = {name: home(name) for name in bunraku.__all__ if name not in words}
 
     def block(found) -> str:
         names: list[str] = []
         for word in found[2].split():
-            if word in bunraku.__all__ or "." in word:
+            if word.endswith(".*"):
+                names += [word[:-1] + name for name in getattr(bunraku, word[:-2]).__all__]
+            elif word in bunraku.__all__ or "." in word:
                 names.append(word)
+            elif word in (*folders, "others"):
+                names += [name for name, folder in left.items()
+                          if word == folder or (word == "others" and folder not in words)]
             else:
-                names += [name for name, module in left.items()
-                          if word == module or (word == "others" and module not in words)]
+                raise ExtensionError(f"{docname}.md: {word!r} is no public name of bunraku, nor a folder of any")
         heading = found[1] or ""
         return heading + "```{eval-rst}\n" + "\n".join(map(directive, names)) + "\n```" if names else ""
 
