@@ -36,7 +36,7 @@ class Interrupts:
 class Bar:
     """A progress bar over simulated time; nothing if the output is not a terminal or tqdm is not installed."""
 
-    def __init__(self, wanted, start, until):
+    def __init__(self, wanted, start, until, what="simulating"):
         self.bar = None
         if wanted is False or (wanted is None and not sys.stderr.isatty()) or until <= start:
             return
@@ -44,7 +44,7 @@ class Bar:
             from tqdm import tqdm
         except ImportError:
             return
-        self.bar = tqdm(total=round(until - start, 9), unit="s", desc="simulating", leave=False, delay=0.5,
+        self.bar = tqdm(total=round(until - start, 9), unit="s", desc=what, leave=False, delay=0.5,
                         bar_format="{desc} {bar} {n:.2f}/{total:.2f} s [{elapsed}<{remaining}]")
         self.start = start
 

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -31,6 +32,19 @@ def test_command_line_needs_a_script():
     answer = mpi.mpiexec(2, "-m", "bunraku.mpi", check=False)
     assert answer.returncode != 0
     assert "usage" in answer.stderr
+
+
+def test_run_on_ranks_writes_what_one_process_writes(tmp_path):
+    import bunraku as bk
+
+    files = [tmp_path / "ranks.mcap", tmp_path / "one.npz"]
+    arguments = ("-m", "bunraku", "run", "hands", "--until", "0.1", "--workers", "2", "--out")
+    mpi.mpiexec(2, *arguments, str(files[0]))
+    subprocess.run([sys.executable, *arguments, str(files[1])], check=True, capture_output=True, env=mpi.environment())
+    ranks, one = map(bk.load_trajectory, files)
+    assert np.array_equal(ranks.t, one.t)
+    assert np.array_equal(ranks.q, one.q)
+    assert [e.text for e in ranks.events] == [e.text for e in one.events]
 
 
 FAILS = """

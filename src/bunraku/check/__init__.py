@@ -6,6 +6,7 @@ An attack is a module here with
     UNIT            what is counted, in the plural: "structure changes", "files"
     SEEDS           how many cases by default; SHORT of them are enough for continuous integration
     LIMIT           seconds of wall time after which a case counts as hung
+    missing()       optional: what it needs and does not find, in words; `check all` then leaves it out
     case(seed)      one case, the same for the same seed; returns a `Case`, raises if anything is wrong
 
 `runner.py` spreads seeds over processes, so that a crash or a hang is one failed case and not the end of the run.
@@ -13,7 +14,7 @@ An attack is a module here with
 
 from typing import NamedTuple
 
-ATTACKS = ("marathon", "redundant", "stops", "closed", "sample", "workers", "kill", "files")
+ATTACKS = ("marathon", "redundant", "stops", "closed", "sample", "workers", "ranks", "kill", "files")
 
 
 class Case(NamedTuple):

@@ -14,6 +14,7 @@ import pkgutil
 import shutil
 import sys
 import textwrap
+import warnings
 from collections.abc import Sequence
 
 from bunraku.errors import BunrakuError
@@ -42,9 +43,18 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
+    if (sys.argv[1:] if argv is None else list(argv))[:1] == ["run"]:
+        from bunraku.simulation.mpi import launched
+
+        if launched():  # by mpiexec: rank 0 goes on, the others are at its service
+            from bunraku.simulation.ranks import take_part
+
+            take_part()
     args = parser().parse_args(argv)
     try:
-        code = int(args.run(args) or 0)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn  # type: ignore[assignment]
+            code = int(args.run(args) or 0)
         sys.stdout.flush()
         return code
     except BunrakuError as error:
@@ -59,6 +69,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("bunraku: interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+def _warn(message, *_) -> None:
+    """A warning in one line, without the place in the source."""
+    print(f"bunraku: {message}", file=sys.stderr)
+
+
+def positive(text: str) -> float:
+    """An argument that is a positive number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return value
 
 
 def told(rows: Sequence[tuple[str, str]], most: int = 110) -> str:

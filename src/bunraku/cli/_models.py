@@ -26,8 +26,8 @@ models:
 _NAMES = ("chain", "human", "humanoid", "mobile", "chain_held", "four_bar", "n_four_bar", "bricard", "slider_crank")
 
 
-def find(text: str, base: str = "free") -> Mechanism:
-    """The mechanism that MODEL names."""
+def find(text: str, base: str = "free", others: tuple[str, ...] = ()) -> Mechanism:
+    """The mechanism that MODEL names; `others` could have been meant too."""
     from bunraku import models
 
     name, *details = text.split(":")
@@ -36,7 +36,9 @@ def find(text: str, base: str = "free") -> Mechanism:
             from bunraku.io import load
 
             return load(text, base=base)
-        raise ModelError(f"MODEL {text!r} is neither a file (.urdf, .xml) nor a model{hint(name, list(_NAMES))}")
+        scene = ", a scene" if others else ""
+        raise ModelError(f"MODEL {text!r} is neither a file (.urdf, .xml){scene} nor a model"
+                         f"{hint(name, [*others, *_NAMES])}")
     numbers = [_whole(text, x) for x in details if not x.isalpha()]
     words = [x for x in details if x.isalpha()]
     if name == "mobile":
@@ -46,7 +48,7 @@ def find(text: str, base: str = "free") -> Mechanism:
         return models.mobile(a=0.2, b=0.3, c=0.2, h=1.0, s=s, l=l, o=o, p=3.0, rho=2.0)  # [J, table III]
     most = {"chain": 1, "human": 1, "chain_held": 1, "n_four_bar": 1}.get(name, 0)
     if len(numbers) > most or (words and name != "chain") or len(words) > 1 or (name == "chain" and not numbers):
-        raise ModelError(f"MODEL {text!r} is not one of the forms of {name} that bunraku schedule --help lists")
+        raise ModelError(f"MODEL {text!r} is not one of the forms of {name} that --help lists")
     return getattr(models, name)(*numbers, *words)
 
 

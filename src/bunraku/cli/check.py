@@ -13,6 +13,7 @@ ATTACKS_SHORT = """attacks:
   closed      every solver on every linkage: a run ends closed, or says why not
   sample      states between steps are as good as steps
   workers     structures cut at random joints: several workers against one
+  ranks       ranks of MPI killed, interrupted or raising: none waits forever
   kill        processes killed while they save, compile or run lose nothing
   files       damaged files load and can be used, or are refused by name
   all         all of these
@@ -55,6 +56,10 @@ def run(args) -> int:
         print(machine, flush=True)
     for name in names:
         module = runner.module_of(name)
+        missing = getattr(module, "missing", lambda: "")()
+        if missing and "all" in args.name:
+            print(f"{name}: left out, since {missing}", file=sys.stderr)
+            continue
         seeds = args.seeds or (module.SHORT if args.short else module.SEEDS)
         with _Bar(name, None if args.minutes else seeds) as bar:
             results.append(runner.attack(name, seeds, first=args.first, minutes=args.minutes, workers=args.workers,

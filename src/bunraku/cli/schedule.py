@@ -28,6 +28,9 @@ def add_parser(subparsers) -> None:
                         help="use all of them, even if fewer are predicted to be faster")
     parser.add_argument("--measure", action="store_true",
                         help="measure the costs on this machine first, instead of taking the stated ones")
+    parser.add_argument("--latency", type=float, default=None, metavar="US",
+                        help="microseconds that a message takes, such as 2 over a cluster's network (default: 0.3, "
+                             "between threads)")
     parser.add_argument("--base", choices=("free", "fixed"), default="free",
                         help="how the root of a file hangs from the ground, if the file does not say (default: free)")
     parser.add_argument("--what-if", action="store_true", help="predict for 1 to 10^6 workers as well")
@@ -38,13 +41,20 @@ def add_parser(subparsers) -> None:
 
 
 def run(args) -> int:
-    from bunraku.errors import LoadWarning
+    from bunraku.checks import as_size
+    from bunraku.errors import LoadWarning, SettingError
     from bunraku.evaluate import schedule
+    from bunraku.scheduling import Costs
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LoadWarning)  # `bunraku info` has them
         mechanism = _models.find(args.model, args.base)
-    s = schedule(mechanism, args.workers, exactly=args.exactly, costs="measured" if args.measure else None)
+    costs: Costs | str | None = "measured" if args.measure else None
+    if args.latency is not None:
+        if args.measure:
+            raise SettingError("--latency and --measure exclude each other: a measured latency is that of threads")
+        costs = Costs(latency=as_size("--latency", args.latency) * 1e-6, source="stated, but for the latency")
+    s = schedule(mechanism, args.workers, exactly=args.exactly, costs=costs)
     if args.plot is not None:
         s.plot(args.plot)
     report = summary(s)

@@ -74,7 +74,7 @@ def _describe_joint(joint) -> dict[str, Any]:
     if isinstance(joint, joints.Compound):
         return {**data, "screws": [_describe_joint(screw) for screw in joint.screws]}
     for name in ("axis", "normal", "at"):
-        if hasattr(joint, name):
+        if name in vars(joint):  # not hasattr, which would look for what else was meant
             data[name] = getattr(joint, name).tolist()
     if isinstance(joint, joints.Helical):
         data["pitch"] = joint.linear

@@ -100,12 +100,14 @@ class Processes:
         for k in range(1, len(self)):
             self.ranks.tell(k, ("stretch", int(address != 0), external[k], rows, kept))
         try:
-            answers = [self.own.stretch(address, params, external[0], rows, kept)]
-        finally:  # they have made the same steps: hear them in any case
-            others = [self._answer(k, kept) for k in range(1, len(self))]
-        for k, answer in enumerate([*answers, *others]):
+            own = self.own.stretch(address, params, external[0], rows, kept)
+            answers = [own, *(self._answer(k, kept) for k in range(1, len(self)))]
+        except BaseException as error:  # a signal's: the others may wait for messages that will not come
+            self.ranks.abort(error)
+            raise
+        for k, answer in enumerate(answers):
             keep(k, answer)
-        return [*answers, *others]
+        return answers
 
     def _answer(self, k: int, kept: int) -> Answer:
         status, clock, tally, totals, n = self.ranks.hear(k)

@@ -101,16 +101,17 @@ class Ranks:
 
     def abort_on_errors(self) -> None:
         """Whatever nobody catches here ends all ranks, with its traceback."""
-        def hook(kind, error, trace):
-            if issubclass(kind, KeyboardInterrupt):
-                print(f"bunraku: rank {self.rank} was interrupted; all ranks end", file=sys.stderr, flush=True)
-            else:
-                traceback.print_exception(kind, error, trace)
-                print(f"bunraku: rank {self.rank} failed; all ranks end", file=sys.stderr, flush=True)
-            sys.stdout.flush()
-            self.control.Abort(130 if issubclass(kind, KeyboardInterrupt) else 1)
+        sys.excepthook = lambda kind, error, trace: self.abort(error)
 
-        sys.excepthook = hook
+    def abort(self, error: BaseException) -> None:
+        """End all ranks, because of this error on this one."""
+        interrupted = isinstance(error, KeyboardInterrupt)
+        if not interrupted:
+            traceback.print_exception(error)
+        print(f"bunraku: rank {self.rank} {'was interrupted' if interrupted else 'failed'}; all ranks end",
+              file=sys.stderr, flush=True)
+        sys.stdout.flush()
+        self.control.Abort(130 if interrupted else 1)
 
 
 def _file_of_library() -> str:

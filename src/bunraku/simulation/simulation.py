@@ -11,6 +11,7 @@ import time
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -56,6 +57,9 @@ from bunraku.simulation.tape import Tape, as_duration
 from bunraku.simulation.trajectory import Event, Trajectory
 from bunraku.terminal import Bar, Interrupts
 from bunraku.tolerances import EXACT
+
+if TYPE_CHECKING:
+    from bunraku.simulation.recorder import Recorder
 
 _STATE = "use sim.set_state(q, v, t=None)"
 _ANEW = "build a new bk.Simulation(sim.mechanism, sim.q, sim.v, {name}=..., t=sim.t)"
@@ -207,6 +211,13 @@ class Simulation:
         return self._tape.events
 
     # -- keep ------------------------------------------------------------------------------------------------------
+
+    def record_to(self, path, *, single: bool = False) -> Recorder:
+        """Write all that happens from now on to a recording (.mcap), while it happens: a crash loses a second at most.
+        `single`: states in float32. Returns the recorder, to be closed (`close()`, or `with`)."""
+        from bunraku.simulation.recorder import Recorder
+
+        return Recorder(self, path, single=single)
 
     def save(self, path) -> Path:
         """Write a checkpoint: everything that `Simulation.load` needs to go on as if nothing had been in between.
@@ -507,13 +518,14 @@ class Simulation:
         """Let compiled code run until it has something to say other than that its record is full."""
         settings, acting, external = self._settings, self._acting, self._acting.array
         plan, (entry, method) = acting.plan(self.mechanism, settings, self._actuation is not None), settings.entry()
-        rows = max(1, min(512, BODY_STEPS_PER_CALL // plan.bodies))
+        watching = bool(watched.watches)  # steps beyond an event would be thrown away: short stretches
+        rows = max(1, min(512, (1 if watching else 4) * BODY_STEPS_PER_CALL // plan.bodies))
         in_lanes = self._sharing.in_lanes and not external.size
         address, structure = address_of(self._actuation), structure_of(plan, settings.hold, in_lanes)
         memory = self._memory
         memory.clock[m.UNTIL] = until
         self._sharing.links_in_lanes = plan.lanes.in_lanes if in_lanes and plan.lanes is not None else 0
-        sharing, watching = self._sharing, bool(watched.watches)
+        sharing = self._sharing
         request = self.mechanism, plan, memory, acting, self._own is not None, watching
         kept = self._dense or (sharing.divided(*request) and watching)
         polynomials = polynomial_room(rows if kept else 0, memory.rows.shape[1])

@@ -1,4 +1,5 @@
 """Files of trajectories and checkpoints: a JSON header and arrays in one .npz, never pickled, written in one piece.
+Recordings (`record/`) are read into the same.
 
 A file is written beside its final name and then takes its place, so that a crash leaves the old file or the new one.
 Whatever is read is checked before it is used: a damaged or tampered file is a ModelError that names it.
@@ -19,9 +20,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bunraku.errors import BunrakuError, MissingFileError, ModelError, ShapeError
+from bunraku.errors import BunrakuError, MissingExtra, MissingFileError, ModelError, ShapeError
+from bunraku.record import is_recording
 
-SUFFIX, PARTIAL = ".npz", ".partial"
+SUFFIX, RECORDED, PARTIAL = ".npz", ".mcap", ".partial"
 DEFLATE = 1032  # no deflated data are longer than this many times their compressed form
 KINDS = {"trajectory": "bk.load_trajectory", "checkpoint": "bk.Simulation.load"}
 
@@ -120,29 +122,47 @@ def read(path, kind: str, use):
 
     Anything wrong with it is a ModelError; a file that is not there is a MissingFileError.
     """
-    path = Path(path) if Path(path).is_file() else _named(path)
+    path = Path(path) if Path(path).is_file() or Path(path).suffix == RECORDED else _named(path)
+    recorded = is_recording(path)
     try:
-        parts = _parts(path)
+        header, parts = _recorded(path, kind) if recorded else _saved(path, kind)
 
         def arrays(name: str, rule: Rule, sizes: dict[str, int], what: str) -> np.ndarray | None:
             if name not in parts:
                 if rule.optional:
                     return None
                 raise ValueError(f"{what} is missing")
-            array = _array(parts.pop(name))
+            part = parts.pop(name)
+            array = _array(part) if isinstance(part, bytes) else part
             check(what, array, rule, sizes)
             return array
 
-        return use(_header(parts, kind), arrays)
+        return use(header, arrays)
     except FileNotFoundError:
         raise MissingFileError(f"{path}: there is no such file") from None
     except Exception as error:  # whatever damaged data make the readers of zip, NumPy, JSON and mechanisms raise
+        if isinstance(error, MissingExtra):
+            raise
         if isinstance(error, _Refused):
             raise ModelError(f"{path}{error}") from None
         ours = isinstance(error, (BunrakuError, ValueError, KeyError, zipfile.BadZipFile))
         said = str(error) if ours or getattr(error, "filename", None) else ""
         what = f": {said[:300]}" if said and "pickle" not in said else ""  # advice to load it unsafely would be wrong
+        kind = "recording" if recorded else kind
         raise ModelError(f"{path} is not a {kind} that bunraku wrote, or it is damaged{what}") from error
+
+
+def _saved(path, kind) -> tuple[dict, dict]:
+    parts = _parts(path)
+    return _header(parts, kind), parts
+
+
+def _recorded(path, kind) -> tuple[dict, dict]:
+    from bunraku.record.reading import read_recording
+
+    if kind != "trajectory":
+        refuse(f" is a recording, not a {kind}: {KINDS['trajectory']} reads it")
+    return read_recording(path)
 
 
 def _parts(path) -> dict[str, bytes]:

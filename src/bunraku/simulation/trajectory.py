@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -9,21 +10,25 @@ from typing import NamedTuple
 import numpy as np
 
 from bunraku.checks import as_number
-from bunraku.errors import ShapeError
+from bunraku.errors import ShapeError, SimulationWarning
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.describe import describe, rebuild
+from bunraku.record import FORMAT as RECORDING_FORMAT
+from bunraku.record import Recording
 from bunraku.simulation.interpolation import Steps, as_steps, between
-from bunraku.simulation.storage import Rule, check, read, refuse, write
+from bunraku.simulation.storage import RECORDED, Rule, check, read, refuse, write
+from bunraku.simulation.table import to_frame
 
 FORMAT = 1
 
 # Arrays of a segment, in memory and (numbered by segments) in files; a new one is a line here. Sizes are nq, nv, ny =
-# nq + nv of the mechanism, and those that the first array has which names them.
+# nq + nv, nt = nv + nc of the mechanism, and those that the first array has which names them.
 ARRAYS = {
     "t": Rule(("states",), rising=True),
     "q": Rule(("states", "nq")),
     "v": Rule(("states", "nv")),
 }
+TORQUES = {"tau": Rule(("states", "nt"), optional=True)}
 STEPS = {  # of `dense` simulations
     "steps": Rule(("steps", 4), optional=True),  # origin, scale, degree, end of each step
     "rows": Rule(("rows", "ny"), optional=True),  # degree + 1 rows of coefficients for each
@@ -46,6 +51,7 @@ class Segment:
     q: np.ndarray   # (n, nq)
     v: np.ndarray   # (n, nv)
     steps: Steps | None = None  # between the states, as the solver saw it; None without `dense`
+    tau: np.ndarray | None = None  # (n, nv + nc): torques of the actuators, if they were recorded
 
     def at(self, t: float) -> tuple[np.ndarray, np.ndarray]:
         """State at a time within the segment; between the recorded ones as `interpolation.py` says."""
@@ -113,21 +119,31 @@ class Trajectory:
         parts = [s.mechanism.energy(s.q, s.v) for s in self.segments]
         return self.t, np.concatenate([k for k, _ in parts]), np.concatenate([p for _, p in parts])
 
+    def to_frame(self):
+        """All recorded states as a pandas DataFrame: time as its index, `segment`, and a column for every coordinate,
+        velocity and (if recorded) torque, named as in docs/recordings.md: `knee`, `knee.rate`, `root.x`, `root.vx`.
+        Columns that a structure does not have are NaN in its segment."""
+        return to_frame(self)
+
     def save(self, path) -> Path:
         """Write everything, mechanisms included, to one file (NumPy's .npz; no pickles), in one piece: a crash leaves
         the file that was there before. Returns its path: a name that does not end in .npz gets that ending, here and in
-        `load`.
+        `load`; one that ends in .mcap becomes a recording (docs/recordings.md).
         """
+        if Path(path).suffix == RECORDED:
+            return record(self, path)
         header, arrays = to_file(self)
         return write(path, {"format": FORMAT, **header}, arrays)
 
     @classmethod
     def load(cls, path) -> Trajectory:
-        """Read what `save` wrote. A damaged file, one with wrong shapes, numbers that are not finite or times that
-        decrease is a ModelError."""
+        """Read what `save` wrote, or a recording, to the last whole block if it was not closed. A damaged file, one
+        with wrong shapes, numbers that are not finite or times that decrease is a ModelError."""
         def use(header, arrays):
-            if header["format"] != FORMAT:
-                refuse(f": trajectory of format {header['format']}; this version reads {FORMAT}")
+            kind = header.get("kind", "trajectory")
+            ours = RECORDING_FORMAT if kind == "recording" else FORMAT
+            if header["format"] != ours:
+                refuse(f": {kind} of format {header['format']}; this version reads {ours}")
             return from_file(header, arrays)
 
         return read(path, "trajectory", use)
@@ -154,6 +170,8 @@ def to_file(trajectory: Trajectory) -> tuple[dict, dict[str, np.ndarray]]:
     for k, segment in enumerate(trajectory.segments):
         sizes = _sizes(segment.mechanism)
         parts = {name: (getattr(segment, name), rule) for name, rule in ARRAYS.items()}
+        if segment.tau is not None:
+            parts |= {name: (segment.tau, rule) for name, rule in TORQUES.items()}
         if segment.steps is not None:
             parts |= {name: (part, rule) for part, (name, rule) in zip(segment.steps, STEPS.items(), strict=True)}
         for name, (array, rule) in parts.items():
@@ -171,7 +189,7 @@ def from_file(header: dict, arrays) -> Trajectory:
         mechanism.plan()  # refuses what cannot move
         sizes = _sizes(mechanism)
         parts = {name: arrays(f"{name}{k}", rule, sizes, f"{name} of segment {k}")
-                 for name, rule in (ARRAYS | STEPS).items()}
+                 for name, rule in (ARRAYS | TORQUES | STEPS).items()}
         table, rows = parts.pop("steps"), parts.pop("rows")
         if (table is None) != (rows is None):
             raise ShapeError(f"segment {k} has one of steps and rows without the other")
@@ -187,7 +205,8 @@ def from_file(header: dict, arrays) -> Trajectory:
 
 
 def _sizes(mechanism: Mechanism) -> dict[str, int]:
-    return {"nq": mechanism.nq, "nv": mechanism.nv, "ny": mechanism.nq + mechanism.nv}
+    nq, nv = mechanism.nq, mechanism.nv
+    return {"nq": nq, "nv": nv, "ny": nq + nv, "nt": nv + mechanism.nc}
 
 
 def _text(text) -> str:
@@ -196,6 +215,31 @@ def _text(text) -> str:
     return text
 
 
+def record(trajectory: Trajectory, path, *, single: bool = False) -> Path:
+    """Write a trajectory as a recording; `single` in float32."""
+    to_file(trajectory)  # refuses what could not be read again
+    if any(segment.steps is not None for segment in trajectory.segments):
+        warnings.warn(f"{path}: a recording has the states of a dense simulation, not its polynomials; save it as .npz "
+                      "to keep them", SimulationWarning, stacklevel=3)
+    first, *later = trajectory.segments
+    with Recording(path, first.mechanism, first.t[0], _states(first)[0], single=single, tau=_row(first.tau, 0)) as file:
+        for segment in (first, *later):
+            if segment is not first:
+                file.change(segment.mechanism, segment.t[0], _states(segment)[0], tau=_row(segment.tau, 0))
+            file.append(segment.t[1:], _states(segment)[1:], None if segment.tau is None else segment.tau[1:])
+        for event in trajectory.events:
+            file.event(event)
+    return Path(path)
+
+
+def _states(segment: Segment) -> np.ndarray:
+    return np.hstack([segment.q, segment.v])
+
+
+def _row(array, k):
+    return None if array is None else array[k]
+
+
 def load_trajectory(path) -> Trajectory:
-    """Read a trajectory file."""
+    """Read a trajectory (.npz) or a recording (.mcap)."""
     return Trajectory.load(path)

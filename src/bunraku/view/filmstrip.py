@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bunraku.errors import MissingExtra, ShapeError
-from bunraku.view.figure import FIXTURE, LEFT, MIDDLE, RIGHT, Camera, Figure
+from bunraku.view.figure import CIRCLE, FIXTURE, LEFT, MIDDLE, RIGHT, Camera, Figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -155,28 +155,40 @@ class _Strip:
             x = k * self.room
             if flying:
                 self._draw_shadow(axes, x, floor, np.concatenate([outline for outline, _ in frame]))
-            depths = np.array([shape.depth for _, shape in frame])
-            span = max(np.ptp(depths), 0.2 * self.height)
-            for order, (outline, shape) in enumerate(frame):
-                far = (shape.depth - depths.min()) / span
-                colour = blend(TONES[shape.side], PAPER, 0.30 * far)
-                fixture = shape.side == FIXTURE  # thin things keep their own colour to the edge
+            paints = painted([shape for _, shape in frame], self.height)
+            for order, ((outline, _), (colour, edge, width)) in enumerate(zip(frame, paints, strict=True)):
                 axes.add_patch(Polygon(outline + np.array([x, 0.0]), closed=True, joinstyle="round", facecolor=colour,
-                                       edgecolor=colour if fixture else PAPER, lw=0.7 if shape.edge else 0.0,
-                                       zorder=2 + k + order / 1e4))
+                                       edgecolor=edge, lw=width, zorder=2 + k + order / 1e4))
         for k, x, z in self.hinges:
             axes.plot(k * self.room + x, z, "o", ms=3.2, mfc=PAPER, mec=INK, mew=0.9, zorder=50)
 
     def _draw_shadow(self, axes, x, floor, points):
-        """A soft shadow, the fainter the higher the figure."""
-        from matplotlib.patches import Ellipse
+        from matplotlib.patches import Polygon
 
-        left, right, lift = points[:, 0].min(), points[:, 0].max(), (points[:, 1].min() - self.low) / self.height
-        spread = (right - left) * (0.75 + 0.25 * lift)
-        for grow in (0.55, 0.8, 1.0):
-            axes.add_patch(Ellipse((x + (left + right) / 2, floor - 0.012 * self.height), grow * spread,
-                                   grow * 0.028 * self.height, color=INK, lw=0, alpha=0.1 * np.exp(-2.2 * lift),
-                                   zorder=0.5))
+        ellipses, alpha = shadow(points, self.low, floor, self.height)
+        for ellipse in ellipses:
+            axes.add_patch(Polygon(ellipse + np.array([x, 0.0]), color=INK, lw=0, alpha=alpha, zorder=0.5))
+
+
+def painted(shapes, height: float) -> list[tuple[tuple[float, ...], tuple[float, ...] | str, float]]:
+    """Colour, colour of the edge and its width for the outlines of a figure: what is farther away is paler."""
+    depths = np.array([shape.depth for shape in shapes])
+    span = max(np.ptp(depths), 0.2 * height)
+    paints: list[tuple[tuple[float, ...], tuple[float, ...] | str, float]] = []
+    for shape in shapes:
+        colour = blend(TONES[shape.side], PAPER, 0.30 * (shape.depth - depths.min()) / span)
+        fixture = shape.side == FIXTURE  # thin things keep their own colour to the edge
+        paints.append((colour, colour if fixture else PAPER, 0.7 if shape.edge else 0.0))
+    return paints
+
+
+def shadow(points: np.ndarray, low: float, floor: float, height: float) -> tuple[list[np.ndarray], float]:
+    """A soft shadow as ellipses on the floor, and their opacity: the fainter the higher the figure."""
+    left, right, lift = points[:, 0].min(), points[:, 0].max(), (points[:, 1].min() - low) / height
+    spread = (right - left) * (0.75 + 0.25 * lift)
+    middle = np.array([(left + right) / 2, floor - 0.012 * height])
+    ellipses = [middle + 0.5 * grow * CIRCLE * [spread, 0.028 * height] for grow in (0.55, 0.8, 1.0)]
+    return ellipses, float(0.1 * np.exp(-2.2 * lift))
 
 
 def _clearance(left: np.ndarray, right: np.ndarray, margin: float) -> float:
@@ -211,7 +223,6 @@ def _labels(trajectory, strip: _Strip) -> list[tuple[float, str, int]]:
 
 def _draw_panel(axes, name: str, curves, strip: _Strip, last: bool):
     """Curves over the time axis of the strip, each named at its end."""
-    axes.set_facecolor(PAPER)
     for at in strip.times:
         axes.axvline(at, color=FAINT, lw=0.6, dashes=(1, 2.2), zorder=0)
     tones = _tones(curves)
@@ -229,7 +240,7 @@ def _draw_panel(axes, name: str, curves, strip: _Strip, last: bool):
         if len(known):
             ends.append((float(values[known[-1]]), float(t[known[-1]]), key))
     ends.sort()
-    heights = _apart([value for value, _, _ in ends], 0.135 * room)
+    heights = apart([value for value, _, _ in ends], 0.135 * room)
     for (_, at, key), y in zip(ends, heights, strict=True):
         early = any(later > at for _, later, _ in ends)  # what ends while others go on is named before its end
         axes.annotate(key, (at, y), xytext=(-6, 9) if early else (7, 0), textcoords="offset points", color=tones[key],
@@ -240,6 +251,12 @@ def _draw_panel(axes, name: str, curves, strip: _Strip, last: bool):
     axes.set_xticks(strip.times, [f"{at:.2f}" if last else "" for at in strip.times])
     if last:
         axes.set_xlabel("time [s]", fontsize=9, color=INK)
+    dress(axes)
+
+
+def dress(axes) -> None:
+    """The look of all axes: figures, and a line below."""
+    axes.set_facecolor(PAPER)
     axes.tick_params(labelsize=8.5, colors=INK, length=0, pad=5)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
@@ -253,7 +270,7 @@ def _tones(names) -> dict[str, str]:
     return tones | {name: TONES[LEFT if name.startswith("left") else RIGHT] for name in names if name not in tones}
 
 
-def _apart(values: list[float], gap: float) -> list[float]:
+def apart(values: list[float], gap: float) -> list[float]:
     """Heights near the given ones (ascending) that are at least `gap` apart."""
     heights = list(values)
     for _ in range(20):

@@ -9,6 +9,7 @@ import numpy as np
 import bunraku as bk
 from bunraku.cli.scenes.account import account, grip_forces
 from bunraku.cli.scenes.muscles import muscles
+from bunraku.simulation.recorder import with_torques
 from bunraku.view.figure import Camera
 from bunraku.view.filmstrip import filmstrip
 
@@ -48,7 +49,7 @@ class Scene:
         """The trajectory, and a report: what happened and how well the laws of mechanics were kept."""
         sim = self.simulation(progress=progress)
         sim.run(until=seconds or self.seconds)
-        return sim.trajectory, self.report(sim)
+        return with_torques(sim), self.report(sim)
 
     def report(self, sim: bk.Simulation) -> dict:
         forces = grip_forces(sim.trajectory, self.params, self.grips)

@@ -1,0 +1,256 @@
+"""Curves of a motion over time: energies, coordinates, velocities, forces by name, loop error, steps of the solver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bunraku.checks import hint
+from bunraku.entries.closed import gaps
+from bunraku.errors import NamingError, ShapeError
+from bunraku.evaluate import forward_dynamics, joint_forces
+from bunraku.mechanism.coordinate_names import coordinate_names
+from bunraku.view.filmstrip import DPI, FAINT, INK, KINETIC, MARGIN, PAPER, POTENTIAL, TOTAL, apart, drawing, dress
+from bunraku.view.filmstrip import happenings as named_events
+
+if TYPE_CHECKING:
+    from bunraku.simulation import Trajectory
+
+    Curve = tuple[np.ndarray, np.ndarray]
+
+TONES = ("#d1603d", "#2f7f86", "#8a5a9e", "#b08a2e", "#5b7f3a", "#39424e", "#c2477f", "#4a6fb5")
+MOST = len(TONES)      # curves in a panel, if none are named
+STATES = 1500          # at which forces and loops are computed, about
+WIDTH, TALL, BETWEEN = 10.0, 1.9, 0.5  # inches
+UNEXPLAINED = 0.2      # share of the changes of velocity: steps may be long
+
+NO_TORQUES = ("forces depend on the torques of the actuators, which this recording lacks (without any it would move "
+              "otherwise); `bunraku run` records them")
+OTHER_FORCES = ("forces depend on what else acted on it (a pull, an external force, a prescribed motion), and "
+                "that is not in this recording")
+
+
+class Panel(NamedTuple):
+    """Curves with one unit."""
+
+    label: str
+    curves: dict[str, Curve]
+    note: str = ""     # what is not shown, and why
+    log: bool = False
+
+
+def plot(trajectory: Trajectory, path, what: Sequence[str] = ("energy", "q", "v"), joints: Sequence[str] | None = None,
+         title: str | None = None) -> list[Panel]:
+    """Draw panels of a trajectory below each other to a picture file; returns what is in them.
+
+    what     of "energy", "q", "v", "tau", "forces", "loops", "steps"
+    joints   names of the joints and connections to show; by default those that move most, or carry most
+    """
+    Page, Canvas = drawing()
+    times = trajectory.t
+    if not (len(times) and times[-1] > times[0]):
+        raise ShapeError("this trajectory has no duration: there is nothing to draw")
+    wanted = [panel for name in what for panel in _of(name)(trajectory, joints)]
+    path = Path(path)
+    names = [name for panel in wanted for name in panel.curves]
+    right = 0.35 + 0.072 * max(map(len, names))
+    above, below = 0.95, 0.62
+    height = above + below + len(wanted) * TALL + (len(wanted) - 1) * BETWEEN
+    page = Page(figsize=(WIDTH, height), dpi=DPI, facecolor=PAPER)
+    Canvas(page)
+    events = named_events(trajectory)
+    for k, panel in enumerate(wanted):
+        bottom = below + (len(wanted) - 1 - k) * (TALL + BETWEEN)
+        axes = page.add_axes((MARGIN / WIDTH, bottom / height, (WIDTH - MARGIN - right) / WIDTH, TALL / height))
+        _draw(axes, panel, (float(times[0]), float(times[-1])), last=k == len(wanted) - 1)
+        for at, _ in events:
+            axes.axvline(at, color=INK, lw=0.8, zorder=1)
+        if k == 0:
+            _name_events(axes, events, float(times[-1] - times[0]))
+    mechanism = trajectory.segments[0].mechanism
+    page.text(MARGIN / WIDTH, 1 - 0.42 / height, mechanism.name if title is None else title, fontsize=17, color=INK,
+              family="serif", va="center")
+    page.savefig(path, facecolor=PAPER)
+    return wanted
+
+
+# -- what there is to see ------------------------------------------------------------------------------------------
+
+
+def _energy(trajectory, joints):
+    t, kinetic, potential = trajectory.energy()
+    return [Panel("energy [J]", {"potential": (t, potential), "kinetic": (t, kinetic),
+                                 "total": (t, kinetic + potential)})]
+
+
+def _coordinates(label, kind):
+    def panels(trajectory, joints):
+        curves: dict[str, list[Curve]] = {}
+        for segment in trajectory.segments:
+            values = getattr(segment, kind)
+            if values is None:
+                raise ShapeError("torques are not in this recording; `bunraku run` records them")
+            for name, column in zip(getattr(coordinate_names(segment.mechanism), kind), values.T, strict=True):
+                curves.setdefault(name, []).append((segment.t, column))
+        joined = {name: _joined(parts) for name, parts in curves.items()}
+        return [_chosen(label, joined, trajectory, joints, lambda y: float(np.nanmax(y) - np.nanmin(y)), "vary")]
+    return panels
+
+
+def _forces(trajectory, joints):
+    curves: dict[str, list[Curve]] = {}
+    for segment in trajectory.segments:
+        k = _thinned(len(segment.t), STATES // len(trajectory.segments))
+        tau = None if segment.tau is None else segment.tau[k]
+        if not _explained(segment):
+            raise ShapeError(NO_TORQUES if tau is None else OTHER_FORCES)
+        for name, wrench in joint_forces(segment.mechanism, segment.q[k], segment.v[k], tau).items():
+            curves.setdefault(name, []).append((segment.t[k], np.linalg.norm(wrench[:, :3], axis=1)))
+    joined = {name: _joined(parts) for name, parts in curves.items()}
+    return [_chosen("force [N]", joined, trajectory, joints, lambda y: float(np.nanmax(y)), "carry")]
+
+
+def _explained(segment) -> bool:
+    """Whether the motion is, by and large, the one that the recorded torques cause."""
+    if len(segment.t) < 3:
+        return True
+    a = forward_dynamics(segment.mechanism, segment.q, segment.v, segment.tau)
+    change, step = np.diff(segment.v, axis=0), np.diff(segment.t)[:, None]
+    predicted = 0.5 * step * (a[1:] + a[:-1])
+    return bool(np.abs(change - predicted).sum() <= UNEXPLAINED * (np.abs(change).sum() + 1e-12))
+
+
+def _loops(trajectory, joints):
+    parts = []
+    for segment in trajectory.segments:
+        plan, k = segment.mechanism.plan(), _thinned(len(segment.t), STATES // len(trajectory.segments))
+        if plan.loops is not None:
+            parts.append((segment.t[k], np.array([gaps(plan, q)[0].max(initial=0.0) for q in segment.q[k]])))
+    if not parts:
+        raise ShapeError("there are no loops in this recording: the mechanism has no connections")
+    t, error = _joined(parts)
+    return [Panel("loop error [m, rad]", {"largest gap": (t, np.maximum(error, 1e-17))}, log=True)]
+
+
+def _steps(trajectory, joints):
+    parts = [(s.t[1:], np.diff(s.t)) for s in trajectory.segments if len(s.t) > 1]
+    if not parts:
+        raise ShapeError("there are no steps in this recording: every segment has one state only")
+    t, step = _joined(parts)
+    panels = [Panel("step [s]", {"step": (t, np.maximum(step, 1e-17))}, log=True)]
+    orders = [(s.steps.table[:, 3], s.steps.table[:, 2]) for s in trajectory.segments if s.steps is not None]
+    if orders:
+        panels.append(Panel("order", {"order": _joined(orders)}))
+    else:
+        panels[0] = panels[0]._replace(note="orders are recorded by dense simulations only")
+    return panels
+
+
+WHAT: dict[str, Callable] = {
+    "energy": _energy, "q": _coordinates("coordinates [m, rad]", "q"),
+    "v": _coordinates("velocities [m/s, rad/s]", "v"),
+    "tau": _coordinates("torques [N, N m]", "tau"), "forces": _forces, "loops": _loops, "steps": _steps}
+
+
+def _of(name: str):
+    if name not in WHAT:
+        raise NamingError(f"there is no plot {name!r}{hint(name, list(WHAT))}")
+    return WHAT[name]
+
+
+def _chosen(label, curves, trajectory, joints, size, verb) -> Panel:
+    """The curves of the named joints, or the largest."""
+    if joints is not None:
+        found = _found(trajectory, joints)
+        keys = [key for name in found for key in curves if key == name or key.startswith(f"{name}.")]
+        if not keys:
+            raise NamingError(f"{label.split(' [')[0]}: {', '.join(map(repr, joints))} ha{'ve' if joints[1:] else 's'} "
+                              "none; name other joints, or leave this panel out")
+        return Panel(label, {key: curves[key] for key in dict.fromkeys(keys)})
+    if len(curves) <= MOST:
+        return Panel(label, curves)
+    best = sorted(curves, key=lambda name: -size(curves[name][1]))[:MOST]
+    return Panel(label, {name: curves[name] for name in curves if name in best},
+                 f"the {MOST} of {len(curves)} that {verb} most; --joints chooses others")
+
+
+def _found(trajectory, joints) -> list[str]:
+    """Joints and connections of these names; a joint may be called by its link."""
+    known: dict[str, str] = {}
+    for segment in trajectory.segments:
+        m = segment.mechanism
+        known |= {link.name: link.joint_name for link in m.links} | {name: name for name in m.connections}
+    known |= {name: name for name in list(known.values())}
+    for name in joints:
+        if name not in known:
+            raise NamingError(f"there is no joint or connection {name!r}{hint(name, list(known))}")
+    return [known[name] for name in joints]
+
+
+def _thinned(n: int, most: int) -> np.ndarray:
+    return np.unique(np.linspace(0, n - 1, max(2, min(n, most))).astype(int))
+
+
+def _joined(parts: list[Curve]) -> Curve:
+    """Curves of several segments as one, with gaps between."""
+    t = np.concatenate([x for part, _ in parts for x in (part, part[-1:])])[:-1]
+    y = np.concatenate([x for _, part in parts for x in (np.asarray(part, float), [np.nan])])[:-1]
+    return t, y
+
+
+# -- drawing -------------------------------------------------------------------------------------------------------
+
+
+def _draw(axes, panel: Panel, limits: tuple[float, float], last: bool) -> None:
+    tones = {name: TONES[k % len(TONES)] for k, name in enumerate(panel.curves)}
+    tones |= {name: tone for name, tone in (("potential", POTENTIAL), ("kinetic", KINETIC), ("total", TOTAL))
+              if name in tones}
+    for name, (t, y) in panel.curves.items():
+        axes.plot(t, y, color=tones[name], lw=1.4, solid_capstyle="round")
+    if panel.log:
+        axes.set_yscale("log")
+    scale = np.log10 if panel.log else np.asarray
+    everything = np.concatenate([y[np.isfinite(y)] for _, y in panel.curves.values()])
+    low, high = (float(scale(x)) for x in (everything.min(), everything.max()))
+    room = max(high - low, 1e-9 + 1e-3 * abs(high), 1.0 if panel.log else 0.0)
+    ends = [low - 0.06 * room, low + 1.1 * room]
+    axes.set(xlim=limits, ylim=[10.0**end for end in ends] if panel.log else ends)
+    names = []
+    for name, (_, y) in panel.curves.items():
+        names.append((float(scale(y[np.isfinite(y)][-1])), name))
+    names.sort()
+    heights = apart([value for value, _ in names], 0.155 / TALL * 1.16 * room)
+    shift = max(ends[0] + 0.04 * room - heights[0], 0.0) or min(ends[1] - heights[-1], 0.0)  # beside their own panel
+    heights = [height + shift for height in heights]
+    for (_, name), height in zip(names, heights, strict=True):
+        place = (height - ends[0]) / (ends[1] - ends[0])
+        axes.annotate(name, (1, place), xycoords="axes fraction", xytext=(7, 0), textcoords="offset points",
+                      color=tones[name], fontsize=9, va="center", annotation_clip=False)
+    label = panel.label + (f"   ({panel.note})" if panel.note else "")
+    axes.annotate(label, (0, 1), xycoords="axes fraction", xytext=(-MARGIN * 72 * 0.72, 6),
+                  textcoords="offset points", fontsize=9, color=INK)
+    if not panel.log:
+        axes.locator_params(axis="y", nbins=4)
+    axes.locator_params(axis="x", nbins=9)
+    axes.grid(axis="x", color=FAINT, lw=0.6, dashes=(1, 2.2))
+    axes.minorticks_off()
+    dress(axes)
+    if last:
+        axes.set_xlabel("time [s]", fontsize=9, color=INK)
+    else:
+        axes.tick_params(labelbottom=False)
+
+
+def _name_events(axes, events, duration: float) -> None:
+    """Words above the lines of events, at heights at which they do not cover each other."""
+    ends: list[float] = []  # where the words on each level end
+    for at, words in events:
+        wide = 0.011 * len(words) * duration
+        level = next((k for k, end in enumerate(ends) if at > end), len(ends))
+        ends[level:level + 1] = [at + wide]
+        axes.annotate(words, (at, 1), xycoords=axes.get_xaxis_transform(), xytext=(2, 17 + 10 * min(level, 2)),
+                      textcoords="offset points", fontsize=8, color=INK, annotation_clip=False,
+                      ha="left" if at < duration * 0.8 + events[0][0] else "right")
