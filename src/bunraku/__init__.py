@@ -62,10 +62,13 @@ if TYPE_CHECKING:
     from bunraku.simulation import (
         Guide,
         Rollout,
+        RolloutCase,
         Simulation,
         Trajectory,
         actuation,
+        ensemble,
         force_above,
+        load_ensemble,
         load_trajectory,
         points_meet,
         points_part,
@@ -76,12 +79,12 @@ __version__ = "0.1.0"
 __all__ = [
     "ActuationError", "BunrakuError", "Compound", "ConstraintError", "Cylindrical", "Fixed", "Free", "Guide", "Helical",
     "InertiaError", "LoadError", "LoadWarning", "Mechanism", "MissingExtra", "MissingFileError", "ModelError",
-    "NamingError", "Planar", "Prismatic", "ReadOnlyError", "Revolute", "Rollout", "Schedule", "SettingError",
-    "ShapeError", "Simulation", "SimulationError", "SimulationWarning", "Spherical", "StateError", "Trajectory",
-    "actuation", "closed_chain", "constraints", "convert", "coordinates", "dynamics", "force_above", "forward_dynamics",
-    "impact", "inverse_dynamics", "joint_forces", "kinematics", "load", "load_trajectory", "mass_matrix", "models",
-    "operation_count", "points_meet", "points_part", "poses", "processor_array", "project", "rollout", "schedule",
-    "solve_ivp",
+    "NamingError", "Planar", "Prismatic", "ReadOnlyError", "Revolute", "Rollout", "RolloutCase", "Schedule",
+    "SettingError", "ShapeError", "Simulation", "SimulationError", "SimulationWarning", "Spherical", "StateError",
+    "Trajectory", "actuation", "closed_chain", "constraints", "convert", "coordinates", "dynamics", "ensemble",
+    "force_above", "forward_dynamics", "impact", "inverse_dynamics", "joint_forces", "kinematics", "load",
+    "load_ensemble", "load_trajectory", "mass_matrix", "models", "operation_count", "points_meet", "points_part",
+    "poses", "processor_array", "project", "rollout", "schedule", "solve_ivp",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter
@@ -92,8 +95,8 @@ _HOMES = {  # where each name lives; the same list as above, for the interpreter
     "ivp": ("solve_ivp",),
     "mechanism": ("Compound", "Cylindrical", "Fixed", "Free", "Helical", "Mechanism", "Planar", "Prismatic", "Revolute",
                   "Spherical"),
-    "simulation": ("Guide", "Rollout", "Simulation", "Trajectory", "actuation", "force_above", "load_trajectory",
-                   "points_meet", "points_part", "rollout"),
+    "simulation": ("Guide", "Rollout", "RolloutCase", "Simulation", "Trajectory", "actuation", "ensemble",
+                   "force_above", "load_ensemble", "load_trajectory", "points_meet", "points_part", "rollout"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
