@@ -72,6 +72,11 @@ BENCHES = {
         "Forward dynamics and Gear steps of one mechanism on two threads, as a part of what two independent copies of "
         "the serial run reach in the same rounds; long chains in lanes; the cost of single operations.",
         quick="shorter and less exact"),
+    "ensemble": Bench(
+        "many small cases on two processes",
+        "An ensemble of 10000 small simulations on two processes, as a part of what two independent copies of the "
+        "serial loop reach in the same rounds; with results in a file; and as a rollout in lanes.",
+        quick="1500 cases, fewer rounds"),
     "start": Bench(
         "seconds to the first result: compilation, cold and warm",
         "Import, first evaluations, first simulation, first connection, the demo and all entries, each in new "

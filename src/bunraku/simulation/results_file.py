@@ -52,9 +52,12 @@ class Failure(NamedTuple):
 
     @classmethod
     def of(cls, error: BaseException, trace: str) -> Failure:
-        simple = all(type(x) in (str, int, float, bool, type(None)) for x in error.args)
-        return cls(type(error).__module__, type(error).__qualname__, str(error),
-                   error.args if simple else (str(error),), trace)
+        arguments = error.args
+        if isinstance(error, OSError) and error.filename is not None:
+            arguments = (error.errno, error.strerror, error.filename)
+        if not all(type(x) in (str, int, float, bool, type(None)) for x in arguments):
+            arguments = (str(error),)
+        return cls(type(error).__module__, type(error).__qualname__, str(error), arguments, trace)
 
     def exception(self, case: int) -> Exception:
         """The exception, of its own type if that is loaded here and can be made again; the traceback is a note."""

@@ -19,6 +19,7 @@ from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.simulation.rollout import Rollout, rollout
 
 KEYS = ("q", "v", "params", "mechanism")
+OF_EACH = ("q", "v", "reached", "steps", "rejected", "evaluations", "loop_error", "loop_drift")  # fields of a Rollout
 FIRST = 64        # cases of the first batches: whole lanes
 
 
@@ -141,9 +142,9 @@ class RolloutCase:
 
 def _one(whole: Rollout, k: int, name: str) -> Rollout:
     """One state of a batch, with its mechanism by name: small enough to be sent."""
-    each = (x[k].copy() for x in (whole.q, whole.v, whole.reached, whole.steps, whole.rejected, whole.evaluations,
-                                  whole.loop_error, whole.loop_drift))
-    return Rollout(cast(Mechanism, name), whole.t, *each, (), whole.workers, whole.wall_time / len(whole.q))
+    each: dict[str, Any] = {part: getattr(whole, part)[k].copy() for part in OF_EACH}
+    return Rollout(mechanism=cast(Mechanism, name), t=whole.t, failed=(), workers=whole.workers,
+                   wall_time=whole.wall_time / len(whole.q), **each)
 
 
 def _plain(value):
