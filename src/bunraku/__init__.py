@@ -64,10 +64,13 @@ if TYPE_CHECKING:
     from bunraku.simulation import (
         Guide,
         Rollout,
+        RolloutCase,
         Simulation,
         Trajectory,
         actuation,
+        ensemble,
         force_above,
+        load_ensemble,
         load_trajectory,
         points_meet,
         points_part,
@@ -79,12 +82,12 @@ __all__ = [
     "ActuationError", "BunrakuError", "Compound", "ConstraintError", "Cylindrical", "Fixed", "ForcePlate", "Free",
     "Guide", "Helical", "InertiaError", "JointMoments", "LoadError", "LoadWarning", "Markers", "Mechanism",
     "MissingExtra", "MissingFileError", "ModelError", "Motion", "MotionTable", "NamingError", "Planar", "Prismatic",
-    "ReadOnlyError", "Revolute", "Rollout", "Schedule", "SettingError", "ShapeError", "Simulation",
+    "ReadOnlyError", "Revolute", "Rollout", "RolloutCase", "Schedule", "SettingError", "ShapeError", "Simulation",
     "SimulationError", "SimulationWarning", "Spherical", "StateError", "Trajectory", "ViewerError", "actuation",
-    "closed_chain", "constraints", "convert", "coordinates", "dynamics", "force_above", "forward_dynamics", "impact",
-    "inverse_dynamics", "joint_forces", "kinematics", "load", "load_motion", "load_trajectory", "mass_matrix",
-    "models", "operation_count", "points_meet", "points_part", "poses", "processor_array", "project", "rollout",
-    "schedule", "solve_ivp",
+    "closed_chain", "constraints", "convert", "coordinates", "dynamics", "ensemble", "force_above", "forward_dynamics",
+    "impact", "inverse_dynamics", "joint_forces", "kinematics", "load", "load_ensemble", "load_motion",
+    "load_trajectory", "mass_matrix", "models", "operation_count", "points_meet", "points_part", "poses",
+    "processor_array", "project", "rollout", "schedule", "solve_ivp",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter
@@ -96,8 +99,8 @@ _HOMES = {  # where each name lives; the same list as above, for the interpreter
     "mechanism": ("Compound", "Cylindrical", "Fixed", "Free", "Helical", "Mechanism", "Planar", "Prismatic", "Revolute",
                   "Spherical"),
     "motion": ("ForcePlate", "JointMoments", "Markers", "Motion", "MotionTable", "load_motion"),
-    "simulation": ("Guide", "Rollout", "Simulation", "Trajectory", "actuation", "force_above", "load_trajectory",
-                   "points_meet", "points_part", "rollout"),
+    "simulation": ("Guide", "Rollout", "RolloutCase", "Simulation", "Trajectory", "actuation", "ensemble",
+                   "force_above", "load_ensemble", "load_trajectory", "points_meet", "points_part", "rollout"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

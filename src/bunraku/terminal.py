@@ -34,9 +34,10 @@ class Interrupts:
 
 
 class Bar:
-    """A progress bar over simulated time; nothing if the output is not a terminal or tqdm is not installed."""
+    """A progress bar, over simulated time unless said otherwise; nothing if the output is not a terminal or tqdm is not
+    installed."""
 
-    def __init__(self, wanted, start, until, what="simulating"):
+    def __init__(self, wanted, start, until, what="simulating", unit="s", digits=2):
         self.bar = None
         if wanted is False or (wanted is None and not sys.stderr.isatty()) or until <= start:
             return
@@ -44,8 +45,9 @@ class Bar:
             from tqdm import tqdm
         except ImportError:
             return
-        self.bar = tqdm(total=round(until - start, 9), unit="s", desc=what, leave=False, delay=0.5,
-                        bar_format="{desc} {bar} {n:.2f}/{total:.2f} s [{elapsed}<{remaining}]")
+        self.bar = tqdm(total=round(until - start, 9), unit=unit, desc=what, leave=False, delay=0.5,
+                        bar_format=f"{{desc}} {{bar}} {{n:.{digits}f}}/{{total:.{digits}f}} {unit} "
+                                   "[{elapsed}<{remaining}]")
         self.start = start
 
     def show(self, t):

@@ -83,6 +83,11 @@ BENCHES = {
         "Gear steps of one mechanism on two processes that exchange messages by MPI, as a part of what two independent "
         "copies of the serial run reach in the same rounds; what 1, 2 and 4 ranks hold of a chain of a million links.",
         "'bunraku[mpi]'", lasts="three minutes", quick="shorter and less exact, a chain of 100000 links"),
+    "ensemble": Bench(
+        "many small cases on two processes",
+        "An ensemble of 10000 small simulations on two processes, as a part of what two independent copies of the "
+        "serial loop reach in the same rounds; with results in a file; and as a rollout in lanes.",
+        quick="1500 cases, fewer rounds"),
     "start": Bench(
         "seconds to the first result: compilation, cold and warm",
         "Import, first evaluations, first simulation, first connection, the demo and all entries, each in new "
