@@ -23,6 +23,7 @@ SCENES = {  # name: where it is, what happens
     "breaking": ("Breaking", "a ball swings on a chain until a joint of it breaks"),
     "fourbars": ("FourBars", "a row of four-bar linkages falls through lying flat"),
     "hands": ("Hands", "two figures, hand in hand, weightless, pull together and let go"),
+    "byhand": ("ByHand", "a mobile whose suspension is moved in six directions"),
     "recorded": ("Recorded", "a walk from motion capture, and its joint moments"),
 }
 FIRST = next(iter(SCENES))  # its replay comes with the package

@@ -11,6 +11,7 @@ in which the last two terms keep what the solver integrates with q*: an error di
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -88,7 +89,8 @@ class Course:
                                 for k in (-2, -1, 1, 2))
         v, a = (8.0 * (on - back) - (on2 - back2)) / (12.0 * h), (16.0 * (on + back) - (on2 + back2)) / (12.0 * h * h)
         if isinstance(self.joint, Free):  # the linear velocity is measured in turning axes
-            a[:3] -= np.cross(v[3:], v[:3])
+            (x, y, z, a_, b_, c_) = v.tolist()
+            a[:3] -= (b_ * z - c_ * y, c_ * x - a_ * z, a_ * y - b_ * x)
         return q, v, a
 
     def acceleration(self, t, q, v) -> np.ndarray:
@@ -101,23 +103,35 @@ class Course:
 def away(joint: Joint, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
     """The way from q0 to q1 of one joint, as a velocity for one second."""
     if isinstance(joint, Spherical):
-        return _turn(q0, q1)
+        return np.array(_turn(q0.tolist(), q1.tolist()))
     if isinstance(joint, Free):
-        w, x, y, z = q0[3:] / np.linalg.norm(q0[3:])
-        u, d = np.array([x, y, z]), q1[:3] - q0[:3]
-        cross = 2.0 * np.cross(u, d)
-        return np.concatenate([d - w * cross + np.cross(u, cross), _turn(q0[3:], q1[3:])])  # d in turned axes
+        x, y, z, *p0 = q0.tolist()
+        x1, y1, z1, *p1 = q1.tolist()
+        return np.array([*_turned_back(p0, x1 - x, y1 - y, z1 - z), *_turn(p0, p1)])
     return q1 - q0
 
 
-def _turn(q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
+def _turned_back(p, x, y, z):
+    """A vector in the axes that a quaternion has turned. (Plain numbers: arrays of three cost more than they do.)"""
+    w, a, b, c = p
+    n = w * w + a * a + b * b + c * c
+    u, v, o = 2.0 * (b * z - c * y), 2.0 * (c * x - a * z), 2.0 * (a * y - b * x)
+    return (x - (w * u - (b * o - c * v)) / n, y - (w * v - (c * u - a * o)) / n, z - (w * o - (a * v - b * u)) / n)
+
+
+def _turn(p0, p1):
     """Rotation vector from one quaternion to another, in the axes of the first."""
-    w0, u0, w1, u1 = q0[0], q0[1:], q1[0], q1[1:]
-    w, u = w0 * w1 + u0 @ u1, w0 * u1 - w1 * u0 - np.cross(u0, u1)
+    w0, a0, b0, c0 = p0
+    w1, a1, b1, c1 = p1
+    w = w0 * w1 + a0 * a1 + b0 * b1 + c0 * c1
+    a = w0 * a1 - w1 * a0 - (b0 * c1 - c0 * b1)
+    b = w0 * b1 - w1 * b0 - (c0 * a1 - a0 * c1)
+    c = w0 * c1 - w1 * c0 - (a0 * b1 - b0 * a1)
     if w < 0.0:
-        w, u = -w, -u
-    sine = np.sqrt(u @ u)
-    return u * (2.0 * np.arctan2(sine, w) / sine if sine > 1e-12 * w else 2.0 / w)
+        w, a, b, c = -w, -a, -b, -c
+    sine = math.sqrt(a * a + b * b + c * c)
+    k = 2.0 * math.atan2(sine, w) / sine if sine > 1e-12 * w else 2.0 / w
+    return k * a, k * b, k * c
 
 
 class Acting:
