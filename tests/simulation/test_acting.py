@@ -317,6 +317,76 @@ def test_checkpoint_goes_on_with_all_that_acts(tmp_path):
     assert again.trajectory.t[0] >= 0.3 - 1e-12
 
 
+def slider():
+    m = bk.Mechanism(gravity=(0, 0, 0))
+    m.add_link("cart", joint=bk.Prismatic((1, 0, 0)), joint_name="rail", mass=2.0, inertia=(1, 1, 1))
+    m.add_link("bob", "cart", bk.Revolute((0, 1, 0)), "pin", mass=1.0, com=(0, 0, -1), inertia=(0.1, 0.1, 0.1))
+    return m
+
+
+def even(t):
+    return 5.0 * t * t, 10.0 * t, 10.0
+
+
+@pytest.mark.parametrize(("act", "joint", "force"), [
+    (lambda sim: sim.push("bob", (0, 100.0, 0, 0, 0, 0)), "rail", 100.0),
+    (lambda sim: sim.push("bob", lambda t: (0, 100.0, 0, 0, 0, 0)), "pin", 100.0),
+    (lambda sim: sim.pull("cart", (0, 0, 0), (0, 1, 0), 80.0, 0.0), "rail", 80.0),
+])
+def test_forces_that_are_watched_have_all_that_acts(act, joint, force):
+    for limit, expected in ((1.01 * force, []), (0.99 * force, [0.0])):
+        sim, hit = bk.Simulation(slider()), []
+        act(sim)
+        sim.when(bk.force_above(joint, limit), lambda sim, hit=hit: hit.append(sim.t))
+        sim.advance(1e-3)
+        assert hit == expected
+        assert np.linalg.norm(sim.dynamics().forces[joint][:3]) == pytest.approx(force, rel=1e-3)
+
+
+def test_force_in_a_prescribed_joint():
+    m = slider()
+    m = m.with_joint("pin", joint=bk.Fixed())
+    sim = bk.Simulation(m, prescribed={"rail": even})
+    sim.advance(0.1)
+    r = sim.dynamics()
+    assert r.forces["rail"][:3] == pytest.approx([30.0, 0, 0], abs=1e-6)  # 3 kg at 10 m/s^2
+    assert r.forces["pin"][:3] == pytest.approx([10.0, 0, 0], abs=1e-6)
+    held = bk.Simulation(m, prescribed={"rail": even})
+    held.connect("cart", "bob", bk.Fixed(), name="second")  # a loop: the two share the force
+    both = held.dynamics().forces
+    assert both["pin"][0] + both["second"][0] == pytest.approx(10.0, abs=1e-6)
+    assert both["rail"][0] == pytest.approx(30.0, abs=1e-6)
+
+
+def test_prescribed_joints_keep_their_velocity_when_struck_or_connected():
+    sim = bk.Simulation(slider(), prescribed={"rail": lambda t: (0.0, 0.0, 0.0)})
+    sim.impulse("bob", (1, 0, 0), point=(0, 0, -1))
+    assert sim.v == pytest.approx([0.0, -1 / 1.1], abs=1e-12)
+    m = bk.Mechanism(gravity=(0, 0, 0))
+    for name in ("cart", "block"):
+        m.add_link(name, joint=bk.Prismatic((1, 0, 0)), mass=1.0, inertia=(1, 1, 1))
+    sim = bk.Simulation(m, prescribed={"cart": lambda t: (t, 1.0, 0.0)})
+    sim.advance(0.1)
+    sim.connect("cart", "block", bk.Fixed(), "glue")
+    assert sim.v == pytest.approx([1.0, 1.0], abs=1e-9)
+    sim.advance(0.5)
+    assert sim.q == pytest.approx([0.5, 0.4], abs=1e-8)
+
+
+@pytest.mark.parametrize(("given", "cut"), [("pin", "bob"), ("bob", "pin"), ("pin", "pin")])
+def test_a_cut_by_either_name_ends_a_prescribed_motion(given, cut):
+    sim = bk.Simulation(slider(), prescribed={given: lambda t: (0.1 * t, 0.1, 0.0)})
+    sim.advance(0.1)
+    sim.cut(cut)
+    sim.advance(0.2)
+    assert sim.mechanism.nv == 7
+
+
+def test_a_table_that_begins_later_is_refused():
+    with pytest.raises(bk.ShapeError, match="begins at 1 s"):
+        bk.Simulation(slider(), prescribed={"rail": ([1.0, 2.0, 3.0], [0.0, 1.0, 0.0])})
+
+
 # -- what is kept ------------------------------------------------------------------------------------------------------
 
 

@@ -18,6 +18,8 @@ EXTRAS = {  # name: its distribution and module, what it is for
     "record": ("mcap", "mcap", "recordings (.mcap)"),
     "frame": ("pandas", "pandas", "Trajectory.to_frame"),
     "mjcf": ("mujoco", "mujoco", "MJCF model files (.xml)"),
+    "view": ("viser", "viser", "the live viewer in a browser"),
+    "mocap": ("ezc3d", "ezc3d", "recorded motion (.c3d)"),
     "mpi": ("mpi4py", "mpi4py", "several processes (mpiexec)"),
 }
 NEEDED = ("numpy", "scipy", "numba", "llvmlite")

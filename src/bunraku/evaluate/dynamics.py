@@ -158,19 +158,25 @@ def inverse_dynamics(mechanism: Mechanism, q, v, a, *, external: Mapping | None 
     return inverse.inverse_dynamics(plan, q, v, a, external_forces(mechanism, external), workers)
 
 
-def joint_forces(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None = None) -> dict[str, np.ndarray]:
+def joint_forces(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None = None,
+                 prescribed: Mapping | None = None) -> dict[str, np.ndarray]:
     """{joint or connection: (force, moment)}: the total wrench each passes to its child link (link b of a connection).
 
     Six numbers, or (B, 6), at the joint frame's origin in child-side axes, drive and passive forces included. Where
     connections are redundant: the forces of minimum norm, see `Report`.
     """
-    return dynamics(mechanism, q, v, tau, external=external).forces
+    return dynamics(mechanism, q, v, tau, external=external, prescribed=prescribed).forces
 
 
-def connection_forces(mechanism: Mechanism, q, v, tau=None) -> dict[str, np.ndarray]:
+def connection_forces(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None = None,
+                      prescribed: Mapping | None = None) -> dict[str, np.ndarray]:
     """The part of `joint_forces` about connections, for those who ask often: the joints of the tree cost most of it."""
     plan = mechanism.plan()
-    return {} if plan.loops is None else _connection_forces(mechanism, plan, q, v, tau, None)[1]
+    if plan.loops is None:
+        return {}
+    if prescribed:
+        plan, tau = _prescribe(mechanism, plan, True, tau, prescribed)
+    return _connection_forces(mechanism, plan, q, v, tau, external_forces(mechanism, external))[1]
 
 
 @dataclass(frozen=True)
@@ -198,14 +204,17 @@ class Dynamics:
     report: Report
 
 
-def dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None = None) -> Dynamics:
-    """Accelerations, joint forces and link accelerations at once."""
+def dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None = None,
+             prescribed: Mapping | None = None) -> Dynamics:
+    """Accelerations, joint forces and link accelerations at once; arguments as in `forward_dynamics`."""
     plan, pushed = as_mechanism(mechanism).plan(), external_forces(mechanism, external)
     apart = mechanism.plan("apart")
     if plan.loops is None:
-        a = forward_dynamics(mechanism, q, v, tau, external=external)
+        a = forward_dynamics(mechanism, q, v, tau, external=external, prescribed=prescribed)
         moved, held, report = kinematics(mechanism, q, v, a), {}, Report(0, 0, 1.0, {}, {})
     else:
+        if prescribed:
+            plan, tau = _prescribe(mechanism, plan, True, tau, prescribed)
         a, held, report = _connection_forces(mechanism, plan, q, v, tau, pushed)
         moved = kinematics(mechanism, q, v, a)
         pushed = _with_connections(mechanism, moved, held, pushed)

@@ -13,11 +13,12 @@ from bunraku.mechanism import Mechanism
 from bunraku.plan.closed import with_connections
 
 
-def impulse(mechanism: Mechanism, q, v, link: str, impulse, moment=None, *, point=(0.0, 0.0, 0.0)):
+def impulse(mechanism: Mechanism, q, v, link: str, impulse, moment=None, *, point=(0.0, 0.0, 0.0), locked=frozenset()):
     """(v just after the impulse, {connection: (impulse, moment of impulse)} that the loops answer with).
 
     Arguments as in `Simulation.impulse`. M (v1 - v) = J' p + A' lambda with A v1 = 0, in O(N): J is the Jacobian of the
-    point, p the impulse, A the constraints of the connections.
+    point, p the impulse, A the constraints of the connections. Joints of the links `locked`, by index, keep their
+    velocity.
     """
     wrench = _wrench(impulse, moment)
     if mechanism._find_link(link, "impulse") < 0:
@@ -26,8 +27,10 @@ def impulse(mechanism: Mechanism, q, v, link: str, impulse, moment=None, *, poin
     if not J.any():
         raise ModelError(f"impulse: link {link!r} is fixed to the ground, so an impulse has no effect; name a link "
                          "that moves")
-    plan = mechanism.plan()
-    solution = closed.solve(with_connections(plan, ()) if plan.loops is None else plan, IMPULSE, q, v, J.T @ wrench)
+    plan = mechanism.driven_plan(locked) if locked else mechanism.plan()
+    push = J.T @ wrench
+    push[np.isin(plan.dof_link, list(locked))] = 0.0
+    solution = closed.solve(with_connections(plan, ()) if plan.loops is None else plan, IMPULSE, q, v, push)
     if plan.loops is None:
         return v + solution.a, {}
     multipliers, _ = closed.forces(solution)

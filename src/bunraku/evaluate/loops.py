@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from bunraku.algorithms.connections import IMPULSE, POSITION
@@ -18,14 +20,18 @@ ITERATIONS = 100
 DENSE = 1000       # velocities up to which damped steps are tried, O(nv^3) each
 
 
-def impact(mechanism: Mechanism, q, v, *, impulses: bool = False, workers: int | None = None):
+def impact(mechanism: Mechanism, q, v, *, impulses: bool = False, workers: int | None = None,
+           prescribed: Iterable[str] = ()):
     """Velocity just after every connection has become rigid [YN99, eqs. 11-24]: impulses act at the connections, and at
     the joints of the tree through them; momentum is kept where nothing holds on to the ground, and energy never grows.
 
     With `impulses` also {connection: (impulse, moment of impulse)}: six numbers on link b at the joint frame's origin,
-    in child-side axes; where connections are redundant, those of minimum norm.
+    in child-side axes; where connections are redundant, those of minimum norm. Joints that are `prescribed` keep their
+    velocity.
     """
     plan = as_mechanism(mechanism).plan()
+    if prescribed:
+        plan = mechanism.driven_plan({mechanism._find_joint(name, "prescribed: ") for name in prescribed})
     v = as_floats("v", v, plan.nv)
     if plan.loops is None:
         return (v.copy(), {}) if impulses else v.copy()
@@ -34,7 +40,8 @@ def impact(mechanism: Mechanism, q, v, *, impulses: bool = False, workers: int |
         return v + closed.velocity_change(plan, q, v, workers)
     if q.ndim == 2 or v.ndim == 2:
         count = q.shape[0] if q.ndim == 2 else v.shape[0]
-        parts = [impact(mechanism, q[k] if q.ndim == 2 else q, v[k] if v.ndim == 2 else v, impulses=True)
+        parts = [impact(mechanism, q[k] if q.ndim == 2 else q, v[k] if v.ndim == 2 else v, impulses=True,
+                        prescribed=prescribed)
                  for k in range(count)]
         return np.array([part[0] for part in parts]), {name: np.array([part[1][name] for part in parts])
                                                        for name in plan.loops.names}

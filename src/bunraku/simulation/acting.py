@@ -21,6 +21,7 @@ from scipy.spatial.transform import Rotation, RotationSpline
 
 from bunraku.checks import as_array, as_positive, as_size, as_vector
 from bunraku.errors import ModelError, NamingError, ShapeError
+from bunraku.evaluate import kinematics
 from bunraku.evaluate.dynamics import external_forces
 from bunraku.mechanism import Free, Joint, Mechanism, Spherical
 from bunraku.plan import fields as f
@@ -62,7 +63,8 @@ class Course:
     function: Callable
     at_q: slice
     at_v: slice
-    end: float = np.inf  # [s] where a table ends
+    begin: float = -np.inf  # [s] of a table
+    end: float = np.inf
 
     def __call__(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """q*, v*, a*"""
@@ -149,9 +151,12 @@ class Acting:
         self.pulls: dict[str, np.ndarray] = {}
         self.fit(mechanism)
 
-    def fit(self, mechanism: Mechanism, cut: str | None = None) -> None:
-        """Look up all names in a mechanism. A joint that was cut moves freely from then on."""
-        self.prescribed.pop(cut, None)
+    def fit(self, mechanism: Mechanism, cut: int | None = None) -> None:
+        """Look up all names in a mechanism. A joint that was cut, that of a link by its index, moves freely from then
+        on."""
+        if cut is not None:
+            self.prescribed = {name: given for name, given in self.prescribed.items()
+                               if mechanism._find_joint(name, "prescribed: ") != cut}
         if self.reads is not None:
             for name in self.reads:
                 mechanism.q_slice(name)
@@ -225,6 +230,7 @@ class Acting:
 
     def start(self, q: np.ndarray, v: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray, list[str]]:
         """The state with prescribed joints where their motion has them at t, and which of them had to be moved."""
+        self.refuse_beyond(t, t)
         q, v, moved = q.copy(), v.copy(), []
         for course in self.courses:
             there, speed, _ = course(t)
@@ -235,9 +241,30 @@ class Acting:
             q[course.at_q], v[course.at_v] = there, speed
         return q, v, moved
 
-    def end(self) -> tuple[float, str]:
-        """Until when all tables go, and which one ends first."""
-        return min(((course.end, course.name) for course in self.courses), default=(np.inf, ""))
+    def refuse_beyond(self, begin: float, end: float) -> None:
+        """Tables must reach from `begin` to `end`."""
+        for course in self.courses:
+            if begin < course.begin - 1e-12 * abs(begin):
+                raise ShapeError(f"the prescribed motion of {course.name!r} begins at {course.begin:g} s, after "
+                                 f"t = {begin:g} s")
+            if end > course.end:
+                raise ShapeError(f"the prescribed motion of {course.name!r} ends at {course.end:g} s, before until = "
+                                 f"{end:g} s")
+
+    def at(self, mechanism: Mechanism, t: float, q, v) -> dict:
+        """All that acts at a state, as arguments of `bk.dynamics`: forces on links, pulls among them, and accelerations
+        of prescribed joints."""
+        forces = {name: np.array(_wrench(name, w(t)) if callable(w) else w, float) for name, w in self.external.items()}
+        if self.pulls:
+            moved = kinematics(mechanism, q, v)
+            for name, row in self.pulls.items():
+                (R, x), (speed, turn) = moved.poses[name], np.split(moved.velocities[name], 2)
+                arm = R @ row[f.PULL_POINT:f.PULL_POINT + 3]
+                force = (row[f.PULL_STIFFNESS] * (row[f.PULL_TARGET:f.PULL_TARGET + 3] - x - arm)
+                         - row[f.PULL_DAMPING] * (speed + np.cross(turn, arm)))
+                forces[name] = forces.get(name, 0.0) + np.concatenate([force, np.cross(arm, force)])
+        return {"external": forces or None,
+                "prescribed": {course.name: course.acceleration(t, q, v) for course in self.courses} or None}
 
 
 def _wrench(name, value) -> np.ndarray:
@@ -273,7 +300,8 @@ def as_course(mechanism: Mechanism, name: str, given) -> Course:
     if values.shape != (len(times), joint.nq) or not np.isfinite(values).all():
         raise ShapeError(f"prescribed motion of {name!r}: values have the shape {values.shape}; they must be finite "
                          f"and ({len(times)}, {joint.nq}), a row of q for every time")
-    return Course(name, joint, _spline(joint, times, values), at_q, at_v, float(times[-1]))
+    return Course(name, joint, _spline(joint, times, values), at_q, at_v, float(times[0]),
+                  float(times[-1]))
 
 
 def _spline(joint: Joint, times: np.ndarray, values: np.ndarray) -> Callable:

@@ -17,6 +17,7 @@ from bunraku.evaluate.loops import closed_position
 from bunraku.integrate.memory import LOOPS_OPEN, OPEN_AT, OPEN_BY, REACHED, RECORD_FULL
 from bunraku.mechanism import Connection, Mechanism
 from bunraku.mechanism.links import GROUND
+from bunraku.plan.build import Plan
 from bunraku.plan.closed import with_connections
 from bunraku.tolerances import CLOSED, EXACT, TOO_OPEN
 
@@ -64,10 +65,10 @@ def gap(mechanism: Mechanism, q, connection: Connection) -> Gap:
     return Gap(*solution.gap(0))
 
 
-def closed_start(mechanism: Mechanism, q, v):
+def closed_start(mechanism: Mechanism, q, v, prescribed=()):
     """(q, v, what was done) with loops closed to the last digit. A ConstraintError says which loop is open or torn
-    apart by more than counts as closed, and what to do about it."""
-    plan, done = mechanism.plan(), []
+    apart by more than counts as closed, and what to do about it. Joints that are `prescribed` stay as they are."""
+    plan, done = plan_of_moves(mechanism, prescribed), []
     if plan.loops is None:
         return q, v, ""
     gap = _widest(mechanism, plan, q, v, gaps(plan, q)[0], "open by", "m, rad")
@@ -77,9 +78,16 @@ def closed_start(mechanism: Mechanism, q, v):
         speeds = velocity_gaps(plan, q, v)
         done.append(f"open by {gap:.2g} (m, rad)")
     if speeds.max(initial=0.0) > EXACT:
-        v = impact(mechanism, q, v)
+        v = impact(mechanism, q, v, prescribed=prescribed)
         done.append(f"separating at {speeds.max():.2g} (m/s, rad/s)")
     return q, v, f"loops closed that were {' and '.join(done)}" if done else ""
+
+
+def plan_of_moves(mechanism: Mechanism, prescribed) -> Plan:
+    """The plan by which loops are closed, with joints that others move."""
+    if not prescribed:
+        return mechanism.plan()
+    return mechanism.driven_plan({mechanism._find_joint(name, "prescribed: ") for name in prescribed})
 
 
 def _widest(mechanism, plan, q, v, worst, what: str, unit: str) -> float:

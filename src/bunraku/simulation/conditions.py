@@ -54,9 +54,9 @@ class ForceAbove:
             return mechanism.connections[self.joint].position_a
         return mechanism.links[mechanism.joint_names.index(self.joint)].joint
 
-    def value(self, mechanism, q, v, tau) -> float:
+    def value(self, mechanism, q, v, tau, acting) -> float:
         ask = connection_forces if self.joint in mechanism.connections else joint_forces
-        force = ask(mechanism, q, v, tau)[self.joint][:3]
+        force = ask(mechanism, q, v, tau, **acting)[self.joint][:3]
         return (float(np.linalg.norm(force)) if self.direction is None else float(self.direction @ force)) - self.limit
 
 
@@ -76,7 +76,7 @@ class Distance:
     def about(self, mechanism: Mechanism) -> object:
         return GROUND  # links are never made anew
 
-    def value(self, mechanism, q, v, tau) -> float:
+    def value(self, mechanism, q, v, tau, acting) -> float:
         poses = {GROUND: (np.eye(3), np.zeros(3)), **kinematics(mechanism, q).poses}
         a, b = (poses[link][1] + poses[link][0] @ x for link, x in zip(self.links, self.places, strict=True))
         return self.sign * (float(np.linalg.norm(a - b)) - self.distance)
@@ -140,7 +140,8 @@ class Watch:
                 return None
 
             def ask(t, q, v):
-                return condition.value(mechanism, q, v, simulation.torque(t, q, v))
+                return condition.value(mechanism, q, v, simulation.torque(t, q, v),
+                                       simulation._acting.at(mechanism, t, q, v))
         else:
             ask = condition
 

@@ -27,7 +27,8 @@ from bunraku.errors import (
     SimulationError,
     SimulationWarning,
 )
-from bunraku.evaluate import Schedule, impact, project
+from bunraku.evaluate import Schedule, impact
+from bunraku.evaluate.dynamics import Dynamics, dynamics
 from bunraku.evaluate.impulse import impulse as struck
 from bunraku.evaluate.loops import closed_position
 from bunraku.integrate import memory as m
@@ -46,6 +47,7 @@ from bunraku.simulation.closing import (
     gap,
     large_enough,
     look_at_loops,
+    plan_of_moves,
 )
 from bunraku.simulation.conditions import Condition, Watch, Watched, as_watch, never_applied, polynomial_room
 from bunraku.simulation.failures import LeftOpen, stopped
@@ -266,7 +268,8 @@ class Simulation:
         Recorded as an event, in a new segment. If anything fails nothing has changed.
         """
         q, v, _ = self._as_state(self.q, self.v, "impulse")
-        after, answers = struck(self.mechanism, q, v, link, impulse, moment, point=point)
+        after, answers = struck(self.mechanism, q, v, link, impulse, moment, point=point,
+                                locked=self._acting.locked)
         given = np.array2string(np.asarray(impulse, float), precision=4, separator=", ")
         self._change(self.mechanism, q, after, f"impulse on {link!r}: {given} N s")
         self.impulses = answers
@@ -289,7 +292,7 @@ class Simulation:
         if self._acting.courses:
             unit, v, moved = self._acting.start(unit, v, self.t if t is None else t)
         try:
-            unit, v, said = closed_start(self.mechanism, unit, v)
+            unit, v, said = closed_start(self.mechanism, unit, v, self._acting.prescribed)
             if moved:
                 said = "; ".join(filter(None, (said, f"prescribed: {', '.join(moved)} moved to where the motion "
                                                      "begins")))
@@ -322,8 +325,9 @@ class Simulation:
                                   f"{connection.joint!r} lets them be; leave one side's frame out to capture it, bring "
                                   f"the links together, or allow max_gap={large_enough(open_)}", self.trajectory)
         if max(open_) > EXACT:
-            q = project(mechanism, q)  # the velocity stays for the impact to change, and to count
-        v, impulses = impact(mechanism, q, v, impulses=True)
+            plan = plan_of_moves(mechanism, self._acting.prescribed)
+            q = closed_position(mechanism, plan, q)  # the velocity stays for the impact to change, and to count
+        v, impulses = impact(mechanism, q, v, impulses=True, prescribed=self._acting.prescribed)
         hit = impulses[connection.name]
         self._change(mechanism, q, v, f"connect {connection.name!r}: {link_a} - {link_b} by {connection.joint!r}, "
                      f"impulse {np.linalg.norm(hit[:3]):.4g} N s, {np.linalg.norm(hit[3:]):.4g} N m s")
@@ -337,6 +341,7 @@ class Simulation:
         same name, so q and v become longer. If anything fails nothing has changed.
         """
         mechanism = self.mechanism.copy()
+        link = None if name in mechanism.connections else mechanism._find_joint(name)
         carry = mechanism.cut(name)
         mechanism.plan()  # refuses ends without mass
         q, v = carry(self.q, self.v)
@@ -345,7 +350,7 @@ class Simulation:
             what = f"{names[old.link_a]} - {names[old.link_b]} by {old.joint!r}"
         else:
             what = f"{mechanism.links[mechanism._find_joint(name)].name} is free"
-        self._change(mechanism, q, v, f"cut {name!r}: {what}", cut=name)
+        self._change(mechanism, q, v, f"cut {name!r}: {what}", cut=link)
 
     def _refuse_within_a_step(self, what: str) -> None:
         if self._in_step:
@@ -447,8 +452,16 @@ class Simulation:
 
     def torque(self, t: float, q, v) -> np.ndarray:
         """What the actuation gives: torques of the joints, then those of the connections."""
-        size = self.mechanism.nv + self.mechanism.nc
-        return np.zeros(size) if self._actuation is None else self._actuation.torque(t, q, v, self.params, size)
+        size, tau = self.mechanism.nv + self.mechanism.nc, np.zeros(self.mechanism.nv + self.mechanism.nc)
+        if self._own is not None:
+            given = self._own.torque(t, q, v, self.params, size)
+            tau[:len(given)] = given
+        return tau
+
+    def dynamics(self) -> Dynamics:
+        """`bk.dynamics` at this moment, with all that acts: actuation, external forces, pulls, prescribed joints."""
+        tau = self.torque(self.t, self.q, self.v)
+        return dynamics(self.mechanism, self.q, self.v, tau, **self._acting.at(self.mechanism, self.t, self.q, self.v))
 
     def run(self, until: float) -> Trajectory:
         """Simulate to the time `until`, or until a watched condition's action ends it; returns the whole trajectory.
@@ -464,9 +477,7 @@ class Simulation:
         if as_number("until", until, ShapeError) < self.t:
             raise ShapeError(f"until must be a time from {self.t:g} s on, not {until!r}")
         self._refuse_within_a_step("run")
-        end, table = self._acting.end()
-        if until > end:
-            raise ShapeError(f"the prescribed motion of {table!r} ends at {end:g} s, before until = {until:g} s")
+        self._acting.refuse_beyond(self.t, until)
         refuse_forgotten(self._awaited)
         for actuation in (self._own, self._actuation):
             if isinstance(actuation, PlainActuation):
@@ -573,8 +584,9 @@ class Simulation:
         v = self.v
         if self.mechanism.connections:
             try:
-                q = closed_position(self.mechanism, self.mechanism.plan(), q, limit=math.inf)
-                v = impact(self.mechanism, q, v)
+                prescribed = self._acting.prescribed
+                q = closed_position(self.mechanism, plan_of_moves(self.mechanism, prescribed), q, limit=math.inf)
+                v = impact(self.mechanism, q, v, prescribed=prescribed)
             except BunrakuError as error:
                 raise SimulationError(f"the loops cannot be closed at the event at t = {self.t:.6g} s: {error}",
                                       self.trajectory) from error

@@ -22,10 +22,9 @@ import numpy as np
 
 from bunraku.entries.kinematics import observation
 from bunraku.errors import BunrakuError, ShapeError, ViewerError
-from bunraku.evaluate import constraints, dynamics, forward_dynamics, inverse_dynamics, kinematics, schedule
+from bunraku.evaluate import constraints, dynamics, schedule
 from bunraku.integrate import memory as m
 from bunraku.mechanism import Fixed, Free, Mechanism, Prismatic, Revolute, Spherical
-from bunraku.plan import fields as f
 from bunraku.simulation import Guide, Simulation, Trajectory
 from bunraku.view.figure import FIXTURE, Camera, Figure
 from bunraku.view.filmstrip import OTHERS, TONES
@@ -100,31 +99,10 @@ class Live:
         tape = self.simulation._tape
         return float(tape.past[0].t[0] if tape.past else tape.blocks[0][0][0]), self.t
 
-    def acting(self, mechanism: Mechanism, q, v) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Torques of joints and connections, and forces on links {link: wrench at its origin}, at this moment."""
-        sim, t = self.simulation, self.simulation.t
-        tau = sim.torque(t, q, v)
-        given = sim._acting
-        forces = {name: np.array(w(t) if callable(w) else w, float) for name, w in given.external.items()}
-        if given.pulls:
-            seen = kinematics(mechanism, q, v)
-            for name, row in given.pulls.items():
-                rotation, position = seen.poses[name]
-                arm = rotation @ row[f.PULL_POINT:f.PULL_POINT + 3]
-                speed = seen.velocities[name]
-                force = (row[f.PULL_STIFFNESS] * (row[f.PULL_TARGET:f.PULL_TARGET + 3] - position - arm)
-                         - row[f.PULL_DAMPING] * (speed[:3] + np.cross(speed[3:], arm)))
-                forces[name] = forces.get(name, 0.0) + np.concatenate([force, np.cross(arm, force)])
-        if given.courses:  # of these joints the accelerations are known, not the torques
-            known = {course.name: tau[course.at_v] for course in given.courses}
-            rest = tau.copy()
-            for course in given.courses:
-                rest[course.at_v] = 0.0
-            a = forward_dynamics(mechanism, q, v, rest, external=forces or None, prescribed=known)
-            needed = inverse_dynamics(mechanism._as_tree(), q, v, a, external=forces or None)
-            for course in given.courses:
-                tau[course.at_v] = needed[course.at_v]
-        return tau, forces
+    def acting(self, mechanism: Mechanism, q, v) -> dict:
+        """All that acts at this moment, as arguments of `bk.dynamics`."""
+        sim = self.simulation
+        return {"tau": sim.torque(sim.t, q, v), **sim._acting.at(mechanism, sim.t, q, v)}
 
 
 class Playback:
@@ -374,10 +352,8 @@ class Stage:
 
     def _forces(self, mechanism: Mechanism, q, v) -> np.ndarray:
         """Arrows of the forces on the child links of joints and connections, of a length by the whole weight."""
-        tau, external = None, None
-        if isinstance(self.source, Live) and self._at is None:
-            tau, external = self.source.acting(mechanism, q, v)
-        found = dynamics(mechanism, q, v, tau, external=external or None).forces
+        acting = self.source.acting(mechanism, q, v) if isinstance(self.source, Live) and self._at is None else {}
+        found = dynamics(mechanism, q, v, **acting).forces
         size = 0.4 * self._reach / (9.81 * max(mechanism.mass, 1e-9))
         arrows = []
         for k, link in enumerate(mechanism.links):
