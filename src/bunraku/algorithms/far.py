@@ -15,8 +15,11 @@ at once with y = L^-1 Y_w, so that Theta is the same sum for all joints. Acceler
 joint acceleration, whose part at the far link is added to beta at the end.
 
 One sweep for I and p, one for Y and beta, one for Theta: each keeps its running values in registers (of lanes, Y in two
-halves). Reference: [YN02, eqs. 36-39] with Lambda = I^-1 at the link above, so that no inertia is inverted;
-docs/parallel.md. Cost: 1.2 times the plain sweep for hinges. Limits: free joints on the path go column by column.
+halves). Past a ball joint there is no moment left, and Y = Y_3 W with the three forces W there: where the far link
+hangs by a ball, lanes pass on three columns, y_3, and have y = y_3 W, Theta = Theta_far + W^T Theta_3 W. (Floats have
+six columns for the price of three.) Reference: [YN02, eqs. 36-39] with Lambda = I^-1 at the link above, so that no
+inertia is inverted; docs/parallel.md. Cost: 1.2 times the plain sweep for hinges. Limits: free joints on the path go
+column by column.
 """
 
 from bunraku.algorithms.aba import (
@@ -51,7 +54,7 @@ from bunraku.spatial.algebra import (
     sub,
 )
 from bunraku.spatial.scalar import constant, load, minimum, store
-from bunraku.spatial.six import columns, six_of, store_columns, three_of
+from bunraku.spatial.six import columns, load_six, six_of, store_columns, three_of
 
 KEPT, KEPT_R = f.CHUNK_Y, f.CHUNK_Y_R
 
@@ -89,6 +92,9 @@ def far_sweep(first, end, state, kept, front, body_i, dof_f, tau, far, work):
         b = columns(beta)
         store_beta(state, front, (b[0], b[1], b[2]), (b[3], b[4], b[5]), work)
     else:
+        if few_columns(first, end, body_i, work):
+            few_column_sweep(first, end, state, kept, front, body_i, far, work)
+            return margin
         none = three_of(z, z, z)
         Y_w = three_of(R[0], R[1], R[2]), three_of(R[3], R[4], R[5]), three_of(R[6], R[7], R[8])
         Y_w, Y_v, turning = pass_on(first, end, kept, Y_w, (none, none, none), none, body_i, far, work)
@@ -101,6 +107,77 @@ def far_sweep(first, end, state, kept, front, body_i, dof_f, tau, far, work):
     freedoms = body_i[end - 1, f.V_INDEX] + body_i[end - 1, f.DOF] - body_i[first, f.V_INDEX]
     sum_theta(kept, kept + KEPT * freedoms, front + f.FRONT_THETA, far, work)
     return margin
+
+
+@inline
+def few_columns(first, end, body_i, work):
+    """Whether three columns are passed on: of lanes, and the far link hangs by a ball."""
+    return work.ndim == 2 and end - 1 > first and body_i[end - 1, f.ELIMINATION] == f.BALL
+
+
+@inner
+def few_column_sweep(first, end, state, kept, front, body_i, far, work):
+    """The rest of `far_sweep` with three columns past the far ball."""
+    R, x, z, one = load9(work, state), load3(work, state + 9), constant(work, 0.0), constant(work, 1.0)
+    m0, m1, m2 = cross(x, (R[0], R[3], R[6])), cross(x, (R[1], R[4], R[7])), cross(x, (R[2], R[5], R[8]))
+    last, none = end - 1, three_of(z, z, z)
+    at, to = kept + KEPT * (body_i[last, f.V_INDEX] - body_i[first, f.V_INDEX]), front + f.FRONT_Y
+    axes = three_of(R[0], R[1], R[2]), three_of(R[3], R[4], R[5]), three_of(R[6], R[7], R[8])
+    _, W_m, turning = pass_on(last, end, at, axes, (none, none, none), none, body_i, far, work)
+    arms = three_of(m0[0], m1[0], m2[0]), three_of(m0[1], m1[1], m2[1]), three_of(m0[2], m1[2], m2[2])
+    _, W_f, moving = pass_on(last, end, at + 3, arms, axes, none, body_i, far, work)
+    sum_theta(at, at + 3 * KEPT, front + f.FRONT_THETA, far, work)
+    unit = three_of(one, z, z), three_of(z, one, z), three_of(z, z, one)
+    Y_w = cross(load3(work, body_i[last, f.BODY_RECORD] + f.REC_JOINT + 9), unit)
+    Y_w, Y_v, beta = pass_on(first, last, kept, Y_w, unit, none, body_i, far, work)
+    store_half(work, to, by_rows(Y_w, W_m), by_rows(Y_v, W_m))
+    store_half(work, to + 18, by_rows(Y_w, W_f), by_rows(Y_v, W_f))
+    b = columns(beta)
+    store_beta(state, front, columns(turning + dot(b, W_m)), columns(moving + dot(b, W_f)), work)
+    add_theta(few_theta(kept, at, far, work), W_m, W_f, front + f.FRONT_THETA, work)
+
+
+@inline
+def by_rows(Y, W):
+    """The product of two matrices, by rows of three columns each."""
+    return dot(columns(Y[0]), W), dot(columns(Y[1]), W), dot(columns(Y[2]), W)
+
+
+@inner
+def few_theta(kept, end, far, work):
+    """Sum of y_3 y_3^T / D: (00, 10, 11, 20, 21, 22)."""
+    z = constant(work, 0.0)
+    t00, t10, t11, t20, t21, t22 = z, z, z, z, z, z
+    for o in range(kept, end, KEPT):
+        y, r = load3(far, o), load(far, o + KEPT_R)
+        z0, z1, z2 = y[0] * r, y[1] * r, y[2] * r
+        t00, t10, t11 = t00 + z0 * y[0], t10 + z1 * y[0], t11 + z1 * y[1]
+        t20, t21, t22 = t20 + z2 * y[0], t21 + z2 * y[1], t22 + z2 * y[2]
+    return t00, t10, t11, t20, t21, t22
+
+
+@inner
+def add_theta(t, W_m, W_f, o, work):
+    """Theta + W^T T W, packed lower triangle, W = (W_m, W_f) by rows."""
+    T0, T1, T2 = (t[0], t[1], t[3]), (t[1], t[2], t[4]), (t[3], t[4], t[5])
+    V_m, V_f = (dot(T0, W_m), dot(T1, W_m), dot(T2, W_m)), (dot(T0, W_f), dot(T1, W_f), dot(T2, W_f))
+    a0, a1, a2 = by_columns(W_m)
+    a3, a4, a5 = by_columns(W_f)
+    b0, b1, b2 = by_columns(V_m)
+    b3, b4, b5 = by_columns(V_f)
+    store6(work, o, add6(load6(work, o), (dot(a0, b0), dot(a1, b0), dot(a1, b1), dot(a2, b0), dot(a2, b1),
+                                          dot(a2, b2))))
+    store6(work, o + 6, add6(load6(work, o + 6), (dot(a3, b0), dot(a3, b1), dot(a3, b2), dot(a3, b3), dot(a4, b0),
+                                                  dot(a4, b1))))
+    store9(work, o + 12, add9(load9(work, o + 12), (dot(a4, b2), dot(a4, b3), dot(a4, b4), dot(a5, b0), dot(a5, b1),
+                                                    dot(a5, b2), dot(a5, b3), dot(a5, b4), dot(a5, b5))))
+
+
+@inline
+def by_columns(W):
+    """The columns of a matrix that is given by rows of three."""
+    x, y, z = columns(W[0]), columns(W[1]), columns(W[2])
+    return (x[0], y[0], z[0]), (x[1], y[1], z[1]), (x[2], y[2], z[2])
 
 
 @inline
@@ -219,6 +296,19 @@ def pass_on(first, end, kept, Y_w, Y_v, beta, body_i, far, work):
 def sum_theta(kept, end, to, far, work):
     """Theta = sum of y y^T / D over the degrees of freedom, packed lower triangle."""
     z = constant(work, 0.0)
+    if work.ndim == 1:
+        none = six_of(z, z, z, z, z, z)
+        T0, T1, T2, T3, T4, T5 = none, none, none, none, none, none
+        for o in range(kept, end, KEPT):
+            y, row = load6(far, o), load_six(far, o)
+            scaled = row * load(far, o + KEPT_R)
+            T0, T1, T2 = T0 + scaled * y[0], T1 + scaled * y[1], T2 + scaled * y[2]
+            T3, T4, T5 = T3 + scaled * y[3], T4 + scaled * y[4], T5 + scaled * y[5]
+        r0, r1, r2, r3, r4, r5 = columns(T0), columns(T1), columns(T2), columns(T3), columns(T4), columns(T5)
+        store6(work, to, (r0[0], r1[0], r1[1], r2[0], r2[1], r2[2]))
+        store6(work, to + 6, (r3[0], r3[1], r3[2], r3[3], r4[0], r4[1]))
+        store9(work, to + 12, (r4[2], r4[3], r4[4], r5[0], r5[1], r5[2], r5[3], r5[4], r5[5]))
+        return
     t00, t10, t11, t20, t21, t22, t30, t31, t32, t33 = z, z, z, z, z, z, z, z, z, z
     t40, t41, t42, t43, t44, t50, t51, t52, t53, t54, t55 = z, z, z, z, z, z, z, z, z, z, z
     for o in range(kept, end, KEPT):
@@ -284,28 +374,41 @@ def far_force(first, end, state, force, pivots, body_i, work):
 
 
 @inline
-def push_on(place, F, work):
-    """y^T F: what the force on the far link adds to the torque of a joint."""
+def past_ball(end, state, F, body_i, work):
+    """W F: the force past the far ball."""
+    R, x, G = load9(work, state), load3(work, state + 9), body_i[end - 1, f.BODY_RECORD] + f.REC_BALL_G
+    p_v = matvec(R, (F[3], F[4], F[5]))
+    p_w = add(cross(x, p_v), matvec(R, (F[0], F[1], F[2])))
+    return sub(p_v, matTvec(load9(work, G), p_w))
+
+
+@inline
+def push_on(place, F, W_F, few, work):
+    """y^T F: what the force on the far link adds to the torque of a joint; of `few` columns y_3^T W F."""
+    if few:
+        return dot(load3(work, place), W_F)
     y = load6(work, place)
     return y[0] * F[0] + y[1] * F[1] + y[2] * F[2] + y[3] * F[3] + y[4] * F[4] + y[5] * F[5]
 
 
 @inner
-def far_sweep_back(first, end, kept, force, body_i, tau, acceleration, work):
+def far_sweep_back(first, end, state, kept, force, body_i, tau, acceleration, work):
     """Pass 3 of the path, with the force on the far link at the place `force`. Returns zero, or NaN if not finite."""
-    F = load6(work, force)
+    F, W_F, short = load6(work, force), zero3(work), few_columns(first, end, body_i, work)
+    if short:
+        W_F = past_ball(end, state, F, body_i, work)
     residue, begin = constant(tau, 0.0), body_i[first, f.V_INDEX]
     for i in range(first, end):
         to, record, elimination = body_i[i, f.OWN_SLOT], body_i[i, f.BODY_RECORD], body_i[i, f.ELIMINATION]
         dof, j = body_i[i, f.DOF], body_i[i, f.V_INDEX]
         alpha, a, unfit = from_parent(i, body_i, tau, work)
         residue = residue + unfit
-        place = kept + KEPT * (j - begin)
+        place, few = kept + KEPT * (j - begin), short and i < end - 1
         if elimination == f.COLUMNS:  # qdd = (u + y^T F - U^T a) / D [YN02, eq. 53]
             for last in range(dof):
                 d = dof - 1 - last
                 o = result_of(d, record, dof)
-                push = load(work, o + 7) + push_on(place + KEPT * d, F, work)
+                push = load(work, o + 7) + push_on(place + KEPT * d, F, W_F, few, work)
                 bias = dot(load3(work, o), alpha) + dot(load3(work, o + 3), a)
                 qdd = (push - bias) * load(work, o + 6)
                 store(acceleration, j + d, qdd)
@@ -315,9 +418,9 @@ def far_sweep_back(first, end, kept, force, body_i, tau, acceleration, work):
                 a = add(a, scale(load3(work, o + 3), qdd))
         elif elimination == f.BALL:  # alpha = k - G a + A^-1 Y_w F
             L = load3(work, record + f.REC_BALL_L)
-            x2 = push_on(place + 2 * KEPT, F, work) * load(work, place + 2 * KEPT + KEPT_R)
-            x1 = push_on(place + KEPT, F, work) * load(work, place + KEPT + KEPT_R) - L[2] * x2
-            push = push_on(place, F, work) * load(work, place + KEPT_R) - L[0] * x1 - L[1] * x2, x1, x2
+            x2 = push_on(place + 2 * KEPT, F, W_F, few, work) * load(work, place + 2 * KEPT + KEPT_R)
+            x1 = push_on(place + KEPT, F, W_F, few, work) * load(work, place + KEPT + KEPT_R) - L[2] * x2
+            push = push_on(place, F, W_F, few, work) * load(work, place + KEPT_R) - L[0] * x1 - L[1] * x2, x1, x2
             turned = add(sub(load3(work, record + f.REC_BALL_K), matvec(load9(work, record + f.REC_BALL_G), a)), push)
             turn = matTvec(load9(work, record + f.REC_JOINT), sub(turned, alpha))
             store3(acceleration, j, turn)

@@ -193,7 +193,7 @@ def bundle_down(c, chunk_i, runs, shape_i, acceleration, work, lanes, own):
     if chunk_i[c, f.BUNDLE_SHARED] != 0:
         far_force(first, path, chunk_i[c, f.CHUNK_STATE], force, kept, shape_i, own)
         path = first
-    residue = far_sweep_back(first, path, kept, force, shape_i, found, found, own)
+    residue = far_sweep_back(first, path, chunk_i[c, f.CHUNK_STATE], kept, force, shape_i, found, found, own)
     residue = residue + sweep_down(path, end, shape_i, found, found, own)
     bring_back(lanes, tau_row, chunk_i[c, f.BUNDLE_V_RUNS], chunk_i[c, f.BUNDLE_RUNS_END], runs, acceleration)
     return total(residue)
