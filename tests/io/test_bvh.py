@@ -173,6 +173,7 @@ def edited(old, new, count=1):
     ("HIERARCHY\nJOINT a\n", r"line 2: 'JOINT' where ROOT is expected"),
     ("HIERARCHY\nROOT a\n{\nOFFSET 0 0 0\n", r"line 4: the file ends here"),
     ("HIERARCHY\nROOT\n{\n}\n", r"line 2: ROOT without a name"),
+    ("HIERARCHY\nROOT a\n{\nOFFSET 0 0 0\nCHANNELS " + 5000 * "9", r"line 5: the number of CHANNELS is '999"),
     ("HIERARCHY\nROOT a\n{\n}\n", r"line 4: 'a' has no OFFSET"),
     (edited("OFFSET 43.500000 0.000000 0.000000", "OFFSET 43.5 zero 0"), r"line 12: an OFFSET is 'zero'"),
     (edited("OFFSET 43.500000 0.000000 0.000000", "OFFSET 43.5 0"), r"line 12: an OFFSET is 'CHANNELS'"),

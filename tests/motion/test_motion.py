@@ -185,3 +185,13 @@ def test_files_of_other_kinds_are_refused(tmp_path):
             bk.load_motion(tmp_path / name)
     with pytest.raises(bk.ModelError, match=r"mass has no meaning for .trc files"):
         bk.load_motion(tmp_path / "walk.trc", mass=70.0)
+
+
+@pytest.mark.parametrize("frames", [2, 3, 4])
+def test_few_frames_are_a_motion_all_the_same(frames):
+    m = bk.models.chain(2)
+    t = 0.1 * np.arange(frames)
+    motion = bk.Motion(m, t, np.outer(t, [2.0, -1.0]))
+    assert np.allclose(motion.v, [2.0, -1.0])
+    assert np.allclose(motion.a, 0.0)
+    assert len(motion.trajectory().t) >= frames

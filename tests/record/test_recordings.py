@@ -393,3 +393,14 @@ def test_every_coordinate_has_a_name_of_its_own():
     assert len({*names.q, *names.v, *names.tau}) == m.nq + m.nv + m.nv + m.nc
     for joint in ("root", "ball", "hinge", "tube", "disc", "cardan"):
         assert {name.split(".")[0] for name in names.q[m.q_slice(joint)]} == {joint}
+
+
+@pytest.mark.parametrize(("single", "value"), [(False, np.nan), (False, np.inf), (True, 1e39)])
+def test_what_could_not_be_read_again_is_not_written(tmp_path, single, value):
+    m = bk.models.chain(2)
+    y = np.zeros(4)
+    with Recording(tmp_path / "a.mcap", m, 0.0, y, single=single) as recording:
+        with pytest.raises(bk.ShapeError, match="y has a value"):
+            recording.append([0.1], [[value, 0, 0, 0]])
+        recording.append([0.2], [y])
+    assert bk.load_trajectory(tmp_path / "a.mcap").t.tolist() == [0.0, 0.2]

@@ -216,7 +216,7 @@ def test_free_joint_follows_its_motion_and_carries_the_rest(table):
     given = (times, np.array([tour(t) for t in times])) if table else tour
     sim = bk.Simulation(m, rtol=1e-9, atol=1e-11, prescribed={"suspension": given})
     tr = sim.run(1.0)
-    tolerance = 2e-5 if table else 1e-7
+    tolerance = 1e-6 if table else 1e-7
     there = m.neutral()
     there[:7], there[7:] = tour(1.0), sim.q[7:]
     assert np.abs(m.difference(sim.q, there)).max() < tolerance
@@ -228,6 +228,21 @@ def test_free_joint_follows_its_motion_and_carries_the_rest(table):
         m, q, v, bk.forward_dynamics(m, q, v, prescribed={"suspension": sim._acting.courses[0].acceleration(t, q, v)})))
     free.advance(0.4)
     assert np.abs(m.difference(free.q, tr.sample([0.4])[0][1])).max() < 1e-6  # the torques that it takes, given as such
+
+
+def test_a_table_of_rotations_is_as_good_as_one_of_angles():
+    m = carried()
+    times = np.linspace(0.0, 1.2, 121)
+    exact = bk.Simulation(m, rtol=1e-10, prescribed={"suspension": tour})._acting.courses[0]
+    table = bk.Simulation(m, rtol=1e-10, prescribed={
+        "suspension": (times, np.array([tour(t) * (1 if k % 7 else [1, 1, 1, -1, -1, -1, -1])  # either sign will do
+                                        for k, t in enumerate(times)]))})._acting.courses[0]
+    for t in (0.0, 0.003, 0.5, 0.777, 1.1997, 1.2):
+        q, v, a = exact(t)
+        p, w, b = table(t)
+        assert min(np.abs(p[3:] - q[3:]).max(), np.abs(p[3:] + q[3:]).max()) < 1e-7
+        assert np.abs(w - v).max() < 2e-5
+        assert np.abs(b - a).max() < 5e-3
 
 
 def test_guide_goes_where_it_is_told():
@@ -314,7 +329,7 @@ def test_checkpoint_goes_on_with_all_that_acts(tmp_path):
         bk.Simulation.load(file, prescribed={"cart": swing})
     again = bk.Simulation.load(file, prescribed={"cart": swing}, external={"rod": wind})
     assert np.array_equal(run(again), run(sim))
-    assert again.trajectory.t[0] >= 0.3 - 1e-12
+    assert again.trajectory.t[0] <= 0.3 < again.trajectory.t[1]
 
 
 def slider():
@@ -398,8 +413,9 @@ def test_record_keeps_what_is_asked_for():
     recent.advance(3.0)
     kept = recent.trajectory
     assert kept.t[-1] == 3.0
-    assert 0.4 < kept.t[-1] - kept.t[0] <= 0.5
-    assert np.array_equal(kept.q, whole.q[-len(kept.t):])
+    assert kept.t[0] <= 2.5 < kept.t[1]  # the step in which they begin
+    assert np.allclose(kept.sample([2.5])[0][1], whole.sample([2.5])[0][1], atol=1e-8)
+    assert np.array_equal(kept.q, whole.q[-len(kept.t):])  # bit by bit
     nothing = bk.Simulation(cart(), [0.0, 0.5], record=None)
     nothing.advance(3.0)
     assert np.array_equal(nothing.q, everything.q)

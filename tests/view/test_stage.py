@@ -349,3 +349,53 @@ def test_a_port_in_use_is_said_in_one_line(stage):
 def test_other_things_are_refused(wrong):
     with pytest.raises(bk.ShapeError, match="Simulation, a Trajectory or a Mechanism"):
         bk.view(wrong)
+
+
+# -- requests and recordings that nobody expects -----------------------------------------------------------------------
+
+
+def test_requests_that_make_no_sense_are_left_out(stage):
+    batch, instance = place(stage, "lower0")
+    for request in (("scrub", float("nan")), ("scrub", float("inf")), ("speed", float("nan")), ("scrub", "soon"),
+                    ("grab", 1, batch, instance, (0.0, 0.0)), ("grab", 1, batch, instance, ("a", "b", "c")),
+                    ("grab", 1, "a", instance, (0, 0, 0)), ("grab", 1, batch, 10**9, (0, 0, 0))):
+        stage.ask(*request)
+        turns(stage)
+    before = stage.source.t
+    turns(stage)
+    assert stage.source.t > before
+
+
+def test_a_recording_with_a_gap_plays_and_scrubs():
+    sim = bk.Simulation(arms(1), [0.5, 0.0])
+    sim.advance(0.1)
+    held = sim.q.copy()
+    sim.set_state(t=0.5)
+    sim.advance(0.6)
+    for what in (sim.trajectory, sim):
+        with Stage(what, port=0) as stage:
+            stage.ask("scrub", 0.3)
+            turns(stage)
+            assert np.array_equal(stage._shown_state()[1], held)  # the last that is known
+            turns(stage, 3)
+
+
+def test_what_is_no_longer_recorded_cannot_be_scrubbed_to():
+    sim = bk.Simulation(arms(1), [0.5, 0.0], record=0.1)
+    sim.advance(1.0)
+    with Stage(sim, port=0, playing=False) as stage:
+        stage.ask("scrub", 0.0)
+        turns(stage)
+        assert np.array_equal(stage._shown_state()[1], sim.trajectory.q[0])
+
+
+def test_a_hand_lets_go_of_its_own_link_only(stage):
+    sim = stage.source.simulation
+    sim.pull("upper1", (0, 0, 0), (0, 0, 1))
+    stage.ask("grab", 1, *place(stage, "lower0"), (0.0, 0.0, 0.75))
+    stage.ask("drag", 1, (0.3, 0.0, 0.75))
+    turns(stage)
+    assert set(sim._acting.pulls) == {"upper1", "lower0"}
+    stage.ask("drop", 1)
+    turns(stage)
+    assert set(sim._acting.pulls) == {"upper1"}

@@ -37,7 +37,7 @@ class Lines:
         return value
 
     def whole(self, line: int, what: str, text: str) -> int:
-        if not text.isdecimal():
+        if not text.isdecimal() or len(text) > 18:
             raise self.refuse(line, f"{what} is {clip(text)!r} where a whole number should be")
         return int(text)
 

@@ -23,7 +23,7 @@ class Curve:
         self.start, self.end, self.nv = float(t[0]), float(t[-1]), mechanism.nv
         self._places = spline(t, continuous(mechanism, q))
         self._rates = self._places.derivative()
-        self._changes = self._rates.derivative()
+        self._changes = self._rates.derivative() if self._rates.k else lambda t: 0.0 * self._rates(t)
         self._index(mechanism)
 
     def _index(self, mechanism: Mechanism):

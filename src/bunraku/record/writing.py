@@ -98,6 +98,11 @@ class Recording:
         if y.shape != (len(t), nq + nv) or tau.shape != (len(t), nt):
             raise ShapeError(f"{self.path}: t, y, tau have the shapes {t.shape}, {y.shape}, {tau.shape}; of n states "
                              f"they must have (n,), (n, {nq + nv}), (n, {nt})")
+        most = float(np.finfo(np.float32).max) if self.single else np.inf
+        for name, array in (("t", t), ("y", y), ("tau", tau)):
+            if not (np.isfinite(array).all() and np.abs(array).max(initial=0.0) <= most):
+                where = "a finite number" if not np.isfinite(array).all() else "within the range of single precision"
+                raise ShapeError(f"{self.path}: {name} has a value that is not {where}; nothing of it is written")
         with self._lock:
             self._check_open()
             kind, done = state_type(nq, nv, nt, self.single), 0

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.interpolate import CubicSpline
-from scipy.spatial.transform import Rotation, RotationSpline
 
 from bunraku.checks import as_array, as_positive, as_size, as_vector
 from bunraku.errors import ModelError, NamingError, ShapeError
@@ -305,23 +304,42 @@ def as_course(mechanism: Mechanism, name: str, given) -> Course:
 
 
 def _spline(joint: Joint, times: np.ndarray, values: np.ndarray) -> Callable:
-    """Cubic splines of coordinates and of rotations: accelerations are continuous."""
+    """Cubic splines of coordinates: accelerations are continuous. Those of quaternions p are not of unit length between
+    the times; p^-1 p' and p^-1 p'' - (p^-1 p')^2 have half the angular velocity and acceleration all the same."""
     straight = joint.nq - 4 if isinstance(joint, (Spherical, Free)) else joint.nq
-    line = CubicSpline(times, values[:, :straight])
-    if straight == joint.nq:
-        return lambda t: (line(t), line(t, 1), line(t, 2))
-    turn = RotationSpline(times, Rotation.from_quat(values[:, straight:], scalar_first=True))
+    if straight < joint.nq:
+        values = values.copy()
+        turns = values[:, straight:]
+        turns /= np.linalg.norm(turns, axis=1, keepdims=True)
+        flips = np.cumsum(np.einsum("ij,ij->i", turns[1:], turns[:-1]) < 0.0) % 2 == 1
+        turns[1:][flips] *= -1.0
+    line = CubicSpline(times, values)
 
     def at(t):
-        R, rate, change = turn(t), turn(t, 1), turn(t, 2)
-        q = R.as_quat(scalar_first=True)
+        q, dq, ddq = line(t), line(t, 1), line(t, 2)
+        if straight == joint.nq:
+            return q, dq, ddq
+        p, square = q[straight:].tolist(), float(q[straight:] @ q[straight:])
+        stretch = float(q[straight:] @ dq[straight:]) / square
+        w, u = _half_rate(p, dq[straight:].tolist(), square), _half_rate(p, ddq[straight:].tolist(), square)
+        rate, change = [2.0 * x for x in w], [2.0 * y - 4.0 * stretch * x for x, y in zip(w, u, strict=True)]
+        q[straight:] /= math.sqrt(square)
         if not straight:
-            return q, rate, change
-        speed = R.inv().apply(line(t, 1))
-        return (np.concatenate([line(t), q]), np.concatenate([speed, rate]),
-                np.concatenate([R.inv().apply(line(t, 2)) - np.cross(rate, speed), change]))
+            return q, np.array(rate), np.array(change)
+        (x, y, z), (a, b, c) = _turned_back(p, *dq[:3].tolist()), rate
+        d, e, g = _turned_back(p, *ddq[:3].tolist())
+        return (q, np.array([x, y, z, *rate]),
+                np.array([d - (b * z - c * y), e - (c * x - a * z), g - (a * y - b * x), *change]))
 
     return at
+
+
+def _half_rate(p, dp, square):
+    """Vector part of p^-1 dp."""
+    w, a, b, c = p
+    dw, da, db, dc = dp
+    return ((w * da - dw * a - (b * dc - c * db)) / square, (w * db - dw * b - (c * da - a * dc)) / square,
+            (w * dc - dw * c - (a * db - b * da)) / square)
 
 
 def as_pull(mechanism: Mechanism, link: str, point, target, stiffness, damping) -> np.ndarray:

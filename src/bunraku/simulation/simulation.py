@@ -126,7 +126,8 @@ class Simulation:
     workers     threads that share the mechanism, at most: each has chunks of it (`bk.schedule`), their state and their
                 part of the solver. None: as many as pay, by the cost model, or one that computes like chunks in lanes
     schedule    who computes which part, from `bk.schedule` or `bk.Schedule`; made again after `connect` and `cut`
-    record      what `trajectory` keeps: "all", the last so many seconds, or None for the present state only
+    record      what `trajectory` keeps: "all", the last so many seconds (and the step in which they begin), or None for
+                the present state only
     external    {link: (fx, fy, fz, mx, my, mz) or a function of t that returns it}: forces at the origin of the link's
                 frame, world axes; `push` changes them
     prescribed  {joint: function of t, table (times, values), or bk.Guide}: joints whose motion is given. A function

@@ -65,7 +65,7 @@ class Tape:
         nq, steps = self.mechanism.nq, join(self.steps)
         self.steps = [] if steps is None else [steps]
         if math.isfinite(self.duration):
-            first = min(int(np.searchsorted(t, self.end - self.duration)), len(t) - 1)
+            first = max(int(np.searchsorted(t, self.end - self.duration, side="right")) - 1, 0)  # one before that
             t, y = t[first:], y[first:]
         return Segment(self.mechanism, t, y[:, :nq], y[:, nq:], steps)
 
@@ -140,7 +140,7 @@ class Tape:
         if self.duration == 0.0:
             times, states = self.blocks[-1]
             self.blocks, self.past = [(times[-1:].copy(), states[-1:].copy())], []
-        while len(self.blocks) > 1 and (not len(self.blocks[0][0]) or self.blocks[0][0][-1] < before):
+        while len(self.blocks) > 1 and len(self.blocks[1][0]) and self.blocks[1][0][0] <= before:
             del self.blocks[0]
         while self.past and self.past[0].t[-1] < before:
             del self.past[0]

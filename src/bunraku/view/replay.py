@@ -11,6 +11,7 @@ import base64
 import gzip
 import html
 import json
+import math
 import re
 import struct
 from collections.abc import Iterator
@@ -53,7 +54,8 @@ def replay_html(trajectory: Trajectory, path: str | Path, *, fps: float = FPS, t
     events over time. Connections are dots that appear and disappear with the structure.
     """
     path = Path(path)
-    path.write_text(replay_page(trajectory, fps=fps, title=title), encoding="utf-8")
+    page = replay_page(trajectory, fps=fps, title=title).encode("utf-8", "replace")  # before the file is opened
+    path.write_bytes(page)
     return path
 
 
@@ -62,6 +64,8 @@ def replay_page(trajectory: Trajectory, *, fps: float = FPS, title: str | None =
     fps = as_number("fps", fps, ShapeError)
     if not 0.0 < fps <= FASTEST:
         raise ShapeError(f"a replay has more than 0 and at most {FASTEST:g} frames per second, not {fps:g}")
+    if title is not None and not isinstance(title, str):
+        raise ShapeError(f"the title of a replay must be text, not {title!r}")
     title = title or (trajectory.segments[-1].mechanism.name if trajectory.segments else "")
     parts = {"title": html.escape(title), "paper": PAPER, "ink": INK, "faint": FAINT,
              "three": _base64(_asset("three.min.js.gz")), "script": _asset("replay.js").decode(),
@@ -115,7 +119,7 @@ def _motion(trajectory: Trajectory, fps: float, title: str) -> bytes:
         "azimuth": np.radians(AZIMUTH), "elevation": np.radians(ELEVATION),
         **_extent(links, poses, figure.fixtures),
         "links": [], "connections": _connections(trajectory, [link.name for link in links]),
-        "events": [{"t": at, "text": text} for at, text in happenings(trajectory)],
+        "events": [{"t": at, "text": text} for at, text in happenings(trajectory) if math.isfinite(at)],
         "energy": _curves(*energy),
     }
     arrays = []

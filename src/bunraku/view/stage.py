@@ -105,6 +105,12 @@ class Live:
         return {"tau": sim.torque(sim.t, q, v), **sim._acting.at(mechanism, sim.t, q, v)}
 
 
+def state_at(trajectory: Trajectory, t: float):
+    """(mechanism, q, v) at any time: in a gap of the recorded motion, and beyond its ends, the nearest before."""
+    segment = [trajectory.segments[0], *(s for s in trajectory.segments if s.t[0] <= t)][-1]
+    return segment.mechanism, *segment.at(min(max(t, float(segment.t[0])), float(segment.t[-1])))
+
+
 class Playback:
     """A recording as the stage sees it."""
 
@@ -121,11 +127,11 @@ class Playback:
 
     @property
     def mechanism(self) -> Mechanism:
-        return self.trajectory.sample([self.t])[0][0]
+        return state_at(self.trajectory, self.t)[0]
 
     @property
     def state(self):
-        return self.trajectory.sample([self.t])[0][1:]
+        return state_at(self.trajectory, self.t)[1:]
 
     def advance(self, seconds: float) -> bool:
         end = self.span()[1]
@@ -294,6 +300,8 @@ class Stage:
                 getattr(self, f"_on_{name}")(*arguments)
             except BunrakuError as error:
                 self._say(str(error))
+            except (TypeError, ValueError, LookupError, OverflowError):  # nothing that our page would send
+                self._say(f"a request that makes no sense was left out: {name}")
             self._dirty, self._told = True, -math.inf
 
     # -- show ----------------------------------------------------------------------------------------------------------
@@ -301,8 +309,7 @@ class Stage:
     def _shown_state(self):
         if self._at is not None:
             self._record = self._record or self.source.trajectory
-            first, last = self.source.span()
-            return self._record.sample([min(max(self._at, first), last)])[0]
+            return state_at(self._record, self._at)
         return self.source.mechanism, *self.source.state
 
     def _poses(self, mechanism=None, q=None):
@@ -445,9 +452,12 @@ class Stage:
         self._say("")
 
     def _on_speed(self, value):
-        self.speed = min(max(float(value), 0.0), 16.0)
+        if math.isfinite(value):
+            self.speed = min(max(float(value), 0.0), 16.0)
 
     def _on_scrub(self, value):
+        if not math.isfinite(value):
+            return
         self.playing = False
         if isinstance(self.source, Playback):
             first, last = self.source.span()
@@ -504,8 +514,10 @@ class Stage:
 
     def _let_go(self):
         if self._grip is not None:
-            self._grip = None
-            self._hands().release()
+            _, link, _ = self._grip
+            self._grip, hands = None, self._hands()
+            if link in hands._acting.pulls:
+                hands.release(link)
 
     def _hands(self):
         assert isinstance(self.source, Live)
