@@ -51,8 +51,8 @@ def idle_costs() -> Costs:
 
 def told(costs: Mapping) -> str:
     """The costs of a prediction in a line."""
-    whence = "measured" if costs["source"] == "measured" else "stated, since the cores are too busy to time it"
-    return (f"Costs: {costs['cmptm'] * 1e9:.0f} ns a hinge with all four passes, measured; a message "
+    whence = "measured" if costs["source"] == "measured" else "stated (cores too busy to time it)"
+    return (f"Costs: {costs['cmptm'] * 1e9:.0f} ns a hinge in all four passes, measured; a message "
             f"{costs['latency'] * 1e6:.2g} us + {costs['per_float'] * 1e9:.2g} ns a float, {whence}.")
 
 
@@ -144,8 +144,9 @@ def heading(first: str, whose: str = "the paper") -> list[str]:
 def line(first: str, row: Mapping) -> str:
     """A row below `heading`."""
     ceiling = f"{row['ceiling']:9.2f}" if row["ceiling"] else " " * 9
-    return (f"{first} |{row['paper_ms']:9.3f}{row['paper_speedup']:10.2f}  |{cell(row['measured_us'], 9)}"
-            f"{cell(row['measured_speedup'], 10)}{ceiling} |{row['predicted_us']:10.2f}{row['predicted_speedup']:10.2f}")
+    return (f"{first} |{cell(row['paper_ms'], 9, 3)}{cell(row['paper_speedup'], 10)}  |{cell(row['measured_us'], 9)}"
+            f"{cell(row['measured_speedup'], 10)}{ceiling} |{cell(row['predicted_us'], 10)}"
+            f"{cell(row['predicted_speedup'], 10)}")
 
 
 def cell(value: float | None, width: int, digits: int = 2) -> str:
