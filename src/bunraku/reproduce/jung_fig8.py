@@ -73,9 +73,9 @@ def picture(result: dict, path: Path, drawing) -> Path:
         axes.set(xscale=scale, xlabel="joints")
         axes.grid(True, linewidth=0.3)
         axes.legend(fontsize=8)
-    for row in result["rows"]:
+    for k, row in enumerate(reversed(result["rows"])):
         plots[1].annotate(f"{row['s']},{row['l']},{row['o']}", (row["joints"], row["depth"]), fontsize=7,
-                          textcoords="offset points", xytext=(5, -9))
+                          textcoords="offset points", xytext=(-28, 6) if k % 2 else (4, -10))
     plots[0].set_ylabel("depth")
     plots[1].set_title("labels: s, l, o", fontsize="medium")
     page.savefig(path)

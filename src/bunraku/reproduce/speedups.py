@@ -22,7 +22,7 @@ from bunraku.scheduling import Costs
 
 AGREEMENT = 1e-9
 ENOUGH = 1.3           # of two copies: below, the machine is busy
-BUSY = 2.5             # times of messages, in the stated ones
+BUSY = 1.6             # times of messages, in the stated ones
 SIZES = (6, 90)        # floats of a short and of a long message
 TRIES, PAUSE = 30, 0.1  # [s] to find two idle cores
 
