@@ -378,7 +378,8 @@ def test_rollouts_of_several_mechanisms_and_wrong_cases(threads):
 # -- documentation and benchmark ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "says"), [("sweep.py", "200 cases, 0 failed"), ("lanes.py", "Trajectory of chain")])
+@pytest.mark.parametrize(("name", "says"), [("sweep.py", "200 cases, 0 failed"),
+                                            ("lanes.py", "Trajectory of chain of 3")])
 def test_the_scripts_of_the_page_run(tmp_path, name, says):
     page = (Path(__file__).parents[2] / "docs" / "ensembles.md").read_text(encoding="utf-8")
     script = tmp_path / name
