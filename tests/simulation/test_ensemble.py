@@ -319,6 +319,16 @@ def test_two_processes_do_not_write_to_one_file(tmp_path, threads):
         process.wait()
 
 
+def test_two_ensembles_of_a_process_do_not_write_to_one_file(tmp_path, threads):
+    file = tmp_path / "results"
+
+    def nested(case):
+        return bk.ensemble(len, ["a"], threads, file)
+
+    (found,) = bk.ensemble(nested, [1], threads, file)
+    assert "another ensemble of this process" in str(found)
+
+
 # -- rollouts ----------------------------------------------------------------------------------------------------------
 
 

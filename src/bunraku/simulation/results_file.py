@@ -38,6 +38,7 @@ MAGIC = b"BKR1"
 FRAME = struct.Struct("<4sQI")      # mark, length and checksum of a record
 TEXT = struct.Struct("<Q")          # length of its JSON
 SYNC = 1.0                          # [s] at most between two moments at which the disk has everything
+_OPEN: set[Path] = set()             # files that this process writes: locks are between processes
 KNOWN = "None, numbers, text, lists, tuples, dicts, NumPy arrays, a Mechanism, a Trajectory or a Rollout"
 
 
@@ -202,7 +203,11 @@ class ResultsFile:
         self.path = Path(path)
         if not self.path.parent.is_dir():
             raise MissingFileError(f"{self.path}: there is no folder {str(self.path.parent)!r}")
+        self._name = self.path.resolve()
+        if self._name in _OPEN:
+            raise ModelError(f"{self.path}: another ensemble of this process is writing to it")
         self._file = open(self.path, "a+b", buffering=0)  # noqa: SIM115
+        _OPEN.add(self._name)
         try:
             self._synced = time.monotonic()
             self._lock()
@@ -253,6 +258,7 @@ class ResultsFile:
         if not self._file.closed:
             self._sync()
             self._file.close()
+            _OPEN.discard(self._name)
 
     def __enter__(self):
         return self
