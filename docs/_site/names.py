@@ -67,7 +67,8 @@ def arguments(app, what, name, obj, options, signature, annotation):
     if dataclasses.is_dataclass(obj) or issubclass(obj, tuple):
         return "", None
     own = inspect.signature(obj.__init__)
-    return stringify_signature(own.replace(parameters=list(own.parameters.values())[1:])), None
+    public = [p for p in list(own.parameters.values())[1:] if not p.name.startswith("_")]
+    return stringify_signature(own.replace(parameters=public)), None
 
 
 def as_rst(app, what, name, obj, options, lines: list[str]) -> None:

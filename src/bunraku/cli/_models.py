@@ -52,6 +52,17 @@ def find(text: str, base: str = "free", others: tuple[str, ...] = ()) -> Mechani
     return getattr(models, name)(*numbers, *words)
 
 
+def recording(path: Path):
+    """The motion in a file: what bunraku has recorded, or motion capture (.bvh)."""
+    from bunraku.simulation import load_trajectory
+
+    if path.suffix.lower() == ".bvh":
+        from bunraku.motion import load_motion
+
+        return load_motion(path).trajectory()
+    return load_trajectory(path)
+
+
 def _whole(text, part) -> int:
     try:
         return int(part)

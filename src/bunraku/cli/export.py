@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bunraku.cli import positive
+from bunraku.cli import _models, positive
 from bunraku.errors import MissingFileError, ModelError
 
 ENDINGS = {  # what each becomes, and the options that it knows
@@ -62,9 +62,7 @@ def run(args) -> int:
         raise MissingFileError(f"--to {args.to}: there is no folder {str(args.to.parent)!r}; make it first")
     if args.to.exists() and args.recording.exists() and args.to.samefile(args.recording):
         raise ModelError(f"--to {args.to} is the recording itself; choose another name")
-    from bunraku.simulation import load_trajectory
-
-    path = _write(load_trajectory(args.recording), args.to, ending, given)
+    path = _write(_models.recording(args.recording), args.to, ending, given)
     print(f"wrote\n  {path} ({path.stat().st_size / 1e6:.2g} MB)")
     return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from bunraku.cli import _models
 from bunraku.errors import MissingFileError, ModelError
 
 ALL = {  # what there is to see
@@ -38,7 +39,6 @@ def add_parser(subparsers) -> None:
 
 
 def run(args) -> int:
-    from bunraku.simulation import load_trajectory
     from bunraku.view.filmstrip import drawing
     from bunraku.view.plots import plot
 
@@ -48,7 +48,7 @@ def run(args) -> int:
         raise MissingFileError(f"--out {out}: there is no folder {str(out.parent)!r}; make it first")
     if out.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise ModelError(f"--out {out}: a picture ends in .png, .pdf or .svg")
-    trajectory = load_trajectory(args.recording)
+    trajectory = _models.recording(args.recording)
     what = _listed(args.what)
     if what == ["all"]:
         what = [name for name in ALL if _is_there(name, trajectory)]

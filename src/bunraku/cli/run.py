@@ -96,9 +96,10 @@ def simulation(args) -> tuple[Simulation, float]:
     if args.what in SCENES:
         scene = getattr(import_module(f"bunraku.cli.scenes.{args.what}"), SCENES[args.what][0])()
         return scene.simulation(**settings), args.until or scene.seconds
+    mechanism = _models.find(args.what, args.base, tuple(SCENES))
     if args.until is None:
         raise ModelError(f"{args.what} is no scene, which would say how long it lasts: give --until, as in --until 2")
-    return Simulation(_models.find(args.what, args.base, tuple(SCENES)), **settings), args.until
+    return Simulation(mechanism, **settings), args.until
 
 
 def summary(sim: Simulation, trajectory: Trajectory) -> dict:

@@ -9,7 +9,7 @@ from pathlib import Path
 from bunraku.cli import _models
 from bunraku.cli.demo import SCENES
 
-RECORDINGS = (".npz", ".mcap")
+RECORDINGS = (".npz", ".mcap", ".bvh")
 REMEMBERED = 60.0  # [s] of a model that is watched for hours
 
 
@@ -23,7 +23,8 @@ def add_parser(subparsers) -> None:
                     "and cut joints by clicking. A model that nothing holds floats without gravity.\n"
                     "Needs: pip install 'bunraku[view]'.",
         epilog=f"{_models.HELP}\n\nscenes:\n{scenes}\n\nrecordings:\n"
-               "  FILE              .npz or .mcap, as `bunraku demo` writes them\n\nexample: bunraku view highbar")
+               "  FILE              .npz or .mcap, as `bunraku demo` writes them; .bvh\n\n"
+               "example: bunraku view highbar")
     parser.add_argument("what", metavar="MODEL|SCENE|RECORDING", help="what to show; see below")
     parser.add_argument("--port", type=int, default=None, metavar="N",
                         help="port of the page; 0: any that is free (default: 8080, or any if that is taken)")
@@ -58,7 +59,7 @@ def _find(args):
         scene = kind()
         return scene.simulation(**({"solver": args.solver} if args.solver else {})), scene.title
     if args.what.lower().endswith(RECORDINGS):
-        return bk.load_trajectory(args.what), Path(args.what).stem
+        return _models.recording(Path(args.what)), Path(args.what).stem
     mechanism = _models.find(args.what, args.base, tuple(SCENES))
     settings = {"solver": args.solver or "gear", "workers": args.workers, "record": REMEMBERED}
     if args.what.split(":")[0] == "mobile":

@@ -39,10 +39,16 @@ class ForcePlate:
 
     @classmethod
     def of_cop(cls, name: str, t, force, cop, free_moment=None) -> ForcePlate:
-        """From centres of pressure (n, 3) and free moments about them (n, 3), zero by default; where the force is zero
-        the centre may be NaN."""
+        """From centres of pressure (n, 3) and free moments about them, (n, 3) or (n,) about the vertical, zero by
+        default; where the force is zero the centre may be NaN."""
         force, cop = as_array("force", force), as_array("cop", cop)
         free = np.zeros_like(force) if free_moment is None else as_array("free_moment", free_moment)
+        if free.ndim == 1 and free.shape == force.shape[:1]:  # about the vertical
+            free = np.column_stack([np.zeros((len(free), 2)), free])
+        for what, array in (("force", force), ("cop", cop), ("free_moment", free)):
+            if array.ndim != 2 or array.shape != (len(force), 3):
+                raise ShapeError(f"force plate {name!r}: {what} has the shape {array.shape}; it must be (n, 3), a row "
+                                 "for every time" + (", or (n,) about the vertical" if what == "free_moment" else ""))
         at = np.where(np.any(force, axis=1, keepdims=True), cop, 0.0)
         height = float(np.nanmedian(cop[:, 2])) if np.isfinite(cop[:, 2]).any() else 0.0
         return cls(name, t, force, np.cross(at, force) + free, height)

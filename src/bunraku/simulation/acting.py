@@ -176,6 +176,11 @@ class Acting:
         for k, name in enumerate(self.pulls):
             self.array[size + f.PULL * k + f.PULL_LINK] = mechanism._find_link(name, "pull")
 
+    def said(self) -> list[str]:
+        """What acts from the start, for the record."""
+        return [f"{what} {', '.join(map(repr, names))}" for what, names in
+                (("external forces on", self.external), ("prescribed motion of", self.prescribed)) if names]
+
     def to_header(self) -> dict:
         """For checkpoints: all but functions and tables, of which only the names are kept."""
         return {"external": [name for _, name, _ in self.functions], "prescribed": list(self.prescribed),

@@ -172,8 +172,10 @@ class Simulation:
         self._tape = Tape(duration, self.mechanism, self.t, self._memory.rows[0])
         self._pace = None if self._settings.fixed_step else Pace(self._settings.explicit, MOTION)
         self._dense = bool(dense)
-        if closed:
-            self._tape.event(Event(self.t, closed))
+        if not _resumed:
+            for text in (closed, *self._acting.said()):
+                if text:
+                    self._tape.event(Event(self.t, text))
         self._watches: list[Watch] = []
         self._awaited: list[dict] = []  # states of conditions that a checkpoint had, until `when` names them again
         self._in_step = False
@@ -395,6 +397,7 @@ class Simulation:
             self._acting.external = before
             self._acting.fit(self.mechanism)
             raise
+        self._tape.event(Event(self.t, f"push {link!r}{' no more' if wrench is None else ''}"))
         self._take_up_actuation()
         self._restart()
 

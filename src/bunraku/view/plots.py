@@ -30,7 +30,8 @@ UNEXPLAINED = 0.2      # share of the changes of velocity: steps may be long
 NO_TORQUES = ("forces depend on the torques of the actuators, which this recording lacks (without any it would move "
               "otherwise); `bunraku run` records them")
 OTHER_FORCES = ("forces depend on what else acted on it (a pull, an external force, a prescribed motion), and "
-                "that is not in this recording")
+                "that is not in this recording; `sim.dynamics()` has them while it runs")
+OUTSIDE = ("external forces on ", "prescribed", "push ", "pull ")  # how events begin that tell of it
 
 
 class Panel(NamedTuple):
@@ -102,6 +103,8 @@ def _coordinates(label, kind):
 
 def _forces(trajectory, joints):
     curves: dict[str, list[Curve]] = {}
+    if any(event.text.startswith(OUTSIDE) for event in trajectory.events):
+        raise ShapeError(OTHER_FORCES)
     for segment in trajectory.segments:
         k = _thinned(len(segment.t), STATES // len(trajectory.segments))
         tau = None if segment.tau is None else segment.tau[k]

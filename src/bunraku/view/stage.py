@@ -262,7 +262,10 @@ class Stage:
         try:
             while not self._closing.is_set():
                 begin = time.perf_counter()
-                self.turn()
+                if self.screen.watched or self.frames > 1:
+                    self.turn()
+                else:  # what moves waits until somebody is there to see it
+                    self._answer()
                 self._closing.wait(max(0.0, FRAME - (time.perf_counter() - begin)))
         finally:
             if simulation:
@@ -470,7 +473,7 @@ class Stage:
             self.shown[name] = on
         self._drawn = None
         if name == FORCES:
-            self.screen.fade(on)  # arrows are inside the links
+            self._fade()
             if not on:
                 self.screen.arrows(np.zeros((0, 2, 3)))
         if name == WORKERS:
@@ -482,6 +485,11 @@ class Stage:
         self.mode, self._first, self._drawn = (value if value in HINTS else PULL), None, None
         self._say("")
         self._colour()
+        self._fade()
+
+    def _fade(self):
+        """Arrows, and marks of joints that can be cut, are inside the links."""
+        self.screen.fade(self.shown[FORCES] or self.mode == CUT)
 
     def _on_joint(self, value):
         if value in JOINTS:
