@@ -57,9 +57,11 @@ def recording(path: Path):
     from bunraku.simulation import load_trajectory
 
     if path.suffix.lower() == ".bvh":
-        from bunraku.motion import load_motion
+        from bunraku.motion import Motion, load_motion
 
-        return load_motion(path).trajectory()
+        motion = load_motion(path)
+        assert isinstance(motion, Motion)
+        return motion.trajectory()
     return load_trajectory(path)
 
 
