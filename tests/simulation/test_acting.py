@@ -160,7 +160,7 @@ def test_pull_and_push_on_several_workers_are_those_of_one(solver, loops):
 
 def cart():
     m = bk.Mechanism()
-    m.add_link("cart", joint=bk.Prismatic((1, 0, 0)), mass=3.0, inertia=(0.1, 0.1, 0.1))
+    m.add_link("cart", joint=bk.Prismatic((1, 0, 0)), joint_name="rail", mass=3.0, inertia=(0.1, 0.1, 0.1))
     m.add_link("rod", "cart", joint=bk.Revolute((0, 1, 0)), mass=1.0, com=(0, 0, -0.5), inertia=(0.02, 0.02, 0.001))
     return m
 
@@ -279,6 +279,8 @@ def test_a_cut_ends_a_prescribed_motion():
     ({"external": {"rod": (1, 2, 3)}}, bk.ShapeError, "rod"),
     ({"external": {"ground": (1, 2, 3, 4, 5, 6)}}, bk.NamingError, "ground"),
     ({"external": {"rod": np.zeros((2, 6))}}, bk.ShapeError, "batch"),
+    ({"external": {"rod": (np.inf, 0, 0, 0, 0, 0)}}, bk.ShapeError, "'rod' is not finite"),
+    ({"prescribed": {"cart": swing, "rail": swing}}, bk.NamingError, "twice"),
     ({"record": "some"}, bk.ModelError, "record"),
     ({"record": -1.0}, bk.ShapeError, "record"),
     ({"record": None, "dense": True}, bk.ModelError, "dense"),
@@ -432,6 +434,26 @@ def test_memory_of_a_short_record_stays_small():
         sizes.append(sum(len(t) for t, _ in sim._tape.blocks) + sum(len(s.t) for s in sim._tape.past))
     assert max(sizes[60:]) <= 2 * max(sizes[:30])
     assert [event.text[:7] for event in sim.trajectory.events] == []  # older than what is kept
+
+
+def test_recording_does_not_change_the_motion_of_an_actuation_with_a_memory(tmp_path):
+    def run(file):
+        count = [0]
+
+        def counts(t, q, v):
+            count[0] += 1
+            return np.array([0.0, 1e-3 * count[0]])
+
+        sim = bk.Simulation(cart(), [0.0, 0.3], actuation=counts)
+        if file is None:
+            sim.advance(0.3)
+        else:
+            with sim.record_to(file):
+                sim.advance(0.3)
+        return sim.q
+
+    pytest.importorskip("mcap")
+    assert np.array_equal(run(None), run(tmp_path / "a.mcap"))
 
 
 # -- what the actuation reads ------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """What people do on the stage: requests as the page sends them, and what the simulation makes of them."""
 
+import time
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -399,3 +401,14 @@ def test_a_hand_lets_go_of_its_own_link_only(stage):
     stage.ask("drop", 1)
     turns(stage)
     assert set(sim._acting.pulls) == {"upper1"}
+
+
+def test_a_simulation_that_crawls_lets_requests_in():
+    sim = bk.Simulation(arms(1), [0.5, 0.0], max_step=1e-8)  # hours for a frame
+    stage = Stage(sim, port=0).start()
+    stage.frames = 2  # as if somebody had seen it
+    time.sleep(0.5)
+    begin = time.perf_counter()
+    stage.close()
+    assert time.perf_counter() - begin < 3.0
+    assert 0.0 < sim.t < 1e-2

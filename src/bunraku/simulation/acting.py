@@ -166,8 +166,14 @@ class Acting:
         forces = external_forces(mechanism, {**constant, **zeros})
         if forces is not None and forces.ndim > 1:
             raise ShapeError("external: a simulation has one state: a wrench is (6,), not a batch")
+        if forces is not None and not np.isfinite(forces).all():
+            link = mechanism.link_names[int(np.flatnonzero(~np.isfinite(forces))[0]) // 6]
+            raise ShapeError(f"external: the wrench on {link!r} is not finite")
         self.courses = [as_course(mechanism, name, given) for name, given in self.prescribed.items()]
         self.locked = frozenset(mechanism._find_joint(name, "prescribed: ") for name in self.prescribed)
+        if len(self.locked) < len(self.prescribed):
+            raise NamingError(f"prescribed: {', '.join(map(repr, self.prescribed))} name a joint twice, by its own "
+                              "name and by that of its link; leave one out")
         size = 6 * len(mechanism.links)
         if forces is None and not self.pulls:
             self.array = np.zeros(0)

@@ -8,6 +8,7 @@ import numpy as np
 
 from bunraku.mechanism import Mechanism
 from bunraku.record import Recording
+from bunraku.simulate.actuation import Actuation
 from bunraku.simulation.settings import as_actuation
 from bunraku.simulation.simulation import Simulation
 from bunraku.simulation.trajectory import Event, Trajectory
@@ -15,12 +16,17 @@ from bunraku.simulation.trajectory import Event, Trajectory
 
 class Recorder:
     """Writes all that a simulation does from now on to a recording (.mcap), with the torques of its actuation; to be
-    closed. A listener of the simulation's tape."""
+    closed. A listener of the simulation's tape.
 
-    def __init__(self, sim: Simulation, path, *, single: bool = False):
+    For torques the actuation is called once more at every recorded state. A compiled one keeps what it remembers in
+    `params`, of which it gets a copy; a plain function may remember things anywhere, and is called only if `torques`.
+    """
+
+    def __init__(self, sim: Simulation, path, *, single: bool = False, torques: bool | None = None):
         self._sim = sim
+        self._torques = isinstance(sim._own, Actuation) if torques is None else bool(torques)
         y = np.concatenate([sim.q, sim.v])
-        self._drive = _Drive(sim, sim.mechanism)
+        self._drive = _Drive(sim, sim.mechanism, self._torques)
         self.recording = Recording(path, sim.mechanism, sim.t, y, single=single, tau=self._drive.at_one(sim.t, y))
         sim._tape.listeners.append(self)
 
@@ -28,7 +34,7 @@ class Recorder:
         self.recording.append(t, y, self._drive.at(t, y))
 
     def change(self, mechanism: Mechanism, t: float, y: np.ndarray) -> None:
-        self._drive = _Drive(self._sim, mechanism)
+        self._drive = _Drive(self._sim, mechanism, self._torques)
         self.recording.change(mechanism, t, y, tau=self._drive.at_one(t, y))
 
     def event(self, event: Event) -> None:
@@ -57,9 +63,9 @@ def with_torques(sim: Simulation) -> Trajectory:
 class _Drive:
     """The actuation of a simulation, for a structure that it has or had."""
 
-    def __init__(self, sim: Simulation, mechanism: Mechanism):
+    def __init__(self, sim: Simulation, mechanism: Mechanism, wanted: bool = True):
         self.sim, self.mechanism = sim, mechanism
-        self.actuation = as_actuation(sim._drive, mechanism.nv)
+        self.actuation = as_actuation(sim._drive, mechanism.nv) if wanted else None
 
     def at(self, t, y) -> np.ndarray | None:
         """Torques at states; None without actuation."""

@@ -9,6 +9,7 @@ import inspect
 import math
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -179,6 +180,7 @@ class Simulation:
         self._watches: list[Watch] = []
         self._awaited: list[dict] = []  # states of conditions that a checkpoint had, until `when` names them again
         self._in_step = False
+        self._halted: Callable[[], bool] | None = None  # asked now and then whether `advance` shall stop where it is
         self.impulses: dict[str, np.ndarray] = {}  # of the last connection made: see `connect`
 
     def __setattr__(self, name, value):
@@ -217,12 +219,18 @@ class Simulation:
 
     # -- keep ------------------------------------------------------------------------------------------------------
 
-    def record_to(self, path, *, single: bool = False) -> Recorder:
+    def record_to(self, path, *, single: bool = False, torques: bool | None = None) -> Recorder:
         """Write all that happens from now on to a recording (.mcap), while it happens: a crash loses a second at most.
-        `single`: states in float32. Returns the recorder, to be closed (`close()`, or `with`)."""
+
+        single    states in float32
+        torques   of the actuation, too: it is called once more for each recorded state. By default if it is compiled;
+                  a plain function that remembers nothing may be called as well: torques=True
+
+        Returns the recorder, to be closed (`close()`, or `with`).
+        """
         from bunraku.simulation.recorder import Recorder
 
-        return Recorder(self, path, single=single)
+        return Recorder(self, path, single=single, torques=torques)
 
     def save(self, path) -> Path:
         """Write a checkpoint: everything that `Simulation.load` needs to go on as if nothing had been in between.
@@ -505,7 +513,7 @@ class Simulation:
             if happened is None:
                 begins, state = self.t, self._memory.rows[0].copy()
                 status = self._advance(until, watched, bar, interrupts)
-                if status == m.REACHED:
+                if status in (m.REACHED, m.RECORD_FULL):  # or somebody has halted it
                     break
                 if status != m.EVENT:
                     self._fail(status, watched)
@@ -565,6 +573,8 @@ class Simulation:
                 self.stats.loop_error = max(self.stats.loop_error, error)
                 bar.show(self.t)
                 interrupts.let_in()
+                if status == m.RECORD_FULL and self._halted is not None and self._halted():
+                    break
                 if self._pace and status == m.RECORD_FULL:
                     n, order = int(memory.tally[m.RECORDED]), int(memory.tally[m.ORDER]) or method[0].order
                     text = self._pace.look(memory, order, record.t[:n], record.y[:n], time.perf_counter() - tick,

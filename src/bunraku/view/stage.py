@@ -32,6 +32,7 @@ from bunraku.view.solids import Solid, rgba, solids
 
 LOOP_ERROR = "log10 of loop error [m, rad]"
 FRAME = 1.0 / 60.0     # [s]
+PATIENCE = 0.3         # [s] for a slice: a simulation that crawls must let requests in
 TELL = 0.25            # [s] between two updates of texts and plots
 KEPT = 400             # points of a plot
 WAITING = 1000         # requests: a client that sends more is not heard
@@ -182,6 +183,7 @@ class Stage:
         self._curves: deque = deque(maxlen=KEPT)
         self._steps = (self.source.t, 0)
         self._failure: BaseException | None = None
+        self._began = 0.0                              # when the present slice did [s]
         rotations, self._positions = self._poses()
         self._rotations = rotations
         self.title = title or mechanism.name
@@ -259,6 +261,7 @@ class Stage:
         progress = simulation.progress if simulation else None
         if simulation:
             simulation.progress = False
+            simulation._halted = lambda: self._closing.is_set() or time.perf_counter() - self._began > PATIENCE
         try:
             while not self._closing.is_set():
                 begin = time.perf_counter()
@@ -269,7 +272,7 @@ class Stage:
                 self._closing.wait(max(0.0, FRAME - (time.perf_counter() - begin)))
         finally:
             if simulation:
-                simulation.progress = progress
+                simulation.progress, simulation._halted = progress, None
 
     def turn(self) -> None:
         """Requests, a slice of the simulation, a frame."""
@@ -286,6 +289,7 @@ class Stage:
             self._tell()
 
     def _slice(self, seconds: float) -> None:
+        self._began = time.perf_counter()
         try:
             more = self.source.advance(seconds)
         except BunrakuError as error:
