@@ -210,8 +210,8 @@ def capsule_box(found, k, a, u_world, r, h, R, origin, half):
     free = length - SHORT
     n = direction(d, length, within)
     t = where_positive(free, t, at)
-    put(found, k, matvec_plus(R, add(a, scale(u, t)), origin), r, matvec(R, n),
-        where_positive(free, length, 0.0 - depth) - r)
+    gap = where_positive(free, length, 0.0 - depth) - r
+    put(found, k, matvec_plus(R, add(a, scale(u, t)), origin), r, matvec(R, n), gap)
     # the part of the axis above the face that n is normal to: within the planes of the other faces
     xx, yy, zz = n[0] * n[0] - ON_FACE, n[1] * n[1] - ON_FACE, n[2] * n[2] - ON_FACE
     end = 0.0 * t + h
@@ -222,8 +222,8 @@ def capsule_box(found, k, a, u_world, r, h, R, origin, half):
     on_face = minimum(maximum(xx, maximum(yy, zz)), last - first)
     face = choose3(xx, (sign(n[0]), 0.0 * t, 0.0 * t),
                    choose3(yy, (0.0 * t, sign(n[1]), 0.0 * t), (0.0 * t, 0.0 * t, sign(n[2]))))
-    _point_above_face(found, k + 1, a, u, r, R, origin, half, face, first, t, minimum(on_face, h - SHORT), h)
-    _point_above_face(found, k + 2, a, u, r, R, origin, half, face, last, t, minimum(on_face, h - SHORT), h)
+    _point_above_face(found, k + 1, a, u, r, R, origin, half, face, first, t, gap, minimum(on_face, h - SHORT), h)
+    _point_above_face(found, k + 2, a, u, r, R, origin, half, face, last, t, gap, minimum(on_face, h - SHORT), h)
 
 
 @inline
@@ -232,11 +232,13 @@ def matvec_plus(R, x, origin):
 
 
 @inline
-def _point_above_face(found, k, a, u, r, R, origin, half, face, at, nearest, on_face, h):
+def _point_above_face(found, k, a, u, r, R, origin, half, face, at, nearest, gap, on_face, h):
+    """The ball at a place of the axis, above (or below) a face; not nearer than the nearest points, whose normal may be
+    a little off the face's."""
     x = add(a, scale(u, at))
     height = dot(face, x) - (magnitude(face[0]) * half[0] + magnitude(face[1]) * half[1] + magnitude(face[2]) * half[2])
     put_if(minimum(on_face, magnitude(at - nearest) - SAME * h), found, k, matvec_plus(R, x, origin), r,
-           matvec(R, face), height - r)
+           matvec(R, face), maximum(height - r, gap))
 
 
 @inline
