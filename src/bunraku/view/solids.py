@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import warnings
 from functools import cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
-from bunraku.errors import LoadWarning
+from bunraku.errors import LoadError, LoadWarning, MissingExtra
+from bunraku.io.meshes import read_mesh
 from bunraku.mechanism import Mechanism, Visual
 from bunraku.view.figure import Figure
 from bunraku.view.filmstrip import TONES
@@ -155,24 +155,11 @@ def _visual(visual: Visual, fine: bool, unread: list[str]) -> Surface | None:
 
 
 def _mesh(visual: Visual, unread: list[str]) -> Surface | None:
-    """A mesh file by trimesh; None, and a note, if it cannot be read."""
-    path = Path(visual.mesh or "")
-    if not path.is_file():
-        unread.append(f"{visual.mesh}: no such file")
-        return None
+    """A mesh file; None, and a note, if it cannot be read."""
     try:
-        import trimesh
-    except ImportError:
-        unread.append(f'{path.name}: meshes need trimesh: pip install "bunraku[view]"')
-        return None
-    try:
-        mesh: Any = trimesh.load(path, force="mesh", process=False)
-        vertices, faces = np.asarray(mesh.vertices, float), np.asarray(mesh.faces).astype(np.int32)
-    except Exception as error:  # trimesh has a reader per format, with errors of their own
-        unread.append(f"{path.name}: {error or type(error).__name__}")
-        return None
-    if not len(faces) or not np.isfinite(vertices).all():
-        unread.append(f"{path.name}: no triangles")
+        vertices, faces = read_mesh(visual.mesh)
+    except (LoadError, MissingExtra) as error:
+        unread.append(str(error))
         return None
     mirrored = np.prod(visual.size) < 0
     return vertices * np.asarray(visual.size), faces[:, ::-1] if mirrored else faces
