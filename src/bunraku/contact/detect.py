@@ -17,7 +17,7 @@ from bunraku.contact.nearest import (
 )
 from bunraku.jit import inline, inner
 from bunraku.spatial.algebra import add, column_z, dot, load3, load9, matmul, matvec, norm, scale, store3, store9, sub
-from bunraku.spatial.scalar import largest
+from bunraku.spatial.scalar import largest, total
 
 
 @inner
@@ -52,7 +52,8 @@ def find_contacts(shape_i, shape_f, point_f, pair_i, places, margin, found):
     for p in range(pair_i.shape[0]):
         kind, a, b = pair_i[p, c.PAIR_KIND], pair_i[p, c.PAIR_A], pair_i[p, c.PAIR_B]
         k = pair_i[p, c.PAIR_CONTACT]
-        near = largest(margin - bounds_apart(kind, places, shape_f, a, b)) >= 0.0
+        apart = bounds_apart(kind, places, shape_f, a, b)
+        near = largest(margin - apart) >= 0.0 or total(0.0 * apart) != 0.0  # not a number: its gap is none either
         if kind <= c.POINTS_PLANE:
             against_plane(kind, shape_i, shape_f, point_f, places, a, b, k, near, found)
         elif near:

@@ -15,8 +15,9 @@ from scipy.spatial import ConvexHull, QhullError
 
 from bunraku.errors import LoadError, LoadWarning, MissingExtra
 from bunraku.io.meshes import read_mesh
-from bunraku.mechanism import Mechanism, Visual
-from bunraku.view.figure import Figure
+from bunraku.mechanism import Box, Capsule, Mechanism, Points, Sphere, Visual
+from bunraku.mechanism.links import GROUND
+from bunraku.view.figure import MIDDLE, Figure
 from bunraku.view.filmstrip import TONES
 
 GREY = Visual.colour  # of visuals whose file names no colour: they get the colour of their side
@@ -63,6 +64,22 @@ def solids(mechanism: Mechanism) -> list[Solid]:
         warnings.warn(f"mesh {unread[0]}{more}; drawn as rounded shapes where a link has no other visual",
                       LoadWarning, stacklevel=2)
     return [solid for part in found.values() for solid in part]
+
+
+def shape_solids(mechanism: Mechanism, colour=(0.85, 0.45, 0.15, 0.5)) -> list[Solid]:
+    """Surfaces of the shapes that may touch (`add_shape`), beside `solids`; planes, which have no end, are left out."""
+    names, found = [*mechanism.link_names, GROUND], []
+    for placed in mechanism.shapes.values():
+        shape, surface = placed.shape, None
+        if isinstance(shape, Points):
+            hull = _hull(shape.corners())
+            surface = None if hull is None else (placed.position + hull[0] @ placed.rotation.T, hull[1])
+        elif isinstance(shape, (Sphere, Capsule, Box)):
+            size = tuple(float(x) for x in vars(shape).values())
+            surface = _visual(Visual(type(shape).__name__.lower(), size, placed.position, placed.rotation), True, [])
+        if surface is not None:
+            found.append(Solid(names[placed.link], *surface, MIDDLE, colour))
+    return found
 
 
 def rgba(colour: str) -> tuple[float, float, float, float]:
