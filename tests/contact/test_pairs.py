@@ -45,8 +45,8 @@ def test_random_pairs_are_as_coal_has_them(seed):
 
 
 GRID = st.sampled_from([-1.0, -0.5, -0.25, -0.125, 0.0, 0.125, 0.25, 0.5, 1.0])
-TURNS = st.sampled_from([UP, *(turned(axis, angle) for axis in np.eye(3) for angle in (0.5 * np.pi, np.pi, 0.25 * np.pi)),
-                         turned((1, 2, 3), 0.3)])
+ANGLES = (0.25 * np.pi, 0.5 * np.pi, np.pi)
+TURNS = st.sampled_from([UP, *(turned(axis, angle) for axis in np.eye(3) for angle in ANGLES), turned((1, 2, 3), 0.3)])
 SMALL = st.sampled_from([1e-15, 1e-12, 1e-9, 1e-6, 1e-3])
 
 
@@ -54,7 +54,7 @@ SMALL = st.sampled_from([1e-15, 1e-12, 1e-9, 1e-6, 1e-3])
 @settings(max_examples=60, deadline=None)
 @given(place=st.tuples(GRID, GRID, GRID), turn=TURNS, way=st.tuples(GRID, GRID, GRID), size=SMALL)
 def test_gaps_change_no_faster_than_shapes_move(kinds, place, turn, way, size):
-    """Distance and depth are Lipschitz in a shift and in a turn: aligned shapes, where nearest points jump, included."""
+    """Distance and depth are Lipschitz in shifts and turns, also where nearest points jump (aligned shapes)."""
     q = state(place, turn)
     moved, tilted = q.copy(), q.copy()
     moved[:3] += size * np.array(way)

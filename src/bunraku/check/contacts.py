@@ -13,7 +13,7 @@ from bunraku.contact import fields as c
 from bunraku.contact.entries import found_contacts
 from bunraku.mechanism.shapes import Plane, Shape
 
-TITLE = "random pairs of shapes, apart or deep in each other: gap, normal and point are Coal's (points on planes: NumPy's)"
+TITLE = "shapes in random poses, apart or in each other: gap, normal, point are Coal's (points on planes: NumPy's)"
 UNIT = "pairs"
 SEEDS, SHORT, LIMIT = 1125, 45, 300.0  # of nine kinds eight are compared with Coal: 100 000 pairs
 PAIRS = 100          # in a case

@@ -35,13 +35,14 @@ def build(shapes: Sequence[Any], pairs: Sequence[tuple[int, int]], plan) -> Cont
                 shape_f[k, at:at + 3] = x + R @ shape.row[at:at + 3]
     kinds = [c.KIND_OF[shapes[a].kind, shapes[b].kind] for a, b in pairs]
     order = sorted(range(len(pairs)), key=lambda p: (kinds[p], pairs[p]))
-    pair_i, contact_i = np.zeros((len(pairs), c.PAIR_I), np.int32), []
-    contact_f = []
+    pair_i = np.zeros((len(pairs), c.PAIR_I), np.int32)
+    contact_i: list[tuple[int, int, int]] = []
+    contact_f: list[tuple[float, float]] = []
     for p, number in enumerate(order):
         a, b = pairs[number]
         pair_i[p] = kinds[number], a, b, len(contact_i)
         count = c.CONTACTS_OF.get(kinds[number], len(shapes[a].points))
-        contact_i += count * [(p, shape_i[a, c.SHAPE_BODY], shape_i[b, c.SHAPE_BODY])]
+        contact_i += count * [(p, int(shape_i[a, c.SHAPE_BODY]), int(shape_i[b, c.SHAPE_BODY]))]
         contact_f += count * [(float(np.sqrt(shapes[a].friction * shapes[b].friction)),
                                max(shapes[a].restitution, shapes[b].restitution))]
     return ContactArrays(shape_i, shape_f, np.concatenate([np.zeros((0, 3)), *points]), pair_i,

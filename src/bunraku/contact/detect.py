@@ -1,4 +1,4 @@
-"""All contacts of a mechanism at a state: place the shapes, drop pairs whose bounding spheres are apart, nearest points.
+"""All contacts at a state: place the shapes, drop pairs whose bounding spheres are apart, find nearest points.
 
 Cost O(shapes + pairs), with a dozen operations for a pair that is far apart in all states of a lane.
 """

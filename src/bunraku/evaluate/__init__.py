@@ -17,7 +17,7 @@ from bunraku.evaluate.loops import coordinates, impact, project
 from bunraku.evaluate.matrix import ProcessorArray, mass_matrix, operation_count, processor_array
 from bunraku.evaluate.schedule import Schedule, schedule
 
-__all__ = ["ClosedChain", "Constraints", "Contact", "Contacts", "Dynamics", "Kinematics", "ProcessorArray", "Report", "Schedule",
-           "closed_chain", "connection_forces", "constraints", "contacts", "coordinates", "dynamics", "forward_dynamics", "impact",
-           "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix", "operation_count", "poses",
-           "processor_array", "project", "schedule"]
+__all__ = ["ClosedChain", "Constraints", "Contact", "Contacts", "Dynamics", "Kinematics", "ProcessorArray", "Report",
+           "Schedule", "closed_chain", "connection_forces", "constraints", "contacts", "coordinates", "dynamics",
+           "forward_dynamics", "impact", "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix",
+           "operation_count", "poses", "processor_array", "project", "schedule"]

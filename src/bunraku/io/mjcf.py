@@ -14,9 +14,10 @@ becomes a link of the same name and frame, and q is MuJoCo's qpos, joint by join
 Springs with their reference, damping, armature and gravity act; ranges are kept as information (`lower`, `upper`), with
 a LoadWarning: `Mechanism.with_joint(name, limit_stiffness=...)` makes them act.
 Geoms that can touch become shapes if asked for, with their masks and sliding friction (of a pair MuJoCo takes the
-larger, bunraku the geometric mean). Otherwise contacts, and always equality constraints, tendons, actuators, dry friction, fluid and gravity compensation are left out, each
-kind with one LoadWarning. Geoms that MuJoCo draws (groups 0 to 2) become visuals. The state a file starts from, such as
-the height of a free body, is not part of a mechanism: it is MuJoCo's `qpos0`.
+larger, bunraku the geometric mean). Otherwise contacts, and always equality constraints, tendons, actuators, dry
+friction, fluid and gravity compensation are left out, each kind with one LoadWarning. Geoms that MuJoCo draws (groups 0
+to 2) become visuals. The state a file starts from, such as the height of a free body, is not part of a mechanism: it is
+MuJoCo's `qpos0`.
 
 Long because it is one format, read from top to bottom.
 """
@@ -408,21 +409,20 @@ class _Reader:
             name = self._text(model.names, int(model.name_geomadr[g])) or None
             label = f"geom {name!r}" if name else f"a geom of body {link!r}"
             R, p = rotation(model.geom_quat[g]), np.array(model.geom_pos[g])
-            surface = {"friction": float(model.geom_friction[g, 0]), "name": name,
-                       "group": int(model.geom_contype[g]), "meets": int(model.geom_conaffinity[g])}
+            surface: dict[str, Any] = {"friction": float(model.geom_friction[g, 0]), "name": name,
+                                       "group": int(model.geom_contype[g]), "meets": int(model.geom_conaffinity[g])}
             try:
                 if model.geom_type[g] == PLANE:
                     mechanism.add_plane(link, p, R[:, 2], **surface)
                 else:
-                    shape = self._collision(g, label, notes)
+                    shape = self._collision(int(g), label, notes)
                     if shape is not None:
                         mechanism.add_shape(link, shape, p, R, **surface)
             except ModelError as error:
                 raise self.findings.refuse(label, str(error)) from None
             if model.geom_condim[g] > 3:
                 notes.note(label, "torsional and rolling friction are left out")
-        known = {name: called for name, called in zip(self.body_names[1:], self.called[1:], strict=True)}
-        known["world"] = GROUND
+        known = dict(zip(self.body_names, self.called, strict=True))
         for a, b in self.meshes.excluded:
             mechanism.exclude(known[a], known[b])
         for body in range(1, model.nbody):  # joined through a massless link that MuJoCo does not have

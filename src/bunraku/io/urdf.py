@@ -7,8 +7,8 @@ follow depth first, siblings in the order of their joints in the file.
 
 Read: inertial, visual; joints of all types with origin, axis, limits (as information) and damping. Mimic joints become
 independent and dry friction is left out, with a warning each. Collision shapes are read if asked for. Effort and
-velocity limits, and what describes control or simulators (QUIET) are passed over in silence; elements that URDF does not
-have get a warning.
+velocity limits, and what describes control or simulators (QUIET) are passed over in silence; elements that URDF does
+not have get a warning.
 
 Long because it is one format, read from top to bottom.
 """

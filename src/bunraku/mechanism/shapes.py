@@ -112,9 +112,11 @@ class Points(Shape):
             points = np.array(self.points, float)
         except (TypeError, ValueError):
             points = np.empty(0)
-        if points.ndim != 2 or points.shape[1] != 3 or not len(points) or not np.isfinite(points).all():
-            raise ModelError(f"Points: points must be an array (n, 3) of finite numbers, not "
+        if points.ndim != 2 or points.shape[1] != 3 or not len(points):
+            raise ModelError(f"Points: points must be an array (n, 3) of numbers, not "
                              f"{f'one of shape {points.shape}' if points.size else repr(self.points)}")
+        for k in np.flatnonzero(~np.isfinite(points).all(axis=1)):
+            raise ModelError(f"Points: point {k} is {points[k].tolist()}; it must be finite")
         self.__dict__["points"] = read_only(points, self.how_to_change("points"))
 
     def corners(self):
@@ -181,8 +183,8 @@ class ContactShape:
         value = "..." if isinstance(value, np.ndarray) else value if value == "..." else repr(value)
         if name in ("name", "link"):
             return f"shape {self.name!r} is read-only: build the mechanism with add_shape for another {name}"
-        return (f"shape {self.name!r} is read-only: m = m.with_shape({self.name!r}, {name}={value}) returns a mechanism "
-                "with the change")
+        return (f"shape {self.name!r} is read-only: m = m.with_shape({self.name!r}, {name}={value}) returns a "
+                "mechanism with the change")
 
 
 class ReadOnlyShapes(ReadOnlyDict):
@@ -255,8 +257,8 @@ class Shapes:
         if name in self.shapes:
             raise NamingError(f"there is already a shape {name!r}; give the new one another name")
         what = f"{kind} {name!r}"
-        made = ContactShape(name, index, shape, as_vector(f"{what}: position", (0, 0, 0) if position is None else position),
-                            as_rotation(f"{what}: rotation", rotation),
+        place = as_vector(f"{what}: position", (0, 0, 0) if position is None else position)
+        made = ContactShape(name, index, shape, place, as_rotation(f"{what}: rotation", rotation),
                             **surface(what, friction=friction, restitution=restitution, group=group, meets=meets))
         dict.__setitem__(self.shapes, name, made)
         self._variants.pop("contact", None)
@@ -267,7 +269,7 @@ class Shapes:
         self._refuse_if_locked("exclude")
         a, b = self._find_link(link_a, "exclude"), self._find_link(link_b, "exclude")
         if a == b:
-            raise ModelError(f"exclude: shapes of one link never touch each other; name two links, not {link_a!r} twice")
+            raise ModelError(f"exclude: shapes of one link never touch; name two links, not {link_a!r} twice")
         self._excluded[min(a, b), max(a, b)] = bool(excluded)
         self._variants.pop("contact", None)
 

@@ -87,8 +87,9 @@ def human(dof: int = 34, *, height: float = 1.75, mass: float = 70.0, limits: bo
     damping  of every joint [N m s/rad]
 
     Every figure has the same links (the 48 one also clavicles and toes) under the same names: where it has no joint,
-    they are Fixed. All have shapes for contact, which touch the ground and things but not each other. The pelvis's frame lies between the hips; a Free joint's q counts from where it stands. Sources of
-    the numbers: see the module. Joints are called "waist", "neck", "left_shoulder", "right_knee", ...
+    they are Fixed. Shapes for contact touch the ground and things, but not each other. The pelvis's frame lies between
+    the hips; a Free joint's q counts from where it stands. Sources of the numbers: see the module. Joints are called
+    "waist", "neck", "left_shoulder", "right_knee", ...
     """
     if dof not in BALLS:
         raise ModelError(f"human: dof must be one of {', '.join(map(str, BALLS))}, not {dof!r}")

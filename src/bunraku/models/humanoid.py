@@ -47,7 +47,8 @@ def humanoid(*, armature: float = 0.0, damping: float = 0.0) -> Mechanism:
 
     Six joints in each leg, seven in each arm and one in each gripper, three in the waist, two in the neck. Every joint
     is called by its place and axis ("left_knee_pitch": roll x, pitch y, yaw z) and so is the link it moves; "base" is
-    the pelvis. Trunk, head, limbs, hands and feet have shapes for contact, which do not touch each other. It stands on the plane z = 0 at the neutral position, x forward, z up.
+    the pelvis. Trunk, head, limbs, hands and feet have shapes for contact, which do not touch each other. It stands on
+    the plane z = 0 at the neutral position, x forward, z up.
 
     armature, damping   of every joint [kg m^2, N m s/rad]
     """

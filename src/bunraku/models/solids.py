@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-
 DENSITY = 850.0  # of figures as they are drawn and touch [kg/m^3]: a little stout reads better
 
-FIGURE = {"group": 2, "meets": 1}
+FIGURE: dict[str, Any] = {"group": 2, "meets": 1}
 """Masks of a figure's shapes: they touch everything in the default group 1, but not each other."""
 
 
