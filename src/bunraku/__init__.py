@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         Schedule,
         closed_chain,
         constraints,
+        contacts,
         coordinates,
         dynamics,
         forward_dynamics,
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from bunraku.io import load
     from bunraku.ivp import solve_ivp
     from bunraku.mechanism import (
+        Box,
+        Capsule,
         Compound,
         Cylindrical,
         Fixed,
@@ -56,8 +59,10 @@ if TYPE_CHECKING:
         Helical,
         Mechanism,
         Planar,
+        Points,
         Prismatic,
         Revolute,
+        Sphere,
         Spherical,
     )
     from bunraku.motion import ForcePlate, JointMoments, Markers, Motion, MotionTable, load_motion
@@ -79,25 +84,25 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "ActuationError", "BunrakuError", "Compound", "ConstraintError", "Cylindrical", "Fixed", "ForcePlate", "Free",
-    "Guide", "Helical", "InertiaError", "JointMoments", "LoadError", "LoadWarning", "Markers", "Mechanism",
-    "MissingExtra", "MissingFileError", "ModelError", "Motion", "MotionTable", "NamingError", "Planar", "Prismatic",
-    "ReadOnlyError", "Revolute", "Rollout", "RolloutCase", "Schedule", "SettingError", "ShapeError", "Simulation",
-    "SimulationError", "SimulationWarning", "Spherical", "StateError", "Trajectory", "ViewerError", "actuation",
-    "closed_chain", "constraints", "convert", "coordinates", "dynamics", "ensemble", "force_above", "forward_dynamics",
-    "impact", "inverse_dynamics", "joint_forces", "kinematics", "load", "load_ensemble", "load_motion",
-    "load_trajectory", "mass_matrix", "models", "operation_count", "points_meet", "points_part", "poses",
-    "processor_array", "project", "rollout", "schedule", "solve_ivp",
+    "ActuationError", "Box", "BunrakuError", "Capsule", "Compound", "ConstraintError", "Cylindrical", "Fixed",
+    "ForcePlate", "Free", "Guide", "Helical", "InertiaError", "JointMoments", "LoadError", "LoadWarning", "Markers",
+    "Mechanism", "MissingExtra", "MissingFileError", "ModelError", "Motion", "MotionTable", "NamingError", "Planar",
+    "Points", "Prismatic", "ReadOnlyError", "Revolute", "Rollout", "RolloutCase", "Schedule", "SettingError",
+    "ShapeError", "Simulation", "SimulationError", "SimulationWarning", "Sphere", "Spherical", "StateError",
+    "Trajectory", "ViewerError", "actuation", "closed_chain", "constraints", "contacts", "convert", "coordinates",
+    "dynamics", "ensemble", "force_above", "forward_dynamics", "impact", "inverse_dynamics", "joint_forces",
+    "kinematics", "load", "load_ensemble", "load_motion", "load_trajectory", "mass_matrix", "models", "operation_count",
+    "points_meet", "points_part", "poses", "processor_array", "project", "rollout", "schedule", "solve_ivp",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter
-    "evaluate": ("Schedule", "closed_chain", "constraints", "coordinates", "dynamics", "forward_dynamics", "impact",
-                 "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix", "operation_count", "poses",
+    "evaluate": ("Schedule", "closed_chain", "constraints", "contacts", "coordinates", "dynamics", "forward_dynamics",
+                 "impact", "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix", "operation_count", "poses",
                  "processor_array", "project", "schedule"),
     "io": ("load",),
     "ivp": ("solve_ivp",),
-    "mechanism": ("Compound", "Cylindrical", "Fixed", "Free", "Helical", "Mechanism", "Planar", "Prismatic", "Revolute",
-                  "Spherical"),
+    "mechanism": ("Box", "Capsule", "Compound", "Cylindrical", "Fixed", "Free", "Helical", "Mechanism", "Planar",
+                  "Points", "Prismatic", "Revolute", "Sphere", "Spherical"),
     "motion": ("ForcePlate", "JointMoments", "Markers", "Motion", "MotionTable", "load_motion"),
     "simulation": ("Guide", "Rollout", "RolloutCase", "Simulation", "Trajectory", "actuation", "ensemble",
                    "force_above", "load_ensemble", "load_trajectory", "points_meet", "points_part", "rollout"),

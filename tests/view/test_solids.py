@@ -5,7 +5,7 @@ import pytest
 
 import bunraku as bk
 from bunraku.mechanism import Visual
-from bunraku.view import Figure, solids
+from bunraku.view import Figure, shape_solids, solids
 from bunraku.view.figure import FIXTURE, LEFT, MIDDLE, RIGHT
 
 
@@ -96,3 +96,18 @@ def test_a_mesh_that_cannot_be_read_is_said_and_drawn_round(tmp_path, content):
     with pytest.warns(bk.LoadWarning, match=r"arm\.stl.*drawn as rounded"):
         found = solids(drawn(Visual("mesh", (1.0, 1.0, 1.0), np.zeros(3), np.eye(3), mesh=str(file))))
     assert {s.link for s in found} == {"a"}
+
+
+def test_shapes_for_contact_as_surfaces():
+    m = bk.Mechanism()
+    m.add_link("a", "ground", bk.Free(), mass=1, inertia=(0.1, 0.1, 0.1))
+    m.add_shape("a", bk.Box(1, 2, 3), (0, 0, 1))
+    m.add_shape("a", bk.Sphere(0.5))
+    m.add_shape("ground", bk.Capsule(0.1, 1.0))
+    m.add_shape("a", bk.Points([*np.eye(3).tolist(), (0, 0, 0)]))
+    m.add_plane()
+    box, ball, capsule, corner = shape_solids(m)
+    assert (box.link, ball.link, capsule.link) == ("a", "a", "ground")
+    assert [volume(s) for s in (box, ball, capsule, corner)] == pytest.approx(
+        [6.0, np.pi / 6, np.pi * 0.01 * (1 + 4 * 0.1 / 3), 1 / 6], rel=0.1)
+    assert box.vertices.mean(axis=0) == pytest.approx((0, 0, 1))

@@ -14,7 +14,7 @@ An attack is a module here with
 
 from typing import NamedTuple
 
-ATTACKS = ("marathon", "redundant", "stops", "closed", "sample", "workers", "ranks", "kill", "files")
+ATTACKS = ("marathon", "redundant", "stops", "closed", "sample", "workers", "ranks", "kill", "files", "contacts")
 
 
 class Case(NamedTuple):

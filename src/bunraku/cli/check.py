@@ -16,6 +16,7 @@ ATTACKS_SHORT = """attacks:
   ranks       ranks of MPI killed, interrupted or raising: none waits forever
   kill        processes killed while they save, compile or run lose nothing
   files       damaged files load and can be used, or are refused by name
+  contacts    shapes in random poses: gaps, normals and points beside Coal
   all         all of these
 
 example: bunraku check redundant --seeds 10000"""

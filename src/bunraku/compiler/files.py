@@ -28,7 +28,7 @@ from bunraku.compiler.parts import ON
 from bunraku.compiler.targets import lane_width, level
 
 KERNEL_FOLDERS = ("spatial", "plan", "algorithms", "integrate", "workers", "entries", "simulate",
-                  "ivp")  # kernels live here
+                  "ivp", "contact")  # kernels live here
 KERNEL_FILES = ("jit.py", "tolerances.py", "compiler")
 UNUSED_DAYS = 30  # caches of other versions of the package that were not used for so long are deleted
 MAGIC = b"bunraku machine code 1\n"

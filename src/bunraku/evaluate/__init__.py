@@ -2,6 +2,7 @@
 
 from bunraku.evaluate.closed_chain import ClosedChain, closed_chain
 from bunraku.evaluate.constraints import Constraints, constraints
+from bunraku.evaluate.contacts import Contact, Contacts, contacts
 from bunraku.evaluate.dynamics import (
     Dynamics,
     Report,
@@ -16,7 +17,7 @@ from bunraku.evaluate.loops import coordinates, impact, project
 from bunraku.evaluate.matrix import ProcessorArray, mass_matrix, operation_count, processor_array
 from bunraku.evaluate.schedule import Schedule, schedule
 
-__all__ = ["ClosedChain", "Constraints", "Dynamics", "Kinematics", "ProcessorArray", "Report", "Schedule",
-           "closed_chain", "connection_forces", "constraints", "coordinates", "dynamics", "forward_dynamics", "impact",
-           "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix", "operation_count", "poses",
-           "processor_array", "project", "schedule"]
+__all__ = ["ClosedChain", "Constraints", "Contact", "Contacts", "Dynamics", "Kinematics", "ProcessorArray", "Report",
+           "Schedule", "closed_chain", "connection_forces", "constraints", "contacts", "coordinates", "dynamics",
+           "forward_dynamics", "impact", "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix",
+           "operation_count", "poses", "processor_array", "project", "schedule"]

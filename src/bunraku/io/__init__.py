@@ -18,13 +18,15 @@ BASES = ("free", "fixed")
 def load(path: str | os.PathLike, base: str = "free", strict: bool = False,
          search: str | os.PathLike | Sequence[str | os.PathLike] = (), *, unit: str | float | None = None,
          up: str | None = None, forward: str | None = None, mass: float | None = None,
-         masses: Mapping[str, float] | None = None, rigid: bool | None = None) -> Mechanism:
+         masses: Mapping[str, float] | None = None, rigid: bool | None = None, shapes: bool = False) -> Mechanism:
     """The mechanism of a model file: URDF (.urdf), MJCF (.xml) or BVH (.bvh).
 
     base    "free" puts the root link if the file specifies no root joint on a Free joint, "fixed" on the ground
     strict  raise a LoadError for what is otherwise a LoadWarning: inertias no body has, parts left out, ...
     search  folders in which packages of `package://` mesh names are looked for, after those around the file and before
             those of the environment variable ROS_PACKAGE_PATH
+    shapes  True reads collision shapes of URDF and MJCF, for `bk.contacts`: meshes as the corners of their hulls, which
+            touch planes only
 
     Of BVH files only, which do not say (guesses are LoadWarnings):
     unit         of lengths: "m", "cm", "mm", "in", "ft", "cmu" (1/0.45 in) or a number of metres
@@ -41,6 +43,8 @@ def load(path: str | os.PathLike, base: str = "free", strict: bool = False,
     suffix = path.suffix.lower()
     options = {"unit": unit, "up": up, "forward": forward, "mass": mass, "masses": masses, "rigid": rigid}
     given = {name: value for name, value in options.items() if value is not None}
+    if shapes and suffix == ".bvh":
+        raise ModelError(f"{path.name}: BVH files have no collision shapes; use m.add_shape(link, bk.Capsule(...))")
     if suffix == ".bvh":
         from bunraku.io.bvh import load_bvh
 
@@ -58,9 +62,9 @@ def load(path: str | os.PathLike, base: str = "free", strict: bool = False,
     if kind == "robot":
         from bunraku.io.urdf import load_urdf
 
-        return load_urdf(path, base, strict, search)
+        return load_urdf(path, base, strict, search, shapes)
     if kind in ("mujoco", "mujocoinclude"):
         from bunraku.io.mjcf import load_mjcf
 
-        return load_mjcf(path, base, strict)
+        return load_mjcf(path, base, strict, shapes)
     raise LoadError(f"{path}: the root element is <{clip(kind)}>; a model is <robot> (URDF) or <mujoco> (MJCF)")

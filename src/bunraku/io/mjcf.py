@@ -13,9 +13,11 @@ becomes a link of the same name and frame, and q is MuJoCo's qpos, joint by join
 
 Springs with their reference, damping, armature and gravity act; ranges are kept as information (`lower`, `upper`), with
 a LoadWarning: `Mechanism.with_joint(name, limit_stiffness=...)` makes them act.
-Contacts, equality constraints, tendons, actuators, dry friction, fluid and gravity compensation are left out, each
-kind with one LoadWarning. Geoms that MuJoCo draws (groups 0 to 2) become visuals. The state a file starts from, such as
-the height of a free body, is not part of a mechanism: it is MuJoCo's `qpos0`.
+Geoms that can touch become shapes if asked for, with their masks and sliding friction (of a pair MuJoCo takes the
+larger, bunraku the geometric mean). Otherwise contacts, and always equality constraints, tendons, actuators, dry
+friction, fluid and gravity compensation are left out, each kind with one LoadWarning. Geoms that MuJoCo draws (groups 0
+to 2) become visuals. The state a file starts from, such as the height of a free body, is not part of a mechanism: it is
+MuJoCo's `qpos0`.
 
 Long because it is one format, read from top to bottom.
 """
@@ -32,9 +34,24 @@ import numpy as np
 
 from bunraku.convert.mujoco import body_names, joint_names
 from bunraku.errors import LoadError, MissingExtra, ModelError
+from bunraku.io.collision import Notes, cylinder, hull
 from bunraku.io.findings import Findings
 from bunraku.io.prescan import prescan
-from bunraku.mechanism import Compound, Fixed, Free, Joint, Mechanism, Prismatic, Revolute, Spherical, Visual
+from bunraku.mechanism import (
+    Box,
+    Capsule,
+    Compound,
+    Fixed,
+    Free,
+    Joint,
+    Mechanism,
+    Prismatic,
+    Revolute,
+    Shape,
+    Sphere,
+    Spherical,
+    Visual,
+)
 from bunraku.mechanism.links import GROUND
 
 FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
@@ -53,7 +70,7 @@ UNUSED = ("skins", "tuples", "numerics", "texts", "excludes")
 """Lists that say nothing about how a model moves."""
 
 
-def load_mjcf(path: str | os.PathLike, base: str = "free", strict: bool = False) -> Mechanism:
+def load_mjcf(path: str | os.PathLike, base: str = "free", strict: bool = False, shapes: bool = False) -> Mechanism:
     """The mechanism of an MJCF file; see `bunraku.load`. `base` has no effect: MJCF always says what is free."""
     try:
         path = Path(path)
@@ -63,7 +80,7 @@ def load_mjcf(path: str | os.PathLike, base: str = "free", strict: bool = False)
     findings = Findings(path, strict)
     files = prescan(path, findings)
     model, meshes = _compile(mujoco, findings, files)
-    mechanism = _Reader(mujoco, model, meshes, findings).build()
+    mechanism = _Reader(mujoco, model, meshes, findings, shapes).build()
     findings.report(stacklevel=4)
     return mechanism
 
@@ -124,6 +141,7 @@ class _Meshes(NamedTuple):
 
     folder: str
     references: dict[str, tuple[np.ndarray, np.ndarray]]  # refpos, refquat by name
+    excluded: list[tuple[str, str]]  # bodies that do not touch
 
 
 def _strip(spec, findings: Findings) -> _Meshes:
@@ -135,6 +153,7 @@ def _strip(spec, findings: Findings) -> _Meshes:
     for flex in spec.flexes:
         raise findings.refuse(f"flex {flex.name!r}", "deformable bodies cannot be represented")
     _note_option(spec.option, findings)
+    excluded = [(item.bodyname1, item.bodyname2) for item in spec.excludes]
     # In this order nothing is left that refers to what has gone
     for kind in ("sensors", "keys", "actuators", "equalities", "tendons", "pairs", *UNUSED):
         for item in list(getattr(spec, kind, ())):
@@ -150,7 +169,8 @@ def _strip(spec, findings: Findings) -> _Meshes:
             setattr(spec, name, 2**64 - 1)
     spec.nkey = spec.nuserdata = 0
     return _Meshes(getattr(spec, "meshdir", "") or "",
-                   {mesh.name: (np.array(mesh.refpos), np.array(mesh.refquat)) for mesh in spec.meshes})
+                   {mesh.name: (np.array(mesh.refpos), np.array(mesh.refquat)) for mesh in spec.meshes},
+                   excluded)
 
 
 def _delete(spec, item) -> None:
@@ -187,8 +207,8 @@ class _Step(NamedTuple):
 class _Reader:
     """One compiled model on its way to a mechanism."""
 
-    def __init__(self, mujoco, model, meshes: _Meshes, findings: Findings):
-        self.model, self.meshes, self.findings = model, meshes, findings
+    def __init__(self, mujoco, model, meshes: _Meshes, findings: Findings, shapes: bool):
+        self.model, self.meshes, self.findings, self.shapes = model, meshes, findings, shapes
         flags = mujoco.mjtDisableBit
         off = model.opt.disableflags
         passive_off = bool(off & int(getattr(flags, "mjDSBL_PASSIVE", 0)))
@@ -213,6 +233,8 @@ class _Reader:
         self.called = [GROUND]
         for body in range(1, model.nbody):
             self._add(mechanism, body)
+        if self.shapes:
+            self._add_shapes(mechanism)
         self._note_left_out()
         self._note_nearly_massless(mechanism)
         return mechanism
@@ -379,6 +401,58 @@ class _Reader:
             return self._mesh(int(model.geom_dataid[g]), R, p, colour)
         return None
 
+    def _add_shapes(self, mechanism: Mechanism) -> None:
+        """Geoms that can touch others, with their masks; bodies that MuJoCo keeps apart."""
+        model, notes = self.model, Notes(self.findings)
+        for g in np.flatnonzero((model.geom_contype != 0) | (model.geom_conaffinity != 0)):
+            link = self.called[model.geom_bodyid[g]]
+            name = self._text(model.names, int(model.name_geomadr[g])) or None
+            label = f"geom {name!r}" if name else f"a geom of body {link!r}"
+            R, p = rotation(model.geom_quat[g]), np.array(model.geom_pos[g])
+            surface: dict[str, Any] = {"friction": float(model.geom_friction[g, 0]), "name": name,
+                                       "group": int(model.geom_contype[g]), "meets": int(model.geom_conaffinity[g])}
+            try:
+                if model.geom_type[g] == PLANE:
+                    mechanism.add_plane(link, p, R[:, 2], **surface)
+                else:
+                    shape = self._collision(int(g), label, notes)
+                    if shape is not None:
+                        mechanism.add_shape(link, shape, p, R, **surface)
+            except ModelError as error:
+                raise self.findings.refuse(label, str(error)) from None
+            if model.geom_condim[g] > 3:
+                notes.note(label, "torsional and rolling friction are left out")
+        known = dict(zip(self.body_names, self.called, strict=True))
+        for a, b in self.meshes.excluded:
+            mechanism.exclude(known[a], known[b])
+        for body in range(1, model.nbody):  # joined through a massless link that MuJoCo does not have
+            above = int(model.body_parentid[body])
+            if above and model.body_weldid[body] not in (0, model.body_weldid[above]) and model.body_weldid[above]:
+                mechanism.exclude(self.called[above], self.called[body])
+        notes.report(mechanism)
+
+    def _collision(self, g: int, label: str, notes: Notes) -> Shape | None:
+        model, kind = self.model, self.model.geom_type[g]
+        a, b, c = (float(x) for x in model.geom_size[g])
+        if kind == SPHERE:
+            return Sphere(a)
+        if kind == CAPSULE:
+            return Capsule(a, 2 * b)
+        if kind == BOX:
+            return Box(2 * a, 2 * b, 2 * c)
+        if kind == CYLINDER:
+            made, text = cylinder(a, 2 * b)
+            notes.note(label, text)
+            return made
+        if kind == MESH:
+            mesh = int(model.geom_dataid[g])
+            first = model.mesh_vertadr[mesh]
+            notes.note(label, "a mesh becomes the corners of its hull, which touch planes only")
+            return hull(np.array(model.mesh_vert[first:first + model.mesh_vertnum[mesh]], float))
+        what = {ELLIPSOID: "ellipsoids", HFIELD: "height fields"}.get(int(kind), f"geoms of type {int(kind)}")
+        notes.note(label, f"{what} cannot touch; left out")
+        return None
+
     def _mesh(self, mesh: int, R: np.ndarray, p: np.ndarray, colour) -> Visual | None:
         """MuJoCo has moved the vertices to their principal axes; a visual refers to the file's own."""
         model = self.model
@@ -424,7 +498,7 @@ class _Reader:
                               "only the linear part of its stiffness is read")
         self._note_bodies(model.body_gravcomp != 0, "gravity compensation (gravcomp) is left out")
         self._note_bodies(model.body_mocapid >= 0, "is moved by motion capture in MuJoCo; here it stands still")
-        pair = self._contact()
+        pair = None if self.shapes else self._contact()
         if pair:
             self.findings.note(f"body {pair[0]!r}", f"contacts are left out, such as with {pair[1]!r}")
 

@@ -6,8 +6,9 @@ underscores appended if the file has a joint of that name) and is always that of
 follow depth first, siblings in the order of their joints in the file.
 
 Read: inertial, visual; joints of all types with origin, axis, limits (as information) and damping. Mimic joints become
-independent and dry friction is left out, with a warning each. Collision shapes, effort and velocity limits, and what
-describes control or simulators (QUIET) are passed over in silence; elements that URDF does not have get a warning.
+independent and dry friction is left out, with a warning each. Collision shapes are read if asked for. Effort and
+velocity limits, and what describes control or simulators (QUIET) are passed over in silence; elements that URDF does
+not have get a warning.
 
 Long because it is one format, read from top to bottom.
 """
@@ -24,10 +25,25 @@ from pathlib import Path
 import numpy as np
 
 from bunraku.checks import check_inertia
-from bunraku.errors import InertiaError, ModelError
+from bunraku.errors import InertiaError, LoadError, MissingExtra, ModelError
+from bunraku.io.collision import Notes, cylinder, hull
 from bunraku.io.findings import Findings
+from bunraku.io.meshes import read_mesh
 from bunraku.io.xml import Node, clip, read_xml
-from bunraku.mechanism import Fixed, Free, Joint, Mechanism, Planar, Prismatic, Revolute, Visual
+from bunraku.mechanism import (
+    Box,
+    Capsule,
+    Fixed,
+    Free,
+    Joint,
+    Mechanism,
+    Planar,
+    Prismatic,
+    Revolute,
+    Shape,
+    Sphere,
+    Visual,
+)
 from bunraku.mechanism.links import GROUND
 
 KNOWN = {
@@ -59,11 +75,14 @@ NO_INERTIA = 1e-14
 
 
 def load_urdf(path: str | os.PathLike, base: str = "free", strict: bool = False,
-              search: str | os.PathLike | Sequence[str | os.PathLike] = ()) -> Mechanism:
+              search: str | os.PathLike | Sequence[str | os.PathLike] = (), shapes: bool = False) -> Mechanism:
     """The mechanism of a URDF file; see `bunraku.load`."""
     path = Path(path)
     findings = Findings(path, strict)
-    mechanism = _Robot(read_xml(path), findings, _Meshes(path, search)).build(base)
+    robot = _Robot(read_xml(path), findings, _Meshes(path, search))
+    mechanism = robot.build(base)
+    if shapes:
+        robot.add_shapes(mechanism)
     findings.report(stacklevel=4)
     return mechanism
 
@@ -191,15 +210,16 @@ class _Robot:
                                     "does not reach; loops cannot be written in a URDF")
         return order
 
-    def _free_of_ground(self) -> dict[str, str]:
+    def _free_of_ground(self, quiet: bool = False) -> dict[str, str]:
         """Another name for a link called like the fixed world."""
         if GROUND not in self.links:
             return {}
         name = GROUND
         while name in self.links:
             name += "_"
-        self.findings.note(self.links[GROUND].label, f"{GROUND!r} is the fixed world's name; the link is called "
-                                                     f"{name!r}")
+        if not quiet:
+            self.findings.note(self.links[GROUND].label, f"{GROUND!r} is the fixed world's name; the link is called "
+                                                         f"{name!r}")
         return {GROUND: name}
 
     def _root_joint(self, node: Node, base: str) -> Joint:
@@ -306,6 +326,45 @@ class _Robot:
                 continue
             visuals.append(Visual(shape.tag, tuple(size), position, rotation, colour))
         return visuals
+
+    def add_shapes(self, mechanism: Mechanism) -> None:
+        """Collision shapes, each on its link."""
+        notes, called = Notes(self.findings), self._free_of_ground(quiet=True)
+        for name, node in self.links.items():
+            for element in node.all("collision"):
+                label = f"collision of {node.label}"
+                position, rotation = _origin(element.one("origin"))
+                try:
+                    shape = self._collision(element, node, label, notes)
+                    if shape is not None:
+                        mechanism.add_shape(called.get(name, name), shape, position, rotation)
+                except (LoadError, MissingExtra) as error:
+                    notes.note(label, f"{error}; left out")
+                except ModelError as error:
+                    raise node.refuse(str(error)) from None
+        notes.report(mechanism)
+
+    def _collision(self, element: Node, node: Node, label: str, notes: Notes) -> Shape | None:
+        geometry = element.one("geometry")
+        shape = geometry.children[0] if geometry is not None and geometry.children else None
+        if shape is None or (shape.tag not in SHAPES and shape.tag != "mesh"):
+            what = "no shape" if shape is None else f"the unknown shape <{clip(shape.tag)}>"
+            notes.note(label, f"has {what}; left out")
+            return None
+        if shape.tag == "mesh":
+            vertices, _ = read_mesh(self.meshes.resolve(shape.name("filename"), node))
+            notes.note(label, "a mesh becomes the corners of its hull, which touch planes only")
+            return hull(vertices * np.array(shape.numbers("scale", (3,), (1.0, 1.0, 1.0))))
+        if shape.tag == "box":
+            return Box(*shape.numbers("size", (3,)))
+        sizes = [shape.number(name) for name in SHAPES[shape.tag]]
+        if shape.tag != "cylinder":
+            return Sphere(*sizes) if shape.tag == "sphere" else Capsule(*sizes)
+        if min(sizes) <= 0:
+            raise ModelError(f"a cylinder needs a positive radius and length, not {sizes}")
+        made, text = cylinder(*sizes)
+        notes.note(label, text)
+        return made
 
     def _colour(self, material: Node) -> tuple:
         """The material's own colour, or the one its name had before."""

@@ -14,6 +14,8 @@ from bunraku.mechanism.joints import (
     Spherical,
 )
 from bunraku.mechanism.mechanism import Link, Mechanism, Spring, Visual
+from bunraku.mechanism.shapes import Box, Capsule, ContactShape, Points, Shape, Sphere
 
-__all__ = ["Compound", "Connection", "Cylindrical", "Family", "Fixed", "Free", "Helical", "Joint", "Link", "Mechanism",
-           "Planar", "Prismatic", "Revolute", "Spherical", "Spring", "Visual"]
+__all__ = ["Box", "Capsule", "Compound", "Connection", "ContactShape", "Cylindrical", "Family", "Fixed", "Free",
+           "Helical", "Joint", "Link", "Mechanism", "Planar", "Points", "Prismatic", "Revolute", "Shape", "Sphere",
+           "Spherical", "Spring", "Visual"]

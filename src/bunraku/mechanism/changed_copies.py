@@ -1,4 +1,4 @@
-"""Copies of a mechanism in which a link, a joint, a connection or a spring has other parameters."""
+"""Copies of a mechanism in which a link, a joint, a connection, a spring or a shape has other parameters."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bunraku.checks import as_rotation, as_size, as_vector, check_inertia, check_name, hint
+from bunraku.contact.fields import PLANE
 from bunraku.errors import ModelError, NamingError
 from bunraku.mechanism.joints import PASSIVE, Joint, as_joint
+from bunraku.mechanism.shapes import Plane, Shape, find_shape, surface
 from bunraku.plan import fields as f
 
 if TYPE_CHECKING:
@@ -16,11 +18,12 @@ if TYPE_CHECKING:
 
 
 class ChangedCopies:
-    """`with_link`, `with_joint`, `with_spring`; part of `Mechanism`."""
+    """`with_link`, `with_joint`, `with_spring`, `with_shape`; part of `Mechanism`."""
 
     links: Any
     springs: Any
     connections: Any
+    shapes: Any
     copy: Any
     _find_link: Any
     _find_joint: Any
@@ -98,6 +101,28 @@ class ChangedCopies:
         twin, place = self.copy(), self._spring_index[name]
         list.__setitem__(twin.springs, place, replace(self.springs[place], **changes))
         twin._changed()
+        return twin
+
+    def with_shape(self, name: str, **changes) -> Mechanism:
+        """A copy in which a shape has another shape, position, rotation, friction, restitution, group or meets."""
+        old, what = find_shape(self.shapes, name, "with_shape"), f"shape {name!r}"
+        known = ("shape", "position", "rotation", "friction", "restitution", "group", "meets")
+        for given in changes:
+            if given not in known:
+                meant = hint(given, known, close=True) or f"; there are {', '.join(known)}"
+                raise ModelError(f"with_shape: {what} has no {given!r} to change{meant}")
+        made = {key: value for key, value in changes.items() if key == "shape"}
+        if made and (not isinstance(made["shape"], Shape) or isinstance(made["shape"], Plane) != (old.kind == PLANE)):
+            raise ModelError(f"with_shape: {what} cannot become {made['shape']!r:.60}; give a shape such as "
+                             "bk.Sphere(0.1), and leave planes planes")
+        if "position" in changes:
+            made["position"] = as_vector(f"{what}: position", changes["position"])
+        if "rotation" in changes:
+            made["rotation"] = as_rotation(f"{what}: rotation", changes["rotation"])
+        made |= surface(what, **{key: value for key, value in changes.items() if key in known[3:]})
+        twin = self.copy()
+        dict.__setitem__(twin.shapes, name, replace(old, **made))
+        twin._variants.pop("contact", None)
         return twin
 
     def _with(self, index: int, changes: dict) -> Mechanism:

@@ -8,8 +8,9 @@ import numpy as np
 
 from bunraku.checks import as_count, as_rotation, as_vector
 from bunraku.errors import ModelError
-from bunraku.mechanism import joints
+from bunraku.mechanism import joints, shapes
 from bunraku.mechanism.mechanism import GROUND, Mechanism, Visual
+from bunraku.mechanism.shapes import Shape
 
 FORMAT = 1
 
@@ -39,6 +40,12 @@ def describe(mechanism: Mechanism) -> dict[str, Any]:
             "position_b": c.position_b.tolist(), "rotation_b": c.rotation_b.tolist(),
         } for c in mechanism.connections.values()],
         "connected": mechanism._connected,
+        "shapes": [{
+            "name": s.name, "link": names[s.link], "shape": _describe_shape(s.shape), "position": s.position.tolist(),
+            "rotation": s.rotation.tolist(), "friction": s.friction, "restitution": s.restitution, "group": s.group,
+            "meets": s.meets,
+        } for s in mechanism.shapes.values()],
+        "excluded": [[names[a], names[b], excluded] for (a, b), excluded in mechanism._excluded.items()],
     }
 
 
@@ -61,7 +68,25 @@ def rebuild(data: dict[str, Any]) -> Mechanism:
     for connection in data.get("connections", ()):  # files from before there were any have none
         mechanism.connect(**{**connection, "joint": _rebuild_joint(connection["joint"])})
     mechanism._connected = max(mechanism._connected, as_count("connected", data.get("connected", 0), 0))
+    for shape in data.get("shapes", ()):  # as above
+        mechanism._put(**{**shape, "shape": _rebuild_shape(shape["shape"]), "kind": "shape"})
+    for link_a, link_b, excluded in data.get("excluded", ()):
+        mechanism.exclude(link_a, link_b, excluded)
     return mechanism
+
+
+def _describe_shape(shape: Shape) -> dict[str, Any]:
+    sizes = {name: np.asarray(value).tolist() for name, value in vars(shape).items()}
+    return {"type": type(shape).__name__, **sizes}
+
+
+def _rebuild_shape(data: dict[str, Any]) -> Shape:
+    sizes = dict(data)
+    name = sizes.pop("type")
+    kind = getattr(shapes, str(name), None)
+    if not (isinstance(kind, type) and issubclass(kind, Shape) and kind is not Shape):
+        raise ModelError(f"there is no shape of type {name!r}")
+    return kind(**sizes)
 
 
 def _describe_visual(visual: Visual) -> dict[str, Any]:

@@ -24,13 +24,14 @@ from bunraku.mechanism.readonly import (
     ReadOnlySprings,
     read_only,
 )
+from bunraku.mechanism.shapes import ContactShape, ReadOnlyShapes, Shapes
 from bunraku.plan import fields as f
 from bunraku.plan.build import Plan
 
 _LOOSE = Free()  # the joint of everything cut off
 
 
-class Mechanism(Names, Plans, ChangedCopies):
+class Mechanism(Names, Plans, Shapes, ChangedCopies):
     """Links, joints, connections and springs under gravity. "ground" is the fixed world; SI units, radians, z up."""
 
     def __init__(self, gravity: Sequence[float] = (0.0, 0.0, -9.81), name: str = "mechanism"):
@@ -39,6 +40,8 @@ class Mechanism(Names, Plans, ChangedCopies):
         self.links: list[Link] = ReadOnlyList()
         self.springs: list[Spring] = ReadOnlySprings()
         self.connections: dict[str, Connection] = ReadOnlyDict()
+        self.shapes: dict[str, ContactShape] = ReadOnlyShapes()
+        self._excluded: dict[tuple[int, int], bool] = {}  # links whose shapes must not touch, or may although joined
         self._link_index: dict[str, int] = {}
         self._joint_index: dict[str, int] = {}
         self._spring_index: dict[str, int] = {}
@@ -225,8 +228,8 @@ class Mechanism(Names, Plans, ChangedCopies):
         """An independent copy; the same links and joints, which are never changed once made."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        for name in ("links", "springs", "connections", "_link_index", "_joint_index", "_spring_index", "_first_q",
-                     "_first_v"):
+        for name in ("links", "springs", "connections", "shapes", "_excluded", "_link_index", "_joint_index",
+                     "_spring_index", "_first_q", "_first_v"):
             mine = getattr(self, name)
             setattr(twin, name, type(mine)(mine))
         twin._variants, twin._locked = dict(self._variants), False

@@ -146,9 +146,11 @@ class ReadOnlySprings(ReadOnlyList):
 class ReadOnlyDict(dict):
     """The connections of a mechanism by name."""
 
+    remedy: ClassVar[str] = ("a mechanism's table of connections is read-only: use m.connect(...), m.cut(name), or "
+                             "sim.connect and sim.cut during a simulation")
+
     def _refuse(self, *args, **options):
-        raise ReadOnlyError("a mechanism's table of connections is read-only: use m.connect(...), m.cut(name), or "
-                            "sim.connect and sim.cut during a simulation")
+        raise ReadOnlyError(self.remedy)
 
     pop = popitem = clear = update = setdefault = _refuse
     __setitem__ = __delitem__ = __ior__ = _refuse

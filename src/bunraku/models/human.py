@@ -16,8 +16,8 @@ import numpy as np
 
 from bunraku.checks import as_positive
 from bunraku.errors import ModelError
-from bunraku.mechanism import Fixed, Free, Joint, Mechanism, Revolute, Spherical
-from bunraku.models.solids import Solid, box, gyrated
+from bunraku.mechanism import Box, Capsule, Fixed, Free, Joint, Mechanism, Revolute, Sphere, Spherical
+from bunraku.models.solids import FIGURE, Solid, box, gyrated, thickness
 
 STATURE = 1.741  # [m] of de Leva's men; the lengths below are in millimetres for it
 
@@ -52,6 +52,7 @@ ANKLE_HEIGHT = 0.039      # of stature, Winter
 HEEL = 0.25               # of the foot's length: heel behind the ankle
 STERNUM = 0.012           # of stature: inner end of the clavicle from the middle
 GIRDLE = 0.012            # of body mass: one clavicle, shoulder blade and what moves with them
+FOOT_WIDTH = 0.055        # of stature, Winter
 TOES, TOES_FROM = 0.12, 0.72  # of the foot's mass; where they begin, of its length from the heel
 
 # Which joints each figure has; what is not named is fixed
@@ -86,8 +87,9 @@ def human(dof: int = 34, *, height: float = 1.75, mass: float = 70.0, limits: bo
     damping  of every joint [N m s/rad]
 
     Every figure has the same links (the 48 one also clavicles and toes) under the same names: where it has no joint,
-    they are Fixed. The pelvis's frame lies between the hips; a Free joint's q counts from where it stands. Sources of
-    the numbers: see the module. Joints are called "waist", "neck", "left_shoulder", "right_knee", ...
+    they are Fixed. Shapes for contact touch the ground and things, but not each other. The pelvis's frame lies between
+    the hips; a Free joint's q counts from where it stands. Sources of the numbers: see the module. Joints are called
+    "waist", "neck", "left_shoulder", "right_knee", ...
     """
     if dof not in BALLS:
         raise ModelError(f"human: dof must be one of {', '.join(map(str, BALLS))}, not {dof!r}")
@@ -131,7 +133,29 @@ def human(dof: int = 34, *, height: float = 1.75, mass: float = 70.0, limits: bo
         add(f"{side}_foot", f"{side}_shank", f"{side}_ankle", body.end("shank"), foot - toes if split else foot)
         if split:
             add(f"{side}_toes", f"{side}_foot", f"{side}_toes", ball, toes.seen_from(ball))
+    _add_shapes(m, body, split)
     return m
+
+
+def _add_shapes(m: Mechanism, body: Body, split: bool) -> None:
+    """Shapes for contact: limbs as thick as they are drawn, soles at the height of the ankle below it."""
+    head = 0.5 * body.length("head")
+    m.add_shape("head", Sphere(head), (0.0, 0.0, head), **FIGURE)
+    r = thickness(m.link("chest").mass, body.chest_length)
+    m.add_shape("chest", Capsule(r, body.chest_length - 2.0 * r), (0.0, 0.0, 0.5 * body.chest_length), **FIGURE)
+    m.add_shape("pelvis", Capsule(0.5 * body.length("lower_trunk"), 2.0 * body.half_hips),
+                (0.0, 0.0, 0.5 * body.length("lower_trunk")), ((1, 0, 0), (0, 0, 1), (0, -1, 0)), **FIGURE)
+    foot, height = body.length("foot"), body.ankle_height
+    width, rear = FOOT_WIDTH * height / ANKLE_HEIGHT, TOES_FROM * foot if split else foot
+    for side in ("left", "right"):
+        for name in ("upper_arm", "forearm", "hand", "thigh", "shank"):
+            length = body.length(name)
+            r = thickness(m.link(f"{side}_{name}").mass, length)
+            m.add_shape(f"{side}_{name}", Capsule(r, length - 2.0 * r), (0.0, 0.0, -0.5 * length), **FIGURE)
+        m.add_shape(f"{side}_foot", Box(rear, width, height), (0.5 * rear - HEEL * foot, 0.0, -0.5 * height), **FIGURE)
+        if split:
+            m.add_shape(f"{side}_toes", Box(foot - rear, width, 0.5 * height), (0.5 * (foot - rear), 0.0, 0.0),
+                        **FIGURE)
 
 
 def _within(what: str, value, bounds, unit: str, others: dict[float, str]) -> float:
@@ -172,7 +196,7 @@ class Body:
         self.foot = self._foot()
         foot = self.length("foot")
         self.ball_of_foot = np.array([(TOES_FROM - HEEL) * foot, 0.0, -0.75 * self.ankle_height])
-        size = np.array([(1.0 - TOES_FROM) * foot, 0.055 * height, 0.3 * self.ankle_height])
+        size = np.array([(1.0 - TOES_FROM) * foot, FOOT_WIDTH * height, 0.3 * self.ankle_height])
         self.toes = box(TOES * self.foot.mass, size, self.ball_of_foot + np.array([0.5 * size[0], 0.0, 0.0]))
 
     def length(self, name) -> float:

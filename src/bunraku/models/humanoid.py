@@ -5,8 +5,8 @@ Sizes and masses are round numbers typical of full-size humanoids; every link is
 
 from __future__ import annotations
 
-from bunraku.mechanism import Free, Mechanism, Revolute
-from bunraku.models.solids import box
+from bunraku.mechanism import Box, Capsule, Free, Mechanism, Revolute
+from bunraku.models.solids import FIGURE, box
 
 AXES = {"roll": (1.0, 0.0, 0.0), "pitch": (0.0, 1.0, 0.0), "yaw": (0.0, 0.0, 1.0)}
 
@@ -37,19 +37,25 @@ ARM = (
     ("grip_yaw", "wrist_roll", (0.0, 0.0, -0.11), 0.2, (0.03, 0.08, 0.08), (0.01, 0.0, -0.04)),
 )
 
+BOXES = ("waist_pitch", "neck_pitch", "hip_pitch", "knee_pitch", "ankle_roll", "shoulder_yaw", "wrist_yaw")
+CAPSULES = ("wrist_roll", "grip_yaw")  # hands
+"""Links with a shape for contact: their solid box, or the capsule in it."""
+
 
 def humanoid(*, armature: float = 0.0, damping: float = 0.0) -> Mechanism:
     """A free-flying humanoid robot: 34 bodies, 33 revolute joints, 39 degrees of freedom.
 
     Six joints in each leg, seven in each arm and one in each gripper, three in the waist, two in the neck. Every joint
     is called by its place and axis ("left_knee_pitch": roll x, pitch y, yaw z) and so is the link it moves; "base" is
-    the pelvis. It stands on the plane z = 0 at the neutral position, x forward, z up.
+    the pelvis. Trunk, head, limbs, hands and feet have shapes for contact, which do not touch each other. It stands on
+    the plane z = 0 at the neutral position, x forward, z up.
 
     armature, damping   of every joint [kg m^2, N m s/rad]
     """
     m = Mechanism(name="humanoid")
     base = box(9.0, (0.18, 0.26, 0.16), (0.0, 0.0, 0.02))
     m.add_link("base", joint=Free(), joint_name="root", position=(0.0, 0.0, 0.96), **base._asdict())
+    m.add_shape("base", Box(0.18, 0.26, 0.16), base.com, **FIGURE)
     for prefix, y, limb in (("", 1.0, TRUNK), ("left_", 1.0, ARM), ("right_", -1.0, ARM), ("left_", 1.0, LEG),
                             ("right_", -1.0, LEG)):
         own = {name for name, *_ in limb}
@@ -58,4 +64,9 @@ def humanoid(*, armature: float = 0.0, damping: float = 0.0) -> Mechanism:
             joint = Revolute(AXES[name.rsplit("_", 1)[1]], armature=armature, damping=damping)
             solid = box(mass, size, (centre[0], y * centre[1], centre[2]))
             m.add_link(prefix + name, above, joint, position=(place[0], y * place[1], place[2]), **solid._asdict())
+            if name in BOXES:
+                m.add_shape(prefix + name, Box(*size), solid.com, **FIGURE)
+            elif name in CAPSULES:
+                r = 0.5 * min(size[:2])
+                m.add_shape(prefix + name, Capsule(r, size[2] - 2.0 * r), solid.com, **FIGURE)
     return m

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+
+DENSITY = 850.0  # of figures as they are drawn and touch [kg/m^3]: a little stout reads better
+
+FIGURE: dict[str, Any] = {"group": 2, "meets": 1}
+"""Masks of a figure's shapes: they touch everything in the default group 1, but not each other."""
 
 
 class Solid(NamedTuple):
@@ -54,3 +59,12 @@ def rod(mass: float, length: float) -> Solid:
     """A thin rod along x that begins at the origin; it does not resist turning about itself."""
     across = mass * length**2 / 12.0
     return Solid(float(mass), np.array([0.5 * length, 0.0, 0.0]), np.diag([0.0, across, across]))
+
+
+def thickness(mass: float, length: float) -> float:
+    """Radius of a rod of this length and mass, as it is drawn; a body without length is a ball."""
+    volume = mass / DENSITY
+    ball = (0.75 * volume / np.pi) ** (1.0 / 3.0)
+    if length < 1e-9:
+        return ball
+    return min(ball, float(np.sqrt(volume / (np.pi * length))), 0.32 * length)

@@ -155,6 +155,9 @@ class Simulation:
         self._sharing = Sharing(self._settings, self.mechanism, workers, schedule)
         duration, time_ = as_duration(record, dense), as_number("t [s]", t, ShapeError)
         self._acting = Acting(self.mechanism, external, prescribed, reads)
+        if self.mechanism.may_touch():
+            warnings.warn("shapes of this mechanism may touch, but simulations do not resolve contact: they pass "
+                          "through each other; bk.contacts(m, q) finds where", SimulationWarning, stacklevel=2)
         self.progress = progress
         self.stats = Statistics()
         if not _in_batch:

@@ -9,10 +9,10 @@ from types import ModuleType
 from bunraku.view.figure import Camera, Figure
 from bunraku.view.filmstrip import filmstrip
 from bunraku.view.replay import replay_html
-from bunraku.view.solids import Solid, solids
+from bunraku.view.solids import Solid, shape_solids, solids
 from bunraku.view.stage import Stage, view
 
-__all__ = ["Camera", "Figure", "Solid", "Stage", "filmstrip", "replay_html", "solids", "view"]
+__all__ = ["Camera", "Figure", "Solid", "Stage", "filmstrip", "replay_html", "shape_solids", "solids", "view"]
 
 
 class _Callable(ModuleType):

@@ -16,8 +16,8 @@ from scipy.spatial import ConvexHull, QhullError
 
 from bunraku.evaluate import Kinematics, kinematics
 from bunraku.mechanism import Fixed, Free, Mechanism
+from bunraku.models.solids import thickness
 
-DENSITY = 850.0       # of what the bodies are thought to be made of [kg/m^3]: a little stout reads better
 ROUNDISH = 1.8        # longest over shortest half-axis up to which a last link is drawn as an ellipsoid
 LEFT, MIDDLE, RIGHT, FIXTURE = 1, 0, -1, 2
 _CIRCLE = np.exp(2j * np.pi * np.arange(40) / 40)
@@ -84,12 +84,12 @@ class Figure:
         self.fixtures = _fixtures(mechanism) if fixtures is None else fixtures
         self.size = self._size([end for link, end in zip(links, ends, strict=True) if link.name not in self.fixtures])
         thin = 0.009 * self.size
-        thickness = [max(thin, _thickness(link.mass, end)) for link, end in zip(links, ends, strict=True)]
+        thick = [max(thin, _thickness(link.mass, end)) for link, end in zip(links, ends, strict=True)]
         places = self._places(mechanism.neutral())
         self.sides = {link.name: self._side(link, *places[link.name]) for link in links}
         self.parts: list[_Part] = []
         for i, link in enumerate(links):
-            self.parts += self._draw(i, self.sides[link.name], ends[i], thickness, children[i])
+            self.parts += self._draw(i, self.sides[link.name], ends[i], thick, children[i])
         roots = [link for link in links if link.parent < 0 and not isinstance(link.joint, Free)]
         self.anchors = [link.position for link in roots]
         self.hinges = [link.position for link in roots if not isinstance(link.joint, Fixed)]
@@ -181,13 +181,8 @@ def observed(mechanism: Mechanism, q) -> Kinematics:
 
 
 def _thickness(mass: float, ends: np.ndarray) -> float:
-    """Radius of a rod of the link's length and mass; a body without length is a ball."""
-    volume = mass / DENSITY
-    length = float(np.linalg.norm(ends, axis=1).max()) if len(ends) else 0.0
-    ball = (0.75 * volume / np.pi) ** (1.0 / 3.0)
-    if length < 1e-9:
-        return ball
-    return min(ball, float(np.sqrt(volume / (np.pi * length))), 0.32 * length)
+    """Radius of a link that reaches to these ends."""
+    return thickness(mass, float(np.linalg.norm(ends, axis=1).max()) if len(ends) else 0.0)
 
 
 def _ellipsoid(link) -> np.ndarray | None:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import warnings
 from functools import cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
-from bunraku.errors import LoadWarning
-from bunraku.mechanism import Mechanism, Visual
-from bunraku.view.figure import Figure
+from bunraku.errors import LoadError, LoadWarning, MissingExtra
+from bunraku.io.meshes import read_mesh
+from bunraku.mechanism import Box, Capsule, Mechanism, Points, Sphere, Visual
+from bunraku.mechanism.links import GROUND
+from bunraku.view.figure import MIDDLE, Figure
 from bunraku.view.filmstrip import TONES
 
 GREY = Visual.colour  # of visuals whose file names no colour: they get the colour of their side
@@ -63,6 +64,22 @@ def solids(mechanism: Mechanism) -> list[Solid]:
         warnings.warn(f"mesh {unread[0]}{more}; drawn as rounded shapes where a link has no other visual",
                       LoadWarning, stacklevel=2)
     return [solid for part in found.values() for solid in part]
+
+
+def shape_solids(mechanism: Mechanism, colour=(0.85, 0.45, 0.15, 0.5)) -> list[Solid]:
+    """Surfaces of the shapes that may touch (`add_shape`), beside `solids`; planes, which have no end, are left out."""
+    names, found = [*mechanism.link_names, GROUND], []
+    for placed in mechanism.shapes.values():
+        shape, surface = placed.shape, None
+        if isinstance(shape, Points):
+            hull = _hull(shape.corners())
+            surface = None if hull is None else (placed.position + hull[0] @ placed.rotation.T, hull[1])
+        elif isinstance(shape, (Sphere, Capsule, Box)):
+            size = tuple(float(x) for x in vars(shape).values())
+            surface = _visual(Visual(type(shape).__name__.lower(), size, placed.position, placed.rotation), True, [])
+        if surface is not None:
+            found.append(Solid(names[placed.link], *surface, MIDDLE, colour))
+    return found
 
 
 def rgba(colour: str) -> tuple[float, float, float, float]:
@@ -155,24 +172,11 @@ def _visual(visual: Visual, fine: bool, unread: list[str]) -> Surface | None:
 
 
 def _mesh(visual: Visual, unread: list[str]) -> Surface | None:
-    """A mesh file by trimesh; None, and a note, if it cannot be read."""
-    path = Path(visual.mesh or "")
-    if not path.is_file():
-        unread.append(f"{visual.mesh}: no such file")
-        return None
+    """A mesh file; None, and a note, if it cannot be read."""
     try:
-        import trimesh
-    except ImportError:
-        unread.append(f'{path.name}: meshes need trimesh: pip install "bunraku[view]"')
-        return None
-    try:
-        mesh: Any = trimesh.load(path, force="mesh", process=False)
-        vertices, faces = np.asarray(mesh.vertices, float), np.asarray(mesh.faces).astype(np.int32)
-    except Exception as error:  # trimesh has a reader per format, with errors of their own
-        unread.append(f"{path.name}: {error or type(error).__name__}")
-        return None
-    if not len(faces) or not np.isfinite(vertices).all():
-        unread.append(f"{path.name}: no triangles")
+        vertices, faces = read_mesh(visual.mesh)
+    except (LoadError, MissingExtra) as error:
+        unread.append(str(error))
         return None
     mirrored = np.prod(visual.size) < 0
     return vertices * np.asarray(visual.size), faces[:, ::-1] if mirrored else faces

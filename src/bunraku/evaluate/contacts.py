@@ -1,0 +1,118 @@
+"""Where a mechanism touches itself and its surroundings, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, overload
+
+import numpy as np
+
+from bunraku.checks import as_floats, as_size
+from bunraku.contact import fields as c
+from bunraku.errors import ModelError, ShapeError
+from bunraku.mechanism import Mechanism
+from bunraku.mechanism.links import GROUND
+from bunraku.mechanism.mechanism import as_mechanism
+
+MARGIN = 1e-3
+"""[m] Shapes that are closer are in contact, unless `contacts` is told otherwise."""
+LISTED = 20
+
+
+class Contact(NamedTuple):
+    """A point at which two shapes touch, or nearly so; world axes."""
+
+    pair: tuple[str, str]     # names of the shapes, a and b
+    links: tuple[str, str]    # names of their links
+    point: np.ndarray         # half-way between the surfaces [m]
+    normal: np.ndarray        # unit vector from b to a: a force along it pushes a away
+    gap: float                # between the surfaces, negative if they overlap [m]
+    friction: float           # of the pair
+    restitution: float
+
+    @property
+    def points(self) -> tuple[np.ndarray, np.ndarray]:
+        """The points of the surfaces of a and b."""
+        half = 0.5 * self.gap * self.normal
+        return self.point + half, self.point - half
+
+
+class Contacts(Sequence[Contact]):
+    """The contacts of one state, the smallest gap first."""
+
+    def __init__(self, mechanism: Mechanism, found: np.ndarray, margin: float):
+        self.mechanism, self.margin = mechanism, margin
+        rows = np.flatnonzero(found[:, c.FOUND_GAP] <= margin)
+        self._rows = rows[np.argsort(found[rows, c.FOUND_GAP], kind="stable")]
+        self._found = found[self._rows]
+        self._shapes, self._arrays = mechanism.contact_pairs()
+
+    @property
+    def gap(self) -> np.ndarray:
+        """(n,) [m]."""
+        return self._found[:, c.FOUND_GAP].copy()
+
+    @property
+    def point(self) -> np.ndarray:
+        """(n, 3) [m]."""
+        return self._found[:, c.FOUND_POINT:c.FOUND_POINT + 3].copy()
+
+    @property
+    def normal(self) -> np.ndarray:
+        """(n, 3)."""
+        return self._found[:, c.FOUND_NORMAL:c.FOUND_NORMAL + 3].copy()
+
+    @property
+    def pair(self) -> list[tuple[str, str]]:
+        """Names of the shapes of each contact."""
+        return [contact.pair for contact in self]
+
+    def __len__(self):
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, k: int) -> Contact: ...
+
+    @overload
+    def __getitem__(self, k: slice) -> list[Contact]: ...
+
+    def __getitem__(self, k):
+        if isinstance(k, slice):
+            return [self[i] for i in range(*k.indices(len(self)))]
+        row, number = self._found[k], self._rows[k]
+        pair = self._arrays.pair_i[self._arrays.contact_i[number, c.CONTACT_PAIR]]
+        shapes = self._shapes[pair[c.PAIR_A]], self._shapes[pair[c.PAIR_B]]
+        names = [*self.mechanism.link_names, GROUND]
+        surface = self._arrays.contact_f[number]
+        return Contact((shapes[0].name, shapes[1].name), (names[shapes[0].link], names[shapes[1].link]),
+                       row[c.FOUND_POINT:c.FOUND_POINT + 3].copy(), row[c.FOUND_NORMAL:c.FOUND_NORMAL + 3].copy(),
+                       float(row[c.FOUND_GAP]), float(surface[c.FRICTION]), float(surface[c.RESTITUTION]))
+
+    def __repr__(self):
+        if not self:
+            return f"no contacts within {self.margin:g} m"
+        lines = [f"{len(self)} contact{'s' * (len(self) > 1)} within {self.margin:g} m"]
+        for pair, _, point, normal, gap, *_ in self[:LISTED]:
+            place, towards = (", ".join(f"{x + 0.0:.4g}" for x in np.round(v, 9)) for v in (point, normal))
+            lines.append(f"  {pair[0]} - {pair[1]}: gap {gap:.3g} m at ({place}), normal ({towards})")
+        if len(self) > LISTED:
+            lines.append(f"  ... and {len(self) - LISTED} more")
+        return "\n".join(lines)
+
+
+def contacts(mechanism: Mechanism, q, margin: float = MARGIN, workers: int | None = None) -> Contacts | list[Contacts]:
+    """All points at which shapes are closer than `margin` [m], the smallest gap first; a list of such for a batch.
+
+    Geometry only: no forces follow from it. Shapes come from `add_shape` and `add_plane`; two shapes may touch unless
+    their masks or `exclude` say otherwise, or their links are neighbours.
+    """
+    m, margin = as_mechanism(mechanism), as_size("contacts: margin", margin, ShapeError)
+    if not m.shapes:
+        raise ModelError(f"{m.name} has no shapes, so nothing can touch; use m.add_shape(link, bk.Sphere(0.1)) and "
+                         "m.add_plane()")
+    from bunraku.contact.entries import found_contacts
+
+    q = as_floats("q", q, m.nq)
+    arrays = m.contact_pairs().arrays
+    found = found_contacts(m.plan("tree"), arrays, q, margin, workers)
+    return Contacts(m, found, margin) if q.ndim == 1 else [Contacts(m, each, margin) for each in found]

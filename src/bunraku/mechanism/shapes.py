@@ -1,0 +1,373 @@
+"""Shapes that may touch: spheres, capsules, boxes and points on links, planes; masks and excluded neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from bunraku.checks import as_count, as_number, as_positive, as_rotation, as_size, as_vector, check_name, hint
+from bunraku.contact import fields as c
+from bunraku.errors import ModelError, NamingError
+from bunraku.mechanism.joints import Fixed, Free
+from bunraku.mechanism.links import GROUND
+from bunraku.mechanism.readonly import ReadOnlyDict, read_only, sealed
+
+if TYPE_CHECKING:
+    from bunraku.contact.arrays import ContactArrays
+
+BITS = 31
+"""Groups that a mask can name: its bits."""
+
+
+class Shape:
+    """A shape by itself: `add_shape` puts it on a link. Read-only."""
+
+    kind: ClassVar[int]
+
+    def size(self) -> tuple[float, float, float]:
+        """As in SHAPE_SIZE of `contact/fields.py`."""
+        return 0.0, 0.0, 0.0
+
+    def corners(self) -> np.ndarray:
+        """(n, 3): its points, if it is made of points."""
+        return np.zeros((0, 3))
+
+    def bound(self) -> tuple[np.ndarray, float]:
+        """Centre and radius of a sphere around it."""
+        return np.zeros(3), float(np.linalg.norm(self.size()))
+
+    def how_to_change(self, name, value=None) -> str:
+        return (f"a {type(self).__name__} is read-only: make another, m = m.with_shape(name, "
+                f"shape=bk.{type(self).__name__}(...))")
+
+
+@sealed
+@dataclass(frozen=True)
+class Sphere(Shape):
+    """A ball of radius `radius` [m] around its origin."""
+
+    radius: float
+    kind = c.SPHERE
+
+    def __post_init__(self):
+        self.__dict__["radius"] = as_positive("Sphere: radius", self.radius)
+
+    def size(self):
+        return self.radius, 0.0, 0.0
+
+
+@sealed
+@dataclass(frozen=True)
+class Capsule(Shape):
+    """A cylinder along z with round ends: `radius`, and `length` of its axis without the ends [m]."""
+
+    radius: float
+    length: float
+    kind = c.CAPSULE
+
+    def __post_init__(self):
+        self.__dict__["radius"] = as_positive("Capsule: radius", self.radius)
+        self.__dict__["length"] = as_size("Capsule: length", self.length)
+
+    def size(self):
+        return self.radius, 0.5 * self.length, 0.0
+
+    def bound(self):
+        return np.zeros(3), self.radius + 0.5 * self.length
+
+
+@sealed
+@dataclass(frozen=True)
+class Box(Shape):
+    """A box around its origin with edges `x`, `y` and `z` [m]: full lengths, not halves."""
+
+    x: float
+    y: float
+    z: float
+    kind = c.BOX
+
+    def __post_init__(self):
+        for name in ("x", "y", "z"):
+            self.__dict__[name] = as_size(f"Box: {name}", getattr(self, name))
+        if not self.x + self.y + self.z > 0:
+            raise ModelError("Box: all edges are zero; give at least one a length, or use bk.Points([(0, 0, 0)])")
+
+    def size(self):
+        return 0.5 * self.x, 0.5 * self.y, 0.5 * self.z
+
+
+@sealed
+@dataclass(frozen=True, eq=False)
+class Points(Shape):
+    """Points (n, 3) [m], such as the corners of a mesh's hull: they touch planes, and nothing else."""
+
+    points: np.ndarray
+    kind = c.POINTS
+
+    def __post_init__(self):
+        try:
+            points = np.array(self.points, float)
+        except (TypeError, ValueError):
+            points = np.empty(0)
+        if points.ndim != 2 or points.shape[1] != 3 or not len(points):
+            raise ModelError(f"Points: points must be an array (n, 3) of numbers, not "
+                             f"{f'one of shape {points.shape}' if points.size else repr(self.points)}")
+        for k in np.flatnonzero(~np.isfinite(points).all(axis=1)):
+            raise ModelError(f"Points: point {k} is {points[k].tolist()}; it must be finite")
+        self.__dict__["points"] = read_only(points, self.how_to_change("points"))
+
+    def corners(self):
+        return np.asarray(self.points)
+
+    def bound(self):
+        points = self.corners()
+        middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
+        return middle, float(np.linalg.norm(points - middle, axis=1).max())
+
+    def __repr__(self):
+        return f"Points({len(self.points)} points)"
+
+
+@sealed
+@dataclass(frozen=True)
+class Plane(Shape):
+    """The half-space below the plane z = 0 of its frame; made by `add_plane`."""
+
+    kind = c.PLANE
+
+    def bound(self):
+        return np.zeros(3), np.inf
+
+
+@sealed
+@dataclass(frozen=True, eq=False)
+class ContactShape:
+    """A shape on a link, and what it is made of. Read-only: see `Mechanism.with_shape`."""
+
+    name: str
+    link: int               # index of the link, -1 for ground
+    shape: Shape
+    position: np.ndarray    # of the shape's origin in the link frame [m]
+    rotation: np.ndarray    # 3x3; of a plane: its third column is the normal
+    friction: float
+    restitution: float
+    group: int              # bits: the groups that it belongs to
+    meets: int              # bits: the groups that it touches
+    row: np.ndarray = field(init=False, repr=False)  # of shape_f (`contact/fields.py`), in the link's frame
+
+    def __post_init__(self):
+        mine = self.__dict__
+        row = mine["row"] = np.zeros(c.SHAPE_F)
+        middle, radius = self.shape.bound()
+        row[c.SHAPE_ROTATION:c.SHAPE_ROTATION + 9] = np.asarray(self.rotation).ravel()
+        row[c.SHAPE_OFFSET:c.SHAPE_OFFSET + 3] = self.position
+        row[c.SHAPE_SIZE:c.SHAPE_SIZE + 3] = self.shape.size()
+        row[c.SHAPE_MIDDLE:c.SHAPE_MIDDLE + 3] = self.position + np.asarray(self.rotation) @ middle
+        row[c.SHAPE_BOUND] = radius
+        row.flags.writeable = False
+        for name in ("position", "rotation"):
+            mine[name] = read_only(mine[name], self.how_to_change(name))
+
+    @property
+    def kind(self) -> int:
+        return self.shape.kind
+
+    @property
+    def points(self) -> np.ndarray:
+        return self.shape.corners()
+
+    def how_to_change(self, name, value="...") -> str:
+        value = "..." if isinstance(value, np.ndarray) else value if value == "..." else repr(value)
+        if name in ("name", "link"):
+            return f"shape {self.name!r} is read-only: build the mechanism with add_shape for another {name}"
+        return (f"shape {self.name!r} is read-only: m = m.with_shape({self.name!r}, {name}={value}) returns a "
+                "mechanism with the change")
+
+
+class ReadOnlyShapes(ReadOnlyDict):
+    """The shapes of a mechanism by name."""
+
+    remedy = "a mechanism's table of shapes is read-only: use m.add_shape, m.add_plane or m.with_shape(name, ...)"
+
+
+class Pairs(NamedTuple):
+    """The pairs of shapes that may touch, and their arrays."""
+
+    shapes: tuple[ContactShape, ...]
+    arrays: ContactArrays
+
+
+class Shapes:
+    """`add_shape`, `add_plane`, `exclude`; part of `Mechanism`."""
+
+    name: str
+    links: Any
+    connections: Any
+    link_names: Any
+    shapes: dict[str, ContactShape]
+    plan: Any
+    _excluded: dict[tuple[int, int], bool]
+    _variants: dict
+    _find_link: Any
+    _refuse_if_locked: Any
+
+    def add_shape(self, link: str, shape: Shape, position=None, rotation=None, friction: float = 0.5,
+                  restitution: float = 0.0, name: str | None = None, *, group: int = 1, meets: int = 1) -> ContactShape:
+        """Put a shape on a link, or on the ground: `bk.contacts` finds where it touches others.
+
+        shape        bk.Sphere(radius), bk.Capsule(radius, length), bk.Box(x, y, z) or bk.Points(points)
+        position, rotation   of the shape's frame in the link's frame (3x3); the link's own frame unless given
+        friction     coefficient; that of a pair is the geometric mean
+        restitution  0 to 1; that of a pair is the larger
+        name         the link's name unless given, with a number if there are several
+        group, meets bits: two shapes may touch if the group of one is among those that the other meets
+
+        Links that a joint or connection joins do not touch, nor do the shapes of one body: see `exclude`.
+        """
+        self._refuse_if_locked("add_shape")
+        if not isinstance(shape, Shape) or isinstance(shape, Plane):
+            raise ModelError(f"add_shape: {link!r} needs a shape such as bk.Sphere(0.1), bk.Capsule(0.05, 0.3), "
+                             f"bk.Box(0.2, 0.1, 0.1) or bk.Points(p), not {shape!r:.60}; planes are for add_plane")
+        return self._put(link, shape, "shape", name, position, rotation, friction, restitution, group, meets)
+
+    def add_plane(self, link: str = GROUND, point=(0.0, 0.0, 0.0), normal=(0.0, 0.0, 1.0), friction: float = 0.5,
+                  restitution: float = 0.0, name: str | None = None, *, group: int = 1, meets: int = 1) -> ContactShape:
+        """A plane through `point`, on the ground or on a link: what is on the other side of its normal is solid.
+
+        `point` and `normal` (of any length) are in the link's frame; the rest is as in `add_shape`.
+        """
+        self._refuse_if_locked("add_plane")
+        z = as_vector("plane: normal", normal)
+        length = float(np.linalg.norm(z))
+        if not length > 0:
+            raise ModelError("plane: normal must not be zero; (0, 0, 1) is upwards")
+        return self._put(link, Plane(), "plane", name, point, _upright(z / length), friction, restitution, group, meets)
+
+    def _put(self, link, shape, kind, name, position, rotation, friction, restitution, group, meets):
+        index = self._find_link(link, f"add_{kind}")
+        if name is None:
+            name, number = link, 1
+            while name in self.shapes:
+                number += 1
+                name = f"{link} {number}"
+        check_name(name, "shape")
+        if name in self.shapes:
+            raise NamingError(f"there is already a shape {name!r}; give the new one another name")
+        what = f"{kind} {name!r}"
+        place = as_vector(f"{what}: position", (0, 0, 0) if position is None else position)
+        made = ContactShape(name, index, shape, place, as_rotation(f"{what}: rotation", rotation),
+                            **surface(what, friction=friction, restitution=restitution, group=group, meets=meets))
+        dict.__setitem__(self.shapes, name, made)
+        self._variants.pop("contact", None)
+        return made
+
+    def exclude(self, link_a: str, link_b: str, excluded: bool = True) -> None:
+        """The shapes of two links do not touch. Neighbours do not by themselves: `excluded=False` lets them touch."""
+        self._refuse_if_locked("exclude")
+        a, b = self._find_link(link_a, "exclude"), self._find_link(link_b, "exclude")
+        if a == b:
+            raise ModelError(f"exclude: shapes of one link never touch; name two links, not {link_a!r} twice")
+        self._excluded[min(a, b), max(a, b)] = bool(excluded)
+        self._variants.pop("contact", None)
+
+    def contact_pairs(self) -> Pairs:
+        """The pairs of shapes that may touch, as arrays; kept until something changes."""
+        if "contact" not in self._variants:
+            from bunraku.contact.build import build
+
+            shapes = tuple(self.shapes.values())
+            arrays = build(shapes, [self._ordered(*pair) for pair in self._meeting()], self.plan("tree"))
+            self._variants["contact"] = Pairs(shapes, arrays)
+        return self._variants["contact"]
+
+    def _ordered(self, a: int, b: int) -> tuple[int, int]:
+        """A pair of shapes in the order that kernels know."""
+        shapes = list(self.shapes.values())
+        one, other = shapes[a], shapes[b]
+        if (one.kind, other.kind) in c.KIND_OF:
+            return a, b
+        if (other.kind, one.kind) in c.KIND_OF:
+            return b, a
+        kinds = f"a {type(one.shape).__name__} and a {type(other.shape).__name__}"
+        names = [*self.link_names, GROUND]
+        raise ModelError(f"shapes {one.name!r} and {other.name!r}: contact between {kinds} is not supported; "
+                         f"m.exclude({names[one.link]!r}, {names[other.link]!r}), give them masks (group, meets), or "
+                         "describe one of them by spheres and capsules")
+
+    def may_touch(self) -> bool:
+        """Whether any two shapes may touch."""
+        return bool(self.shapes) and next(self._meeting(), None) is not None
+
+    def _meeting(self):
+        """Pairs of shapes (by number) that may touch, whatever their kinds."""
+        shapes = list(self.shapes.values())
+        if len(shapes) < 2 or not _masks_meet(shapes):
+            return
+        rigid = self._rigid()
+        near = self._neighbours(rigid)
+        for (a, one), (b, other) in combinations(enumerate(shapes), 2):
+            if not (one.group & other.meets or other.group & one.meets):
+                continue
+            planes = (one.kind == c.PLANE) + (other.kind == c.PLANE)
+            if planes == 2 or (not planes and c.POINTS in (one.kind, other.kind)):
+                continue  # planes never meet; points meet planes only
+            links = (min(one.link, other.link), max(one.link, other.link))
+            bodies = rigid[one.link], rigid[other.link]
+            if bodies[0] != bodies[1] and not self._excluded.get(links, bodies in near):
+                yield a, b
+
+    def _rigid(self) -> list[int]:
+        """For each link, and last for the ground, the first link of those that are fixed to each other."""
+        found: list[int] = []
+        for i, link in enumerate(self.links):
+            fixed = isinstance(link.joint, Fixed)
+            found.append((found[link.parent] if link.parent >= 0 else -1) if fixed else i)
+        return [*found, -1]
+
+    def _neighbours(self, rigid: list[int]) -> set[tuple[int, int]]:
+        """Rigid bodies that a joint or a connection joins; the ground is nobody's neighbour."""
+        joined = [(link.parent, i) for i, link in enumerate(self.links) if not isinstance(link.joint, Free)]
+        joined += [(tie.link_a, tie.link_b) for tie in self.connections.values() if not isinstance(tie.joint, Free)]
+        pairs = {(rigid[a], rigid[b]) for a, b in joined if rigid[a] >= 0 and rigid[b] >= 0}
+        return pairs | {(b, a) for a, b in pairs}
+
+
+def surface(what: str, **given) -> dict[str, Any]:
+    """Friction, restitution and masks of a shape, checked."""
+    checked: dict[str, Any] = {}
+    for name, value in given.items():
+        if name == "friction":
+            checked[name] = as_size(f"{what}: friction", value)
+        elif name == "restitution":
+            checked[name] = as_number(f"{what}: restitution", value)
+            if not 0.0 <= checked[name] <= 1.0:
+                raise ModelError(f"{what}: restitution must be 0 (no bounce) to 1 (no loss), not {value!r}")
+        else:
+            checked[name] = as_count(f"{what}: {name}", value, 0)
+            if checked[name] >= 2**BITS:
+                raise ModelError(f"{what}: {name} is a mask of {BITS} bits, so below {2**BITS}, not {value!r}")
+    return checked
+
+
+def find_shape(shapes: dict[str, ContactShape], name, what: str) -> ContactShape:
+    if not isinstance(name, str) or name not in shapes:
+        raise NamingError(f"{what}: there is no shape {name!r}{hint(name, list(shapes))}")
+    return shapes[name]
+
+
+def _masks_meet(shapes: list[ContactShape]) -> bool:
+    """Whether the masks allow any pair at all."""
+    masks = {(shape.group, shape.meets) for shape in shapes}
+    return any(a[0] & b[1] for a in masks for b in masks)
+
+
+def _upright(z: np.ndarray) -> np.ndarray:
+    """A rotation whose third column is the unit vector z; the identity if it is upwards."""
+    if z[2] == 1.0:
+        return np.eye(3)
+    x = np.cross(np.eye(3)[int(np.abs(z).argmin())], z)
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(z, x), z])
