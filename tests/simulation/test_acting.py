@@ -325,6 +325,8 @@ def test_checkpoint_goes_on_with_all_that_acts(tmp_path):
     sim.pull("rod", (0, 0, -1), (0.3, 0, -0.5))
     sim.advance(0.2)
     file = sim.save(tmp_path / "here")
+    with pytest.raises(bk.ModelError, match="external functions for 'rod'; prescribed functions for 'cart'"):
+        bk.Simulation.load(file)
     with pytest.raises(bk.ModelError, match="prescribed"):
         bk.Simulation.load(file, external={"rod": wind})
     with pytest.raises(bk.ModelError, match="external"):
@@ -454,6 +456,21 @@ def test_recording_does_not_change_the_motion_of_an_actuation_with_a_memory(tmp_
 
     pytest.importorskip("mcap")
     assert np.array_equal(run(None), run(tmp_path / "a.mcap"))
+
+
+@pytest.mark.parametrize("act", [{"external": {"rod": (0, 500.0, 0, 0, 0, 0)}}, {"prescribed": {"cart": swing}}, {}])
+def test_forces_of_a_recording_are_refused_if_more_acted_than_it_has(act, tmp_path):
+    pytest.importorskip("mcap")
+    pytest.importorskip("matplotlib")
+    from bunraku.view.plots import plot
+
+    sim = bk.Simulation(cart(), [0.0, 0.3], **act)
+    if not act:
+        sim.pull("rod", (0, 0, 0), (0, 1, 0))
+    with sim.record_to(tmp_path / "a.mcap"):
+        sim.advance(0.1)
+    with pytest.raises(bk.ShapeError, match="what else acted"):
+        plot(bk.load_trajectory(tmp_path / "a.mcap"), tmp_path / "a.png", ["forces"])
 
 
 # -- what the actuation reads ------------------------------------------------------------------------------------------

@@ -105,11 +105,12 @@ def _rebuilt(cls, header, arrays, actuation, mechanism, progress, external, pres
                        f"bk.Simulation.load(file, actuation={had})")
     if had is None and actuation is not None:
         refuse(": the simulation had no actuation, and would not go on as before with one; load it without")
-    for name, given in (("external", external), ("prescribed", prescribed)):
-        missing = set(header[name]) ^ set(given or {})
-        if missing:
-            refuse(f": the simulation had {name} functions for {', '.join(map(repr, header[name])) or 'nothing'}, and "
-                   f"functions are not in files; give just these again: bk.Simulation.load(file, {name}={{...}})")
+    wrong = [name for name, given in (("external", external), ("prescribed", prescribed))
+             if set(header[name]) != set(given or {})]
+    if wrong:
+        had = "; ".join(f"{name} functions for {', '.join(map(repr, header[name])) or 'nothing'}" for name in wrong)
+        refuse(f": the simulation had {had}, and functions are not in files; give just these again: "
+               f"bk.Simulation.load(file, {', '.join(f'{name}={{...}}' for name in wrong)})")
     trajectory = from_file(header, arrays)
     present = trajectory.segments[-1]
     if mechanism is not None:

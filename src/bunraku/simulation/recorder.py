@@ -28,6 +28,8 @@ class Recorder:
         y = np.concatenate([sim.q, sim.v])
         self._drive = _Drive(sim, sim.mechanism, self._torques)
         self.recording = Recording(path, sim.mechanism, sim.t, y, single=single, tau=self._drive.at_one(sim.t, y))
+        for text in (*sim._acting.said(), *(f"pull {link!r}" for link in sim._acting.pulls)):
+            self.recording.event(Event(sim.t, text))  # what acts already
         sim._tape.listeners.append(self)
 
     def append(self, t: np.ndarray, y: np.ndarray) -> None:

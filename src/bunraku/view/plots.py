@@ -28,7 +28,7 @@ WIDTH, TALL, BETWEEN = 10.0, 1.9, 0.5  # inches
 UNEXPLAINED = 0.2      # share of the changes of velocity: steps may be long
 
 NO_TORQUES = ("forces depend on the torques of the actuators, which this recording lacks (without any it would move "
-              "otherwise); `bunraku run` records them")
+              "otherwise); `bunraku run` and `sim.record_to(file, torques=True)` record them")
 OTHER_FORCES = ("forces depend on what else acted on it (a pull, an external force, a prescribed motion), and "
                 "that is not in this recording; `sim.dynamics()` has them while it runs")
 OUTSIDE = ("external forces on ", "prescribed", "push ", "pull ")  # how events begin that tell of it
