@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import bunraku as bk
-from bunraku.view import replay_html
+from bunraku.view import filmstrip, replay_html
 
 
 def main(folder: Path) -> None:
@@ -32,6 +32,7 @@ def main(folder: Path) -> None:
     for event in trajectory.events:
         print(f"{event.t:.3f} s: {event.text}")
     folder.mkdir(parents=True, exist_ok=True)
+    print("wrote", filmstrip(trajectory, folder / "by_hand.png", title="A mobile by hand", frames=7))
     print("wrote", replay_html(trajectory, folder / "by_hand.html", title="A mobile by hand"))
 
 

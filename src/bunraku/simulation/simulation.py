@@ -355,8 +355,8 @@ class Simulation:
         same name, so q and v become longer. If anything fails nothing has changed.
         """
         mechanism = self.mechanism.copy()
-        link = None if name in mechanism.connections else mechanism._find_joint(name)
         carry = mechanism.cut(name)
+        link = None if name in self.mechanism.connections else self.mechanism._find_joint(name)
         mechanism.plan()  # refuses ends without mass
         q, v = carry(self.q, self.v)
         if name in self.mechanism.connections:

@@ -713,8 +713,8 @@ def view(what: Simulation | Trajectory | Mechanism, *, host: str = "127.0.0.1", 
         block = not notebook
     if not block:
         return stage.start()
-    print(f"bunraku: {stage.title} at {stage.url} (Ctrl-C ends)", file=sys.stderr, flush=True)
     try:
+        print(f"bunraku: {stage.title} at {stage.url} (Ctrl-C ends)", file=sys.stderr, flush=True)
         stage.run()
     except KeyboardInterrupt:
         pass
