@@ -47,7 +47,7 @@ class Options:
     """How long to measure."""
 
     seconds: float = 8.0                              # per model and quantity
-    links: tuple[int, ...] = (100, 1000, 10_000, 100_000)
+    links: tuple[int, ...] = (100, 1000, 10_000, 100_000, 1_000_000)
     rounds: int = 9                                   # of scaling
 
     @classmethod
