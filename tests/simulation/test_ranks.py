@@ -47,6 +47,35 @@ def test_run_on_ranks_writes_what_one_process_writes(tmp_path):
     assert [e.text for e in ranks.events] == [e.text for e in one.events]
 
 
+SEVERAL = """
+import sys
+import numpy as np
+import bunraku as bk
+
+sims = [bk.Simulation(m, np.full(m.nq, 0.1), workers=2, schedule=bk.schedule(m, 2, exactly=True))
+        for m in (bk.models.chain(40), bk.models.chain(60))]
+for k in range(1, 4):
+    for sim in sims:
+        sim.advance(0.01 * k)
+        if k == 2:
+            sim.connect("ground", sim.mechanism.link_names[-1], bk.Spherical(), name="grip")
+del sim
+first = sims.pop(0).q.copy()
+sims[0].advance(0.04)
+np.savez(sys.argv[1], first=first, second=sims[0].q)
+"""
+
+
+def test_several_simulations_of_a_program_have_shares_of_their_own(tmp_path):
+    script = tmp_path / "several.py"
+    script.write_text(SEVERAL)
+    mpi.mpiexec(2, "-m", "bunraku.mpi", str(script), str(tmp_path / "ranks.npz"))
+    subprocess.run([sys.executable, str(script), str(tmp_path / "threads.npz")], check=True, env=mpi.environment())
+    found = [np.load(tmp_path / f"{name}.npz") for name in ("ranks", "threads")]
+    for name in ("first", "second"):
+        assert np.array_equal(found[0][name], found[1][name])
+
+
 FAILS = """
 import os, signal, sys, time, numpy as np, bunraku as bk
 from bunraku.simulation.mpi import join

@@ -43,15 +43,15 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    if (sys.argv[1:] if argv is None else list(argv))[:1] == ["run"]:
-        from bunraku.simulation.mpi import launched
-
-        if launched():  # by mpiexec: rank 0 goes on, the others are at its service
-            from bunraku.simulation.ranks import take_part
-
-            take_part()
-    args = parser().parse_args(argv)
     try:
+        if (sys.argv[1:] if argv is None else list(argv))[:1] == ["run"]:
+            from bunraku.simulation.mpi import launched
+
+            if launched():  # by mpiexec: rank 0 goes on, the others are at its service
+                from bunraku.simulation.ranks import take_part
+
+                take_part()
+        args = parser().parse_args(argv)
         with warnings.catch_warnings():
             warnings.showwarning = _warn  # type: ignore[assignment]
             code = int(args.run(args) or 0)

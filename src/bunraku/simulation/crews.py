@@ -6,6 +6,7 @@ their histories. What a share does is the same everywhere (`share.py`), and so a
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Protocol
 
@@ -78,7 +79,11 @@ class Processes:
 
     def __init__(self, division: Division, settings: Settings, ranks: Ranks):
         self.division, self.parts, self.ranks = division, division.parts, ranks
-        closed = isinstance(division, ClosedDivision)
+        closed, self.number, old = isinstance(division, ClosedDivision), next(ranks.numbers), ranks.forgotten.copy()
+        ranks.forgotten.clear()
+        weakref.finalize(self, ranks.forgotten.append, self.number)
+        for k in range(1, ranks.size):
+            ranks.tell(k, ("forget", old))
         for k, part in enumerate(self.parts):
             arrays = division.arrays_apart(k)
             arrays.conn_f[:, f.HOLD] = settings.hold
@@ -86,7 +91,7 @@ class Processes:
                 ranks.connect(arrays)
                 self.own = Share(arrays, closed, settings, part.spans)
             else:
-                ranks.tell(k, ("share", arrays, closed, settings, part.spans))
+                ranks.tell(k, ("share", self.number, arrays, closed, settings, part.spans))
 
     def __len__(self) -> int:
         return len(self.parts)
@@ -94,11 +99,11 @@ class Processes:
     def take_over(self, pieces: list[Piece]) -> None:
         self.own.take_over(pieces[0])
         for k, piece in enumerate(pieces[1:], 1):
-            self.ranks.tell(k, ("take over", piece))
+            self.ranks.tell(k, ("take over", self.number, piece))
 
     def stretch(self, address, params, external, rows, kept, keep) -> list[Answer]:
         for k in range(1, len(self)):
-            self.ranks.tell(k, ("stretch", int(address != 0), external[k], rows, kept))
+            self.ranks.tell(k, ("stretch", self.number, int(address != 0), external[k], rows, kept))
         try:
             own = self.own.stretch(address, params, external[0], rows, kept)
             answers = [own, *(self._answer(k, kept) for k in range(1, len(self)))]
@@ -123,6 +128,6 @@ class Processes:
         assert self.own.memory is not None
         found = [self.own.memory.rows]
         for k in range(1, len(self)):
-            self.ranks.tell(k, ("history",))
+            self.ranks.tell(k, ("history", self.number))
             found.append(self.ranks.fetch(k, np.empty(self.ranks.hear(k))))
         return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import os
 import sys
 import time
@@ -56,6 +57,8 @@ class Ranks:
         self.control = self.MPI.COMM_WORLD.Dup()
         self.edges = self.MPI.COMM_WORLD.Dup()
         self.rank, self.size = self.control.Get_rank(), self.control.Get_size()
+        self.numbers = itertools.count()    # of crews: a program may have several simulations
+        self.forgotten: list[int] = []      # crews that are no more
         self._words = self._addresses()
 
     def _addresses(self) -> dict[int, int]:

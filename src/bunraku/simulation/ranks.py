@@ -51,20 +51,25 @@ def _dismiss(ranks: Ranks) -> None:
 
 
 def serve(ranks: Ranks) -> None:
-    """Do what rank 0 asks for, until it says that this is the end."""
-    share: Share | None = None
+    """Do what rank 0 asks for, until it says that this is the end. Shares have the number of their crew."""
+    shares: dict[int, Share] = {}
     while True:
         what, *given = ranks.hear(0)
         if what == "end":
             return
+        if what == "forget":
+            for number in given[0]:
+                shares.pop(number, None)
+            continue
+        number, *given = given
         if what == "share":
             arrays, closed, settings, spans = given
             ranks.connect(arrays)
-            share = Share(arrays, closed, settings, spans)
+            shares[number] = Share(arrays, closed, settings, spans)
             del arrays, given
-        elif share is None:
-            raise SimulationError(f"rank {ranks.rank} was asked to {what} before it had a share")
-        elif what == "take over":
+            continue
+        share = shares[number]
+        if what == "take over":
             share.take_over(given[0])
         elif what == "stretch":
             driven, external, rows, kept = given
