@@ -253,7 +253,7 @@ def test_guide_goes_where_it_is_told():
     sim.advance(0.2)
     assert np.allclose(sim.q[:7], home, atol=1e-9)
     target = np.array([0.5, 0.0, 0.2, np.cos(0.5), 0.0, 0.0, np.sin(0.5)])
-    guide.to(target, sim.t, seconds=0.4)
+    guide.to(target, seconds=0.4)
     sim.advance(0.6)
     assert np.abs(sim.q[:3] - target[:3]).max() < 0.02 * 0.6
     sim.advance(2.0)

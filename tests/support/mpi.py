@@ -1,12 +1,14 @@
 """Runs programs on several ranks, with the MPI of the wheels that the [dev] extra installs."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from bunraku.errors import MissingExtra
+from bunraku.simulation.mpi import mpiexec as launcher
 
 
 def mpiexec(ranks: int, *arguments, timeout: float = 120.0, check: bool = True) -> subprocess.CompletedProcess:
@@ -16,12 +18,12 @@ def mpiexec(ranks: int, *arguments, timeout: float = 120.0, check: bool = True) 
 
 
 def command(ranks: int, *arguments) -> list[str]:
-    found = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
-    if found is None:
+    try:
+        return launcher(ranks, *arguments)[0]
+    except MissingExtra as error:
         if os.environ.get("CI"):
-            pytest.fail("mpiexec is missing: pip install bunraku[mpi]")
-        pytest.skip('several ranks need MPI: pip install "bunraku[mpi]"')
-    return [found, "-n", str(ranks), "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", sys.executable, *arguments]
+            pytest.fail(str(error))
+        pytest.skip(str(error))
 
 
 def environment() -> dict[str, str]:

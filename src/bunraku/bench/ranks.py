@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,13 +26,12 @@ from bunraku.bench import machine
 from bunraku.bench.parallel import STEPS, free_tree, mobile, state_of
 from bunraku.bench.report import _paint, _targets
 from bunraku.bench.timing import Progress
-from bunraku.errors import MissingExtra
 from bunraku.evaluate.team import divide
 from bunraku.integrate.memory import RECORDED, UNTIL
 from bunraku.integrate.record import empty_record
 from bunraku.plan import fields as f
 from bunraku.simulate.context import structure_of
-from bunraku.simulation.mpi import Ranks, join
+from bunraku.simulation.mpi import Ranks, join, mpiexec
 from bunraku.simulation.settings import Settings
 from bunraku.simulation.share import Piece, Share
 
@@ -75,17 +73,11 @@ def run(options: Options | None = None, quiet: bool = False) -> dict:
 
 def _on_ranks(count: int, *arguments: str) -> dict:
     """What rank 0 of so many has found."""
-    places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    found = shutil.which("mpiexec", path=places)
-    if found is None:
-        raise MissingExtra('several ranks need MPI: pip install "bunraku[mpi]"')
-    yields = ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"] if count > (os.cpu_count() or 1) else []
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "result.json"
-        done = subprocess.run(
-            [found, "-n", str(count), *yields, sys.executable, "-m", "bunraku.bench.ranks", str(out), *arguments],
-            env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
-            capture_output=True, text=True)
+        command, environment = mpiexec(count, "-m", "bunraku.bench.ranks", str(out), *arguments,
+                                       give_way=count > (os.cpu_count() or 1))
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"the ranks have failed:\n{done.stderr[-2000:]}")
         return json.loads(out.read_text())

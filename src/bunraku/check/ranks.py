@@ -7,12 +7,9 @@ that agrees bit for bit with an undisturbed one as far as it goes. Needs `bunrak
 
 from __future__ import annotations
 
-import functools
 import os
-import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import warnings
@@ -24,6 +21,7 @@ from bunraku.check import Case
 from bunraku.errors import MissingExtra
 from bunraku.models import chain
 from bunraku.simulation import Simulation, load_trajectory
+from bunraku.simulation.mpi import mpiexec
 
 TITLE = "ranks of MPI killed, interrupted or raising: all end within 10 s, recordings stay readable"
 UNIT = "runs"
@@ -65,20 +63,11 @@ def build(workers: int | None = None) -> Simulation:
 def missing() -> str:
     """What this attack needs and does not find."""
     try:
-        mpiexec()
+        mpiexec(1)
         import mcap  # noqa: F401
     except (MissingExtra, ImportError) as error:
         return str(error)
     return ""
-
-
-@functools.cache
-def mpiexec() -> str:
-    places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    found = shutil.which("mpiexec", path=places)
-    if found is None:
-        raise MissingExtra('several ranks need MPI: pip install "bunraku[mpi]"')
-    return found
 
 
 def case(seed: int) -> Case:
@@ -93,12 +82,10 @@ def case(seed: int) -> Case:
 def _run(folder: Path, ranks: int, delay: float, how, rng) -> None:
     script, out = folder / "program.py", folder / "motion.mcap"
     script.write_text(PROGRAM.format(until=UNTIL, last=LINKS - 1))
-    environment = {**os.environ, "BUNRAKU_QUIET": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1",
-                   "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "TMPDIR": str(folder)}
-    run = subprocess.Popen([mpiexec(), "-n", str(ranks), "--oversubscribe", "--mca", "mpi_yield_when_idle", "1",
-                            sys.executable, "-m", "bunraku.mpi", str(script), str(out),
-                            str(max(delay, 1e-3) if how == "raise" else 0.0)],
-                           env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    fails = str(max(delay, 1e-3) if how == "raise" else 0.0)
+    command, environment = mpiexec(ranks, "-m", "bunraku.mpi", str(script), str(out), fails)
+    run = subprocess.Popen(command, env={**environment, "BUNRAKU_QUIET": "1", "TMPDIR": str(folder)},
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                            start_new_session=True)
     try:
         assert run.stdout is not None

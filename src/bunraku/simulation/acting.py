@@ -37,12 +37,11 @@ class Guide:
     The joint follows its target as a critically damped spring would, without overshooting.
     """
 
-    def __init__(self, q, t: float = 0.0, *, seconds: float = 0.5):
+    def __init__(self, q, *, seconds: float = 0.5):
         self.q = np.atleast_1d(as_array("q", q)).astype(float)
-        self.rate = RATE
-        self.to(q, t, seconds)
+        self.to(q, seconds)
 
-    def to(self, q, t: float = 0.0, seconds: float = 0.5) -> None:
+    def to(self, q, seconds: float = 0.5) -> None:
         """Go to q, and be there but for a hundredth of the way after so many seconds."""
         target = np.atleast_1d(as_array("q", q)).astype(float)
         if target.shape != self.q.shape:

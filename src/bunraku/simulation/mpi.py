@@ -11,6 +11,7 @@ import ctypes
 import functools
 import itertools
 import os
+import shutil
 import sys
 import time
 import traceback
@@ -32,6 +33,18 @@ def launched() -> bool:
     """Whether mpiexec has started this process, as one of several."""
     return any(int(os.environ.get(name, "0") or 0) > 1 for name in LAUNCHED if name != "PMIX_RANK") or (
         "PMIX_RANK" in os.environ and "OMPI_COMM_WORLD_SIZE" not in os.environ)
+
+
+def mpiexec(ranks: int, *arguments: str, give_way: bool = True) -> tuple[list[str], dict[str, str]]:
+    """Command and environment that run this Python with some arguments on so many ranks; `give_way`: there may be more
+    of them than cores. A MissingExtra if there is no mpiexec."""
+    places = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
+    found = shutil.which("mpiexec", path=places)
+    if found is None:
+        raise MissingExtra('several ranks need MPI: pip install "bunraku[mpi]"')
+    options = ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"] if give_way else []
+    return ([found, "-n", str(ranks), *options, sys.executable, *arguments],
+            {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
 
 
 @functools.cache

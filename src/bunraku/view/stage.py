@@ -608,7 +608,7 @@ class Stage:
         if name in self.guides:
             target = np.array([*position, *wxyz], float)
             if np.isfinite(target).all() and np.linalg.norm(target[3:]) > 0.5:
-                self.guides[name].to(target, self.source.t, 0.3)
+                self.guides[name].to(target, 0.3)
 
 
 # -- geometry ----------------------------------------------------------------------------------------------------------
