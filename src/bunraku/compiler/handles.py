@@ -7,12 +7,16 @@ as long as the entry runs. Arrays in it belong to `value`: `outlived` keeps it u
 With the JIT off a handle is the tuple itself.
 """
 
+import ctypes
+
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.imputils import impl_ret_borrowed, lower_getattr_generic
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, models, overload, register_model
+from numba.np.numpy_support import as_dtype
 
 POINTER = ir.IntType(8).as_pointer()
 
@@ -82,3 +86,52 @@ def _outlived_compiled(value, result):
 @intrinsic
 def _outlived(typingctx, value, result):
     return result(value, result), lambda context, builder, sig, args: args[1]
+
+
+# -- arrays by address -------------------------------------------------------------------------------------------------
+
+ADDRESS = 3  # words of an array in a table: address, length, length of its rows
+
+
+def table_of(arrays) -> np.ndarray:
+    """A table of where arrays are, for `array_by_address`. Whoever has it keeps the arrays."""
+    return np.array([(x.ctypes.data, *x.shape, 0)[:ADDRESS] for x in arrays], np.int64).reshape(-1)
+
+
+def array_by_address(kind: types.Array):
+    """A function (table, place) -> array of this Numba type, for kernels: C-contiguous, of one or two dimensions."""
+    dtype = as_dtype(kind.dtype)
+
+    def read(table, place):
+        address, *shape = table[ADDRESS * place:ADDRESS * (place + 1)].tolist()
+        shape = shape[:kind.ndim]
+        size = dtype.itemsize * int(np.prod(shape))
+        raw = (ctypes.c_char * size).from_address(address) if size else b""
+        return np.frombuffer(raw, dtype).reshape(shape)
+
+    @intrinsic
+    def compiled(typingctx, table, place):
+        def generate(context, builder, sig, args):
+            data = context.make_array(sig.args[0])(context, builder, args[0]).data
+            first = builder.mul(args[1], ir.IntType(64)(ADDRESS))
+            words = [builder.load(builder.gep(data, [builder.add(first, ir.IntType(64)(k))])) for k in range(ADDRESS)]
+            array, lengths = context.make_array(kind)(context, builder), words[1:1 + kind.ndim]
+            strides: list = []
+            size = ir.IntType(64)(dtype.itemsize)
+            for length in reversed(lengths):
+                strides.insert(0, size)
+                size = builder.mul(size, length)
+            array.meminfo, array.parent = POINTER(None), POINTER(None)
+            array.nitems = builder.sdiv(size, ir.IntType(64)(dtype.itemsize))
+            array.itemsize = ir.IntType(64)(dtype.itemsize)
+            array.data = builder.inttoptr(words[0], array.data.type)
+            array.shape = cgutils.pack_array(builder, lengths, ty=ir.IntType(64))
+            array.strides = cgutils.pack_array(builder, strides, ty=ir.IntType(64))
+            return array._getvalue()
+        return kind(table, types.int64), generate
+
+    @overload(read, inline="always")
+    def read_compiled(table, place):
+        return lambda table, place: compiled(table, place)
+
+    return read

@@ -27,8 +27,10 @@ class Arrays(NamedTuple):
     whole: np.ndarray
     boxes: np.ndarray    # of one team, as is the mail: they change
     mail: np.ndarray
+    touch: np.ndarray    # where the arrays of contact are (`contact/memory.py`); empty if nothing can touch
 
 
 NO_LOOPS = (np.zeros((1, f.CONN_I), np.int32), np.zeros((0, f.CONN_F)), np.zeros(1, np.int32))
 NO_CHUNKS = (np.zeros((0, f.CHUNK_I), np.int32), np.zeros((0, f.CHUNK_OP), np.int32),
              np.zeros((0, f.CHUNK_OP), np.int32), np.zeros(0, np.int64), np.zeros((0, f.BOX), np.int64), np.zeros(0))
+NO_CONTACT = np.zeros(0, np.int64)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bunraku.plan import fields as f
-from bunraku.plan.arrays import NO_CHUNKS, NO_LOOPS, Arrays
+from bunraku.plan.arrays import NO_CHUNKS, NO_CONTACT, NO_LOOPS, Arrays
 from bunraku.plan.elements import ELEMENT, FIXED_ROWS, LINK
 
 LARGE = 64  # bodies from which on a plan is looked at for like chunks
@@ -54,7 +54,7 @@ class Plan:
         loops = self.loops
         closing = NO_LOOPS if loops is None else (loops.conn_i, loops.conn_f, loops.prog)
         return Arrays._make((self.body_i, self.body_f, self.dof_f, self.link_i, self.link_f, self.spring_i,
-                             self.spring_f, *closing, *NO_CHUNKS))
+                             self.spring_f, *closing, *NO_CHUNKS, NO_CONTACT))
 
     @cached_property
     def lanes(self) -> Any:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bunraku.plan import fields as f
-from bunraku.plan.arrays import NO_LOOPS, Arrays
+from bunraku.plan.arrays import NO_CONTACT, NO_LOOPS, Arrays
 from bunraku.plan.build import Plan, lay_out_records, mark_slots
 
 SCRATCH = 240  # floats that a join needs (`algorithms/join.py`)
@@ -75,7 +75,8 @@ class Part:
         boxes[:, f.BOX_PLACE], boxes[:, f.BOX_OTHER], boxes[:, f.BOX_EDGE] = places[self.boxes], others, self.boxes
         p = self.plan
         return Arrays(p.body_i, p.body_f, p.dof_f if dof_f is None else dof_f, p.link_i, p.link_f, p.spring_i,
-                      p.spring_f, *self.closing, self.chunk_i, self.ops, self.sum_ops, self.whole, boxes, mail)
+                      p.spring_f, *self.closing, self.chunk_i, self.ops, self.sum_ops, self.whole, boxes, mail,
+                      NO_CONTACT)
 
 
 class Division:

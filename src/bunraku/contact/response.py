@@ -1,0 +1,152 @@
+"""What forces on bodies of a tree do, by the factors that the articulated-body algorithm has left in its work array.
+
+Idea: I, U and D depend on the configuration alone, so a further force costs one way up and one way down. The way up
+touches the bodies between it and the ground only. *Handles* are bodies that contacts act on: the acceleration of every
+handle per unit of force and moment on every handle is the Theta of the assembly [YN02, eq. 35] with the handles open,
+six rows each; any number of contacts at a body share them. References: Featherstone, Rigid Body Dynamics Algorithms
+(2008), sec. 7.3. Cost O(depth) for each of the six columns of a handle and each handle.
+
+Needs joints that are eliminated column by column (`Plan.with_columns`): others keep no factors. Forces and motions are
+(angular, linear) in world axes about the origin of the body's group, as in `algorithms/aba.py`.
+"""
+
+from bunraku.algorithms.aba import joint_part_size
+from bunraku.algorithms.kinematics import STATE
+from bunraku.algorithms.tree import is_anchor, zero3
+from bunraku.jit import inline, inner
+from bunraku.plan import fields as f
+from bunraku.spatial.algebra import accumulate3, add, cross, dot, load3, scale, store3
+from bunraku.spatial.scalar import constant, load, store
+
+
+@inline
+def factors_of(record, dof, d):
+    """Where U, 1/D and u of degree of freedom d are."""
+    return record + f.REC_U if d == 0 else record + f.REC_JOINT + 6 * dof + 3 + f.REC_U_SIZE * (d - 1)
+
+
+@inline
+def origin_in_parent(i, body_i, work):
+    return load3(work, body_i[i, f.BODY_RECORD] + f.REC_JOINT + joint_part_size(body_i[i, f.ELIMINATION],
+                                                                               body_i[i, f.DOF]))
+
+
+@inline
+def up_through(i, p_w, p_v, body_i, work, up):
+    """The force that body i needs, as its parent sees it; u = -S^T p of its joint is left in `up`."""
+    record, dof, j = body_i[i, f.BODY_RECORD], body_i[i, f.DOF], body_i[i, f.V_INDEX]
+    if body_i[i, f.ELIMINATION] == f.COLUMNS:
+        for d in range(dof):
+            axis, result = record + f.REC_JOINT + 6 * d, factors_of(record, dof, d)
+            u = 0.0 - (dot(load3(work, axis), p_w) + dot(load3(work, axis + 3), p_v))
+            store(up, j + d, u)
+            e = u * load(work, result + 6)
+            p_w, p_v = add(p_w, scale(load3(work, result), e)), add(p_v, scale(load3(work, result + 3), e))
+    if is_anchor(body_i, i):
+        p_w = add(p_w, cross(origin_in_parent(i, body_i, work), p_v))
+    return p_w, p_v
+
+
+@inline
+def down_through(i, pushed, body_i, work, up, bodies, out):
+    """Acceleration of body i from its parent's; of the joint's degrees of freedom into `out`, if that has room.
+    `pushed`: whether the way up has led through it."""
+    record, dof, j, parent = body_i[i, f.BODY_RECORD], body_i[i, f.DOF], body_i[i, f.V_INDEX], body_i[i, f.PARENT]
+    alpha, a = zero3(bodies), zero3(bodies)
+    if parent >= 0:
+        alpha, a = load3(bodies, 6 * parent), load3(bodies, 6 * parent + 3)
+    if is_anchor(body_i, i):
+        a = add(a, cross(alpha, origin_in_parent(i, body_i, work)))
+    if body_i[i, f.ELIMINATION] == f.COLUMNS:
+        for last in range(dof):
+            d = dof - 1 - last
+            axis, result = record + f.REC_JOINT + 6 * d, factors_of(record, dof, d)
+            push = 0.0 - (dot(load3(work, result), alpha) + dot(load3(work, result + 3), a))
+            if pushed:
+                push = push + load(up, j + d)
+            qdd = push * load(work, result + 6)
+            if out.shape[0] > 0:
+                store(out, j + d, qdd)
+            alpha, a = add(alpha, scale(load3(work, axis), qdd)), add(a, scale(load3(work, axis + 3), qdd))
+    elif out.shape[0] > 0:
+        for d in range(dof):
+            store(out, j + d, constant(out, 0.0))
+    store3(bodies, 6 * i, alpha)
+    store3(bodies, 6 * i + 3, a)
+
+
+@inner
+def between_ground_and(count, handles, body_i, on, path):
+    """The bodies between the ground and any handle, parents first, into `path`; how many."""
+    last = -1
+    for h in range(count):
+        i = handles[h]
+        last = max(last, i)
+        while i >= 0:
+            on[i] = -2
+            i = np_int(body_i[i, f.PARENT])
+    length = 0
+    for i in range(last + 1):
+        if on[i] == -2:
+            path[length] = i
+            on[i] = -1
+            length += 1
+    return length
+
+
+@inline
+def np_int(x):
+    """An index as a machine word."""
+    return int(x)
+
+
+@inner
+def handle_responses(count, handles, length, path, body_i, work, on, up, bodies, theta):
+    """theta[6 h + d, 6 k + e] = acceleration e of handle k per unit of force d on handle h; (6 count)^2 by rows."""
+    size, nothing = 6 * count, up[:0]
+    for h in range(count):
+        i = handles[h]
+        while i >= 0:
+            on[i] = h
+            i = np_int(body_i[i, f.PARENT])
+        for d in range(6):
+            one, none = constant(work, -1.0), constant(work, 0.0)
+            p_w = (one if d == 0 else none, one if d == 1 else none, one if d == 2 else none)
+            p_v = (one if d == 3 else none, one if d == 4 else none, one if d == 5 else none)
+            i = handles[h]
+            while i >= 0:
+                p_w, p_v = up_through(i, p_w, p_v, body_i, work, up)
+                i = np_int(body_i[i, f.PARENT])
+            for k in range(length):
+                down_through(path[k], on[path[k]] == h, body_i, work, up, bodies, nothing)
+            for k in range(count):
+                o, row = 6 * handles[k], (6 * h + d) * size + 6 * k
+                for e in range(6):
+                    store(theta, row + e, load(bodies, o + e))
+    for k in range(length):
+        on[path[k]] = -1
+
+
+@inner
+def respond(body_i, work, up, forces, bodies, out):
+    """Accelerations that forces on bodies cause, into `out`. `forces` holds them, 6 per body with the sign changed, and
+    is used up."""
+    n = body_i.shape[0] - 1
+    for back in range(n):
+        i = n - 1 - back
+        p_w, p_v = up_through(i, load3(forces, 6 * i), load3(forces, 6 * i + 3), body_i, work, up)
+        parent = body_i[i, f.PARENT]
+        if parent >= 0:
+            accumulate3(forces, 6 * parent, p_w)
+            accumulate3(forces, 6 * parent + 3, p_v)
+    for i in range(n):
+        down_through(i, True, body_i, work, up, bodies, out)
+
+
+@inline
+def group_origin(body, body_i, states):
+    """Where the origin of a body's group is in the world."""
+    i = body
+    while i >= 0 and not is_anchor(body_i, i):
+        i = np_int(body_i[i, f.PARENT])
+    return load3(states, STATE * i + 9) if i >= 0 else zero3(states)

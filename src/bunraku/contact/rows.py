@@ -1,0 +1,262 @@
+"""Contacts as rows of a problem: directions, velocities, accelerations, and the Theta that joins them.
+
+Three rows a contact: the normal and two tangents, directions e in which the contact point of a moves from that of b. A
+force f along e is (moment, force) = ((x - o) x e, e) f on the body of a, about the origin o of its group, and the
+opposite on that of b. So Theta = W R W^T, W the rows, R the accelerations of the bodies per force on them
+(`response.py`).
+
+Derivatives: u = v_a(x) - v_b(x), taken at the contact point x, which moves along the surfaces. Its derivative is
+
+    du/dt = a_a - a_b + w_a x (dx/dt - v_a) - w_b x (dx/dt - v_b)
+
+with the accelerations of the material points; and the gap g, dg/dt = n . u, has d2g/dt2 = n . du/dt + dn/dt . u. How x
+and n move follows from the motion of the bodies: in closed form if b is a plane, else by differences of the nearest
+points. [Montana (1988) has the same for surfaces with a curvature.]
+"""
+
+import numpy as np
+
+from bunraku.algorithms.kinematics import STATE
+from bunraku.algorithms.tree import row9, zero3
+from bunraku.contact import fields as c
+from bunraku.contact.detect import of_solids
+from bunraku.contact.memory import ACTIVE, FULL, HANDLES, PATH, ROW, ROWS, STATUS, WORST
+from bunraku.contact.nearest import across
+from bunraku.contact.response import between_ground_and, group_origin
+from bunraku.jit import inline, inner
+from bunraku.spatial.algebra import (
+    add,
+    cross,
+    dot,
+    load3,
+    load9,
+    matmul,
+    matvec,
+    norm,
+    scale,
+    store3,
+    store9,
+    sub,
+)
+from bunraku.spatial.scalar import clear, constant, load, store
+
+NUDGE = 1e-3
+"""Part of its size that a pair of shapes moves, for differences of order 4."""
+
+
+@inline
+def motion_at(body, x, states):
+    """Velocity of the point of a body that is at x, and the body's angular velocity."""
+    if body < 0:
+        return zero3(states), zero3(states)
+    o = STATE * body
+    w = load3(states, o + 12)
+    return add(load3(states, o + 15), cross(w, sub(x, load3(states, o + 9)))), w
+
+
+@inline
+def acceleration_at(body, x, v, states):
+    """Acceleration of the point of a body that is at x and has the velocity v, joints not accelerating."""
+    if body < 0:
+        return zero3(states)
+    o = STATE * body
+    return add(add(load3(states, o + 21), cross(load3(states, o + 18), sub(x, load3(states, o + 9)))),
+               cross(load3(states, o + 12), v))
+
+
+@inline
+def note_handle(body, touch):
+    """Make a body a handle, if it is none."""
+    if body >= 0 and touch.handle[body] < 0:
+        h = touch.count[HANDLES]
+        touch.handles[h], touch.handle[body] = body, h
+        touch.count[HANDLES] = h + 1
+
+
+@inner
+def forget_problem(touch):
+    """No contact in the problem."""
+    for h in range(touch.count[HANDLES]):
+        touch.handle[touch.handles[h]] = -1
+    touch.count[ACTIVE] = touch.count[HANDLES] = touch.count[PATH] = touch.count[STATUS] = 0
+
+
+@inline
+def take_up(k, touch):
+    """Contact k is in the problem. Whether there is room."""
+    place = touch.count[ACTIVE]
+    if place >= touch.active.shape[0]:
+        touch.count[STATUS], touch.count[WORST] = FULL, k
+        return False
+    touch.active[place] = k
+    touch.count[ACTIVE] = place + 1
+    note_handle(np.int64(touch.contact_i[k, c.CONTACT_A]), touch)
+    note_handle(np.int64(touch.contact_i[k, c.CONTACT_B]), touch)
+    return True
+
+
+@inner
+def make_rows(touch, body_i):
+    """Rows and velocities of the contacts in the problem, from the states of the bodies and what was found."""
+    touch.count[PATH] = between_ground_and(touch.count[HANDLES], touch.handles, body_i, touch.on, touch.path)
+    for place in range(touch.count[ACTIVE]):
+        k = touch.active[place]
+        a, b = np.int64(touch.contact_i[k, c.CONTACT_A]), np.int64(touch.contact_i[k, c.CONTACT_B])
+        normal, x = load3(touch.found, c.FOUND * k + c.FOUND_NORMAL), load3(touch.found, c.FOUND * k + c.FOUND_POINT)
+        first = across(normal)
+        second = cross(normal, first)
+        arm_a, arm_b = sub(x, group_origin(a, body_i, touch.states)), sub(x, group_origin(b, body_i, touch.states))
+        v_a, _ = motion_at(a, x, touch.states)
+        v_b, _ = motion_at(b, x, touch.states)
+        u = sub(v_a, v_b)
+        for r in range(3):
+            e = normal if r == 0 else first if r == 1 else second
+            o = ROWS * place + ROW * r
+            store3(touch.rows, o, cross(arm_a, e))
+            store3(touch.rows, o + 3, e)
+            store3(touch.rows, o + 6, scale(cross(arm_b, e), -1.0))
+            store3(touch.rows, o + 9, scale(e, -1.0))
+            store(touch.speed, 3 * place + r, dot(e, u))
+
+
+@inline
+def row_times(touch, place, r, vector):
+    """A row of the problem times a vector with six scalars for each handle."""
+    k, total = touch.active[place], constant(vector, 0.0)
+    for side in range(2):
+        body = np.int64(touch.contact_i[k, c.CONTACT_A + side])
+        if body >= 0:
+            o, h = ROWS * place + ROW * r + 6 * side, 6 * touch.handle[body]
+            for d in range(6):
+                total = total + load(touch.rows, o + d) * load(vector, h + d)
+    return total
+
+
+@inner
+def make_theta(touch, theta):
+    """Theta of the problem from R, by rows; scalars in use."""
+    count, handles = touch.count[ACTIVE], touch.count[HANDLES]
+    size = 6 * handles
+    for place in range(count):
+        k = touch.active[place]
+        for r in range(3):
+            clear(touch.column[:size])
+            for side in range(2):
+                body = np.int64(touch.contact_i[k, c.CONTACT_A + side])
+                if body >= 0:
+                    for d in range(6):
+                        x = load(touch.rows, ROWS * place + ROW * r + 6 * side + d)
+                        o = (6 * touch.handle[body] + d) * size
+                        for e in range(size):
+                            store(touch.column, e, load(touch.column, e) + x * load(touch.reach, o + e))
+            row = (3 * place + r) * 3 * count
+            for other in range(place + 1):
+                for s in range(3):
+                    value = row_times(touch, other, s, touch.column)
+                    store(theta, row + 3 * other + s, value)
+                    store(theta, (3 * other + s) * 3 * count + 3 * place + r, value)
+
+
+@inline
+def tangent(touch, place, x, y):
+    """A vector in the tangent plane of a contact of the problem."""
+    o = ROWS * place + ROW
+    return add(scale(load3(touch.rows, o + 3), x), scale(load3(touch.rows, o + ROW + 3), y))
+
+
+@inner
+def put_forces(touch, force, body_i):
+    """The contact forces as forces on bodies, with the sign changed (`respond`)."""
+    clear(touch.forces)
+    for place in range(touch.count[ACTIVE]):
+        k = touch.active[place]
+        for r in range(3):
+            size = load(force, 3 * place + r)
+            for side in range(2):
+                body = np.int64(touch.contact_i[k, c.CONTACT_A + side])
+                if body >= 0:
+                    for d in range(6):
+                        o = 6 * body + d
+                        x = load(touch.rows, ROWS * place + ROW * r + 6 * side + d)
+                        store(touch.forces, o, load(touch.forces, o) - x * size)
+
+
+# -- accelerations: one state only -------------------------------------------------------------------------------------
+
+
+@inner
+def contact_drift(touch, place):
+    """(d2g/dt2, and du/dt along the tangents) of a contact while no joint accelerates."""
+    k = touch.active[place]
+    a, b = np.int64(touch.contact_i[k, c.CONTACT_A]), np.int64(touch.contact_i[k, c.CONTACT_B])
+    states, found = touch.states, touch.found
+    normal, x = load3(found, c.FOUND * k + c.FOUND_NORMAL), load3(found, c.FOUND * k + c.FOUND_POINT)
+    v_a, w_a = motion_at(a, x, states)
+    v_b, w_b = motion_at(b, x, states)
+    pair = touch.contact_i[k, c.CONTACT_PAIR]
+    kind = touch.pair_i[pair, c.PAIR_KIND]
+    if kind <= c.POINTS_PLANE:
+        radius = 0.0
+        if kind == c.SPHERE_PLANE or kind == c.CAPSULE_PLANE:
+            radius = touch.shape_f[touch.pair_i[pair, c.PAIR_A], c.SHAPE_SIZE]
+        turning = cross(w_b, normal)
+        centre, _ = motion_at(a, add(x, scale(normal, radius)), states)
+        going = sub(centre, scale(turning, radius))
+    else:
+        turning, going = moving_contact(touch, k, pair, a, b, x)
+    u = sub(v_a, v_b)
+    du = sub(add(acceleration_at(a, x, v_a, states), cross(w_a, sub(going, v_a))),
+             add(acceleration_at(b, x, v_b, states), cross(w_b, sub(going, v_b))))
+    o = ROWS * place
+    return (dot(normal, du) + dot(turning, u), dot(load3(touch.rows, o + ROW + 3), du),
+            dot(load3(touch.rows, o + 2 * ROW + 3), du))
+
+
+@inner
+def moving_contact(touch, k, pair, a, b, x):
+    """How fast normal and contact point of two solids change, by differences along their motion."""
+    one, other = np.int64(touch.pair_i[pair, c.PAIR_A]), np.int64(touch.pair_i[pair, c.PAIR_B])
+    first = np.int64(touch.pair_i[pair, c.PAIR_CONTACT])
+    size = touch.shape_f[one, c.SHAPE_BOUND] + touch.shape_f[other, c.SHAPE_BOUND]
+    v_a, w_a = motion_at(a, x, touch.states)
+    v_b, w_b = motion_at(b, x, touch.states)
+    fast = norm(v_a) + norm(v_b) + size * (norm(w_a) + norm(w_b))
+    turning, going = zero3(touch.states), zero3(touch.states)
+    if not fast > 0.0:
+        return turning, going
+    h = NUDGE * size / fast
+    for n in range(4):
+        t = h * (-2.0 if n == 0 else -1.0 if n == 1 else 1.0 if n == 2 else 2.0)
+        weight = (1.0 if n == 0 else -8.0 if n == 1 else 8.0 if n == 2 else -1.0) / (12.0 * h)
+        nudge(touch, one, a, t)
+        nudge(touch, other, b, t)
+        of_solids(touch.pair_i[pair, c.PAIR_KIND], touch.shape_f, touch.places, one, other, first, touch.found)
+        if touch.found[c.FOUND * k + c.FOUND_GAP] < np.inf:
+            turning = add(turning, scale(load3(touch.found, c.FOUND * k + c.FOUND_NORMAL), weight))
+            going = add(going, scale(load3(touch.found, c.FOUND * k + c.FOUND_POINT), weight))
+    nudge(touch, one, a, 0.0)
+    nudge(touch, other, b, 0.0)
+    of_solids(touch.pair_i[pair, c.PAIR_KIND], touch.shape_f, touch.places, one, other, first, touch.found)
+    return turning, going
+
+
+@inner
+def nudge(touch, shape, body, t):
+    """Put a shape where its body takes it in a time t, turning evenly: right to first order, and smooth."""
+    if body < 0:
+        return
+    o, s = c.PLACE * shape, STATE * body
+    R, x = load9(touch.states, s), load3(touch.states, s + 9)
+    w = scale(load3(touch.states, s + 12), 0.5 * t)
+    # Cayley's rotation
+    k = 2.0 / (1.0 + dot(w, w))
+    xx, yy, zz = w[0] * w[0], w[1] * w[1], w[2] * w[2]
+    turn = (1.0 - k * (yy + zz), k * (w[0] * w[1] - w[2]), k * (w[0] * w[2] + w[1]),
+            k * (w[0] * w[1] + w[2]), 1.0 - k * (xx + zz), k * (w[1] * w[2] - w[0]),
+            k * (w[0] * w[2] - w[1]), k * (w[1] * w[2] + w[0]), 1.0 - k * (xx + yy))
+    R = matmul(turn, R)
+    x = add(x, scale(load3(touch.states, s + 15), t))
+    store9(touch.places, o + c.PLACE_ROTATION, matmul(R, row9(touch.shape_f, shape, c.SHAPE_ROTATION)))
+    at = (touch.shape_f[shape, c.SHAPE_OFFSET], touch.shape_f[shape, c.SHAPE_OFFSET + 1],
+          touch.shape_f[shape, c.SHAPE_OFFSET + 2])
+    store3(touch.places, o + c.PLACE_ORIGIN, add(x, matvec(R, at)))
