@@ -50,7 +50,7 @@ FRICTION, TOWARDS, SIGMA, FIRST, CONTACT = 0, 1, 3, 4, 5
 AIM = 1e-12
 ENOUGH = 1e-10
 ITERATIONS = 30
-ATTEMPTS = 8
+ATTEMPTS = 20
 HALVINGS = 12
 NEGLIGIBLE = 1e-13
 SMALL = 1e-12
@@ -60,7 +60,7 @@ SMALL = 1e-12
 def problem_size(count):
     """Scalars of `work`."""
     n = 3 * count
-    return 2 * n * n + least_norm_size(n) + VECTORS * n + CONTACT * count
+    return 2 * n * n + least_norm_size(n) + VECTORS * n + CONTACT * count + 1
 
 
 @inline
@@ -98,6 +98,9 @@ def solve_contacts(count, theta, b, mu, kind, slip, start, force, mode, work):
     if start != FORCES:
         first_forces(count, start, kind, slip, mode, work)
         iterations += 1
+    factor = balance(count, work)
+    if factor > 2.0 or factor < 0.5:
+        rescale(count, factor, work)
     residual, more = newton(count, ITERATIONS, 0.0, SMALL, kind, slip, mode, work)
     iterations += more
     if residual > ENOUGH:
@@ -117,6 +120,7 @@ def scale_problem(count, theta, b, mu, force, work):
     """Forces over, velocities times SCALE: normal entries of the diagonal become 1, tangential ones 1 on the average."""
     n = 3 * count
     scale, bias, forces = vector_at(count, SCALE), vector_at(count, BIAS), vector_at(count, FORCE)
+    store(work, contact_at(count, count), 1.0)
     largest = 0.0
     for i in range(n):
         largest = max(largest, load(theta, i * n + i))
@@ -137,6 +141,30 @@ def scale_problem(count, theta, b, mu, force, work):
         store(work, forces + i, load(force, i) / s)
         for j in range(n):
             store(work, i * n + j, load(theta, i * n + j) * s * load(work, scale + j))
+
+
+@inner
+def rescale(count, factor, work):
+    """SCALE times a factor."""
+    n = 3 * count
+    at = contact_at(count, count)
+    store(work, at, load(work, at) * factor)
+    for i in range(n * n):
+        store(work, i, load(work, i) * factor * factor)
+    for i in range(n):
+        for which, by in ((BIAS, factor), (SCALE, factor), (FORCE, 1.0 / factor), (BASE, 1.0 / factor), (BEST, 1.0 / factor)):
+            at = vector_at(count, which) + i
+            store(work, at, load(work, at) * by)
+
+
+@inner
+def balance(count, work):
+    """Factor that makes forces and velocities equally large."""
+    f, b = 0.0, 0.0
+    for i in range(3 * count):
+        f = max(f, abs(load(work, vector_at(count, FORCE) + i)))
+        b = max(b, abs(load(work, vector_at(count, BIAS) + i)))
+    return np.sqrt(f / b) if f > 0.0 and b > 0.0 else 1.0
 
 
 # -- the law -----------------------------------------------------------------------------------------------------------
@@ -181,10 +209,9 @@ def merit(count, step, kind, slip, work):
 
 @inner
 def classify(count, kind, slip, mode, work):
-    """Modes, directions and sigma of the forces at hand; residual as `solve_contacts` defines it, sum of squares."""
-    f, u, scale, bias = (vector_at(count, FORCE), vector_at(count, VELOCITY), vector_at(count, SCALE),
-                         vector_at(count, BIAS))
-    total, worst, size = 0.0, 0.0, 0.0
+    """Modes, directions and sigma of the forces at hand; sum of squares of the residual."""
+    f, u = vector_at(count, FORCE), vector_at(count, VELOCITY)
+    total = 0.0
     for k in range(count):
         i, o = 3 * k, contact_at(count, k)
         f_n, f_1, f_2 = load(work, f + i), load(work, f + i + 1), load(work, f + i + 2)
@@ -195,17 +222,34 @@ def classify(count, kind, slip, mode, work):
         store(work, o + TOWARDS, e_1)
         store(work, o + TOWARDS + 1, e_2)
         store(work, o + SIGMA, sigma)
+        total += (f_n - p_n) * (f_n - p_n) + (f_1 - p_1) * (f_1 - p_1) + (f_2 - p_2) * (f_2 - p_2)
+    return total
+
+
+@inner
+def violation(count, kind, slip, work):
+    """Residual as `solve_contacts` defines it: of the projection in the units in which the diagonal of Theta is 1."""
+    f, u, bias, scale = (vector_at(count, FORCE), vector_at(count, VELOCITY), vector_at(count, BIAS),
+                         vector_at(count, SCALE))
+    factor = load(work, contact_at(count, count))
+    to_force, to_velocity = factor * factor, 1.0
+    worst, size = 0.0, 0.0
+    for k in range(count):
+        i, o = 3 * k, contact_at(count, k)
+        f_n, f_1, f_2 = (to_force * load(work, f + i), to_force * load(work, f + i + 1),
+                         to_force * load(work, f + i + 2))
+        _, p_n, p_1, p_2, _, _, _ = project(
+            f_n, f_1, f_2, load(work, u + i), load(work, u + i + 1), load(work, u + i + 2),
+            load(work, o + FRICTION), kind[k], slip[2 * k], slip[2 * k + 1])
         along, across = load(work, scale + i), load(work, scale + i + 1)
-        normal = (f_n - p_n) * (f_n - p_n)
-        tangential = (f_1 - p_1) * (f_1 - p_1) + (f_2 - p_2) * (f_2 - p_2)
-        total += normal + tangential
-        worst = max(worst, normal / (along * along), tangential / (across * across))
+        worst = max(worst, abs(f_n - p_n) / along,
+                    np.sqrt((f_1 - p_1) * (f_1 - p_1) + (f_2 - p_2) * (f_2 - p_2)) / across)
         c_1, c_2 = load(work, bias + i + 1), load(work, bias + i + 2)
         size = max(size, abs(load(work, bias + i)) / along, abs(f_n) / along,
                    np.sqrt(max(c_1 * c_1 + c_2 * c_2, f_1 * f_1 + f_2 * f_2)) / across)
-    if not total < np.inf:
-        return np.inf, np.inf
-    return (np.sqrt(worst) / size if size > 0.0 else 0.0), total
+    if not size < np.inf or not worst <= np.inf:
+        return np.inf
+    return worst / size if size > 0.0 else 0.0
 
 
 # -- Newton's method ---------------------------------------------------------------------------------------------------
@@ -236,7 +280,7 @@ def newton(count, limit, epsilon, small, kind, slip, mode, work):
     f, u, df, du = (vector_at(count, FORCE), vector_at(count, VELOCITY), vector_at(count, STEP),
                     vector_at(count, CHANGE))
     find_velocities(count, epsilon, work)
-    residual, square = classify(count, kind, slip, mode, work)
+    square, residual = classify(count, kind, slip, mode, work), violation(count, kind, slip, work)
     for iteration in range(limit):
         if not residual > AIM:
             return residual, iteration
@@ -252,7 +296,7 @@ def newton(count, limit, epsilon, small, kind, slip, mode, work):
             return residual, iteration + 1
         add(n, step, df, f, work)
         find_velocities(count, epsilon, work)
-        residual, square = classify(count, kind, slip, mode, work)
+        square, residual = classify(count, kind, slip, mode, work), violation(count, kind, slip, work)
     return residual, limit
 
 
@@ -408,19 +452,25 @@ def fall_back(count, residual, kind, slip, mode, work):
     n, f, base, best = 3 * count, vector_at(count, FORCE), vector_at(count, BASE), vector_at(count, BEST)
     copy(n, f, best, work)
     least, iterations = residual, 0
+    state = 12345
+    size = 0.0
+    for i in range(n):
+        size = max(size, abs(load(work, f + i)))
     for attempt in range(ATTEMPTS):
-        if attempt < 2:
-            epsilon = 1.0
-            for i in range(n):
-                store(work, f + i, 0.0)
-                store(work, base + i, 0.0)
-            for _ in range(24 if attempt == 1 else 12):
+        if attempt % 2 == 0:
+            for k in range(count):
+                for j in range(3):
+                    state = (1103515245 * state + 12345) % 2147483648
+                    r = size * (state / 2147483648.0 - (0.5 if j > 0 else 0.0)) if attempt > 0 else 0.0
+                    store(work, base + 3 * k + j, r)
+                    store(work, f + 3 * k + j, r)
+            epsilon = load(work, 0)
+            for _ in range(12):
                 _, more = newton(count, 12, epsilon, SMALL, kind, slip, mode, work)
                 iterations += more
-                epsilon *= 0.5 if attempt == 1 else 0.25
+                epsilon *= 0.25
         else:
-            if attempt > 2:
-                copy(n, best, f, work)
+            copy(n, best, f, work)
             find_velocities(count, 0.0, work)
             for _ in range(20 * attempt):
                 sweep(count, kind, slip, work)
@@ -473,7 +523,8 @@ def finish(count, kind, slip, force, mode, work):
     """Forces in the units of the caller, obeying the law of forces exactly; the residual."""
     f, scale = vector_at(count, FORCE), vector_at(count, SCALE)
     find_velocities(count, 0.0, work)
-    residual, _ = classify(count, kind, slip, mode, work)
+    classify(count, kind, slip, mode, work)
+    residual = violation(count, kind, slip, work)
     for i in range(3 * count):
         store(force, i, load(work, f + i) * load(work, scale + i))
     return residual
