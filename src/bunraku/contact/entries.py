@@ -9,9 +9,10 @@ from bunraku.algorithms.kinematics import STATE, body_states
 from bunraku.contact import fields as c
 from bunraku.contact.arrays import ContactArrays
 from bunraku.contact.detect import find_contacts, place_shapes
+from bunraku.contact.problem import problem_size, solve_contacts
 from bunraku.entries.explain import refuse
 from bunraku.entries.pool import spread
-from bunraku.entries.signatures import PLAN, float64, floats, int64, integers, lane_array, table
+from bunraku.entries.signatures import PLAN, counts, float64, floats, int64, integers, lane_array, table
 from bunraku.jit import Held, entry, inline
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import gather, scatter
@@ -44,6 +45,15 @@ def contacts_batch(plan, contact, q, margin, found, start, stop):
         gather(q, first, q_lanes)
         detect(plan, contact, q_lanes, still, margin, states, places, found_lanes)
         scatter(found_lanes, found, first)
+
+
+@entry("contact problems", types.void(floats, floats, floats, counts, floats, int64, floats, counts, floats), seconds=4)
+def problem_one(theta, b, mu, kind, slip, start, force, mode, report):
+    """As `solve_contacts`; report: residual, iterations, status."""
+    count = mu.shape[0]
+    residual, iterations, status = solve_contacts(count, theta, b, mu, kind, slip, start, force, mode,
+                                                  np.empty(problem_size(count)))
+    report[0], report[1], report[2] = residual, float(iterations), float(status)
 
 
 def found_contacts(plan, contact: ContactArrays, q, margin: float, workers=None) -> np.ndarray:

@@ -1,0 +1,530 @@
+"""The contact problem: forces of contacts with Coulomb friction, without softness or pyramids.
+
+K contacts, three rows each (normal, two tangents). Contact velocities depend on contact forces by u = Theta f + b,
+Theta symmetric and positive semidefinite, singular if contacts are redundant. Law of each contact:
+
+    0 <= u_n,  0 <= f_n,  u_n f_n = 0                                                  (Signorini)
+    DISC:   |f_t| <= mu f_n,  and  f_t = -mu f_n u_t / |u_t|  where u_t != 0           (Coulomb)
+    GIVEN:  f_t = -mu f_n slip, the direction of slip being known; u_t is free
+
+The same for accelerations of contacts that are closed and at rest (DISC) or slide (GIVEN).
+
+Method: the law is the fixed point of a projection [Alart, Curnier 1991]. With t = f - u, in units in which the
+diagonal of Theta is 1,
+
+    f_n = max(0, t_n),    f_t = projection of t_t to the disc of radius mu max(0, t_n)
+
+which is piecewise smooth, so Newton's method works: t tells which contacts are open (f = 0), sticking (u = 0) or
+sliding. In a sliding contact with e = t_t / |t_t| the new force along e is mu f_n, while across e, the direction q,
+
+    u_q + sigma f_q = 0,    sigma = |t_t| / (mu t_n) - 1
+
+So three rows are left for a sticking contact, two for a sliding one, one for a frictionless or GIVEN one. Forces of
+redundant contacts change as little as possible (`least_norm.py`). Steps are shortened until the residual decreases.
+
+Where that ends without a solution the contacts are made to yield, by epsilon times the force, which makes the problem
+easy; epsilon then decreases to 0, solution by solution. Then sweeps over the contacts, one at a time
+(block Gauss-Seidel, `single.py`), each time followed by Newton's method from other starts. The number of all of these is fixed.
+
+Coulomb friction may have several solutions; GIVEN directions may have none (Painleve). Forces of redundant contacts
+are not unique: `smallest_forces.py`.
+"""
+
+import numpy as np
+
+from bunraku.contact.least_norm import add, dot, least_norm, least_norm_size
+from bunraku.contact.single import solve_single
+from bunraku.jit import inline, inner
+from bunraku.spatial.scalar import load, store
+
+DISC, GIVEN = range(2)                    # kind
+NONE, FORCES, MODES = range(3)            # start
+OPEN, STICKING, SLIDING = range(3)        # mode
+SOLVED, ROUGH, NO_SOLUTION = range(3)     # status
+
+# Vectors in `work`, 3 K scalars each, in scaled units
+SIDE, BIAS, FORCE, VELOCITY, STEP, CHANGE, SCALE, BASE, BEST, COLUMN, VECTORS = range(11)
+# Scalars of a contact in `work`
+FRICTION, TOWARDS, SIGMA, FIRST, CONTACT = 0, 1, 3, 4, 5
+
+AIM = 1e-12
+ENOUGH = 1e-10
+ITERATIONS = 30
+ATTEMPTS = 20
+HALVINGS = 12
+NEGLIGIBLE = 1e-13
+SMALL = 1e-12
+
+
+@inline
+def problem_size(count):
+    """Scalars of `work`."""
+    n = 3 * count
+    return 2 * n * n + least_norm_size(n) + VECTORS * n + CONTACT * count + 1
+
+
+@inline
+def matrix_at(count):
+    return 9 * count * count
+
+
+@inline
+def scratch_at(count):
+    return 18 * count * count
+
+
+@inline
+def vector_at(count, which):
+    return 18 * count * count + least_norm_size(3 * count) + 3 * count * which
+
+
+@inline
+def contact_at(count, k):
+    return vector_at(count, VECTORS) + CONTACT * k
+
+
+@inner
+def solve_contacts(count, theta, b, mu, kind, slip, start, force, mode, work):
+    """Solve the contact problem: (residual, iterations, status).
+
+    theta: (3K)^2 by rows; b, force: 3K; mu, kind, mode: K; slip: 2K unit directions, for GIVEN; work: `problem_size(K)`.
+    start: NONE, from the smallest sticking forces; FORCES, from `force`; MODES, from the linear solution of `mode`,
+    friction of sliding contacts being along `force` (GIVEN: against `slip`).
+    residual: largest violation of the law in units of u, divided by the largest of |b| and |theta_ii f_i|.
+    """
+    scale_problem(count, theta, b, mu, force, work)
+    best = np.inf
+    iterations = 0
+    if start != FORCES:
+        first_forces(count, start, kind, slip, mode, work)
+        iterations += 1
+    factor = balance(count, work)
+    if factor > 2.0 or factor < 0.5:
+        rescale(count, factor, work)
+    residual, more = newton(count, ITERATIONS, 0.0, SMALL, kind, slip, mode, work)
+    iterations += more
+    if residual > ENOUGH:
+        residual, more = fall_back(count, residual, kind, slip, mode, work)
+        iterations += more
+    residual = finish(count, kind, slip, force, mode, work)
+    status = SOLVED
+    if not residual <= ENOUGH:
+        status = NO_SOLUTION if negative_curvature(count, kind, slip, work) else ROUGH
+    return residual, iterations, status
+
+
+# -- scaling -----------------------------------------------------------------------------------------------------------
+
+@inner
+def scale_problem(count, theta, b, mu, force, work):
+    """Forces over, velocities times SCALE: normal entries of the diagonal become 1, tangential ones 1 on the average."""
+    n = 3 * count
+    scale, bias, forces = vector_at(count, SCALE), vector_at(count, BIAS), vector_at(count, FORCE)
+    store(work, contact_at(count, count), 1.0)
+    largest = 0.0
+    for i in range(n):
+        largest = max(largest, load(theta, i * n + i))
+    floor = NEGLIGIBLE * largest if largest > 0.0 else 1.0
+    for k in range(count):
+        i = 3 * k
+        normal = load(theta, i * n + i)
+        tangential = 0.5 * (load(theta, (i + 1) * n + i + 1) + load(theta, (i + 2) * n + i + 2))
+        along = 1.0 / np.sqrt(max(normal, floor))
+        across = 1.0 / np.sqrt(max(tangential, floor))
+        store(work, scale + i, along)
+        store(work, scale + i + 1, across)
+        store(work, scale + i + 2, across)
+        store(work, contact_at(count, k) + FRICTION, mu[k] * along / across)
+    for i in range(n):
+        s = load(work, scale + i)
+        store(work, bias + i, load(b, i) * s)
+        store(work, forces + i, load(force, i) / s)
+        for j in range(n):
+            store(work, i * n + j, load(theta, i * n + j) * s * load(work, scale + j))
+
+
+@inner
+def rescale(count, factor, work):
+    """SCALE times a factor."""
+    n = 3 * count
+    at = contact_at(count, count)
+    store(work, at, load(work, at) * factor)
+    for i in range(n * n):
+        store(work, i, load(work, i) * factor * factor)
+    for i in range(n):
+        for which, by in ((BIAS, factor), (SCALE, factor), (FORCE, 1.0 / factor), (BASE, 1.0 / factor), (BEST, 1.0 / factor)):
+            at = vector_at(count, which) + i
+            store(work, at, load(work, at) * by)
+
+
+@inner
+def balance(count, work):
+    """Factor that makes forces and velocities equally large."""
+    f, b = 0.0, 0.0
+    for i in range(3 * count):
+        f = max(f, abs(load(work, vector_at(count, FORCE) + i)))
+        b = max(b, abs(load(work, vector_at(count, BIAS) + i)))
+    return np.sqrt(f / b) if f > 0.0 and b > 0.0 else 1.0
+
+
+# -- the law -----------------------------------------------------------------------------------------------------------
+
+@inline
+def project(f_n, f_1, f_2, u_n, u_1, u_2, mu, given, slip_1, slip_2):
+    """Mode and force of the projection of f - u; for a sliding contact the direction e and sigma (-1: no row)."""
+    t_n, t_1, t_2 = f_n - u_n, f_1 - u_1, f_2 - u_2
+    if not t_n > 0.0:
+        return OPEN, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0
+    radius = mu * t_n
+    if given == GIVEN:
+        return SLIDING, t_n, -radius * slip_1, -radius * slip_2, -slip_1, -slip_2, -1.0
+    length = np.sqrt(t_1 * t_1 + t_2 * t_2)
+    if length <= radius and mu > 0.0:
+        return STICKING, t_n, t_1, t_2, 0.0, 0.0, -1.0
+    if radius <= NEGLIGIBLE * length or length == 0.0:
+        return SLIDING, t_n, 0.0, 0.0, 0.0, 0.0, -1.0
+    e_1, e_2 = t_1 / length, t_2 / length
+    return SLIDING, t_n, radius * e_1, radius * e_2, e_1, e_2, length / radius - 1.0
+
+
+@inner
+def merit(count, step, kind, slip, work):
+    """Sum of squares of the residual after a part of a step."""
+    f, u = vector_at(count, FORCE), vector_at(count, VELOCITY)
+    df, du = vector_at(count, STEP), vector_at(count, CHANGE)
+    total = 0.0
+    for k in range(count):
+        i = 3 * k
+        f_n = load(work, f + i) + step * load(work, df + i)
+        f_1 = load(work, f + i + 1) + step * load(work, df + i + 1)
+        f_2 = load(work, f + i + 2) + step * load(work, df + i + 2)
+        _, p_n, p_1, p_2, _, _, _ = project(
+            f_n, f_1, f_2, load(work, u + i) + step * load(work, du + i),
+            load(work, u + i + 1) + step * load(work, du + i + 1),
+            load(work, u + i + 2) + step * load(work, du + i + 2),
+            load(work, contact_at(count, k) + FRICTION), kind[k], slip[2 * k], slip[2 * k + 1])
+        total += (f_n - p_n) * (f_n - p_n) + (f_1 - p_1) * (f_1 - p_1) + (f_2 - p_2) * (f_2 - p_2)
+    return total
+
+
+@inner
+def classify(count, kind, slip, mode, work):
+    """Modes, directions and sigma of the forces at hand; sum of squares of the residual."""
+    f, u = vector_at(count, FORCE), vector_at(count, VELOCITY)
+    total = 0.0
+    for k in range(count):
+        i, o = 3 * k, contact_at(count, k)
+        f_n, f_1, f_2 = load(work, f + i), load(work, f + i + 1), load(work, f + i + 2)
+        state, p_n, p_1, p_2, e_1, e_2, sigma = project(
+            f_n, f_1, f_2, load(work, u + i), load(work, u + i + 1), load(work, u + i + 2),
+            load(work, o + FRICTION), kind[k], slip[2 * k], slip[2 * k + 1])
+        mode[k] = state
+        store(work, o + TOWARDS, e_1)
+        store(work, o + TOWARDS + 1, e_2)
+        store(work, o + SIGMA, sigma)
+        total += (f_n - p_n) * (f_n - p_n) + (f_1 - p_1) * (f_1 - p_1) + (f_2 - p_2) * (f_2 - p_2)
+    return total
+
+
+@inner
+def violation(count, kind, slip, work):
+    """Residual as `solve_contacts` defines it: of the projection in the units in which the diagonal of Theta is 1."""
+    f, u, bias, scale = (vector_at(count, FORCE), vector_at(count, VELOCITY), vector_at(count, BIAS),
+                         vector_at(count, SCALE))
+    factor = load(work, contact_at(count, count))
+    to_force, to_velocity = factor * factor, 1.0
+    worst, size = 0.0, 0.0
+    for k in range(count):
+        i, o = 3 * k, contact_at(count, k)
+        f_n, f_1, f_2 = (to_force * load(work, f + i), to_force * load(work, f + i + 1),
+                         to_force * load(work, f + i + 2))
+        _, p_n, p_1, p_2, _, _, _ = project(
+            f_n, f_1, f_2, load(work, u + i), load(work, u + i + 1), load(work, u + i + 2),
+            load(work, o + FRICTION), kind[k], slip[2 * k], slip[2 * k + 1])
+        along, across = load(work, scale + i), load(work, scale + i + 1)
+        worst = max(worst, abs(f_n - p_n) / along,
+                    np.sqrt((f_1 - p_1) * (f_1 - p_1) + (f_2 - p_2) * (f_2 - p_2)) / across)
+        c_1, c_2 = load(work, bias + i + 1), load(work, bias + i + 2)
+        size = max(size, abs(load(work, bias + i)) / along, abs(f_n) / along,
+                   np.sqrt(max(c_1 * c_1 + c_2 * c_2, f_1 * f_1 + f_2 * f_2)) / across)
+    if not size < np.inf or not worst <= np.inf:
+        return np.inf
+    return worst / size if size > 0.0 else 0.0
+
+
+# -- Newton's method ---------------------------------------------------------------------------------------------------
+
+@inner
+def multiply(count, epsilon, x, y, work):
+    """y = (Theta + epsilon) x."""
+    n = 3 * count
+    for i in range(n):
+        store(work, y + i, dot(n, i * n, x, work) + epsilon * load(work, x + i))
+
+
+@inner
+def find_velocities(count, epsilon, work):
+    """VELOCITY of FORCE; with epsilon contacts yield, beginning at BASE."""
+    u, bias, base = vector_at(count, VELOCITY), vector_at(count, BIAS), vector_at(count, BASE)
+    multiply(count, epsilon, vector_at(count, FORCE), u, work)
+    for i in range(3 * count):
+        store(work, u + i, load(work, u + i) + load(work, bias + i))
+    if epsilon > 0.0:
+        add(3 * count, -epsilon, base, u, work)
+
+
+@inner
+def newton(count, limit, epsilon, small, kind, slip, mode, work):
+    """Newton's method from FORCE; residual and iterations."""
+    n = 3 * count
+    f, u, df, du = (vector_at(count, FORCE), vector_at(count, VELOCITY), vector_at(count, STEP),
+                    vector_at(count, CHANGE))
+    find_velocities(count, epsilon, work)
+    square, residual = classify(count, kind, slip, mode, work), violation(count, kind, slip, work)
+    for iteration in range(limit):
+        if not residual > AIM:
+            return residual, iteration
+        find_step(count, epsilon, small, mode, work)
+        multiply(count, epsilon, df, du, work)
+        step, accepted = 1.0, False
+        for _ in range(HALVINGS):
+            if merit(count, step, kind, slip, work) < (1.0 - 1e-3 * step) * square:
+                accepted = True
+                break
+            step *= 0.5
+        if not accepted:
+            return residual, iteration + 1
+        add(n, step, df, f, work)
+        find_velocities(count, epsilon, work)
+        square, residual = classify(count, kind, slip, mode, work), violation(count, kind, slip, work)
+    return residual, limit
+
+
+@inner
+def find_step(count, epsilon, small, mode, work):
+    """STEP of FORCE: least-norm solution of the linear problem of `mode`, directions and sigma."""
+    n = 3 * count
+    f, u, df, side, column = (vector_at(count, FORCE), vector_at(count, VELOCITY), vector_at(count, STEP),
+                              vector_at(count, SIDE), vector_at(count, COLUMN))
+    matrix = matrix_at(count)
+    # the part of the step that modes alone decide
+    moved, size = False, 0
+    for k in range(count):
+        i, o = 3 * k, contact_at(count, k)
+        store(work, o + FIRST, float(size))
+        store(work, df + i, 0.0)
+        store(work, df + i + 1, 0.0)
+        store(work, df + i + 2, 0.0)
+        if mode[k] == STICKING:
+            size += 3
+        elif mode[k] == SLIDING:
+            e_1, e_2, sigma = load(work, o + TOWARDS), load(work, o + TOWARDS + 1), load(work, o + SIGMA)
+            f_1, f_2 = load(work, f + i + 1), load(work, f + i + 2)
+            along = load(work, o + FRICTION) * load(work, f + i)
+            if sigma >= 0.0:
+                along -= e_1 * f_1 + e_2 * f_2
+                store(work, df + i + 1, along * e_1)
+                store(work, df + i + 2, along * e_2)
+                size += 2
+            else:
+                store(work, df + i + 1, along * e_1 - f_1)
+                store(work, df + i + 2, along * e_2 - f_2)
+                size += 1
+            moved = True
+        else:
+            for j in range(i, i + 3):
+                store(work, df + j, -load(work, f + j))
+                moved = moved or load(work, f + j) != 0.0
+    # right-hand side
+    if moved:
+        multiply(count, epsilon, df, column, work)
+        add(n, 1.0, u, column, work)
+        restrict(count, -1.0, column, side, mode, work)
+    else:
+        restrict(count, -1.0, u, side, mode, work)
+    # matrix, column by column
+    for k in range(count):
+        i, o = 3 * k, contact_at(count, k)
+        first = np.int64(load(work, o + FIRST))
+        if mode[k] == STICKING:
+            for j in range(3):
+                restrict(count, 1.0, (i + j) * n, matrix + (first + j) * size, mode, work)
+                if epsilon > 0.0:
+                    at = matrix + (first + j) * size + first + j
+                    store(work, at, load(work, at) + epsilon)
+        elif mode[k] == SLIDING:
+            e_1, e_2, sigma = load(work, o + TOWARDS), load(work, o + TOWARDS + 1), load(work, o + SIGMA)
+            mu = load(work, o + FRICTION)
+            for j in range(n):
+                store(work, column + j, load(work, i * n + j) + mu * (e_1 * load(work, (i + 1) * n + j)
+                                                                      + e_2 * load(work, (i + 2) * n + j)))
+            restrict(count, 1.0, column, matrix + first * size, mode, work)
+            at = matrix + first * size + first
+            store(work, at, load(work, at) + epsilon)
+            if sigma >= 0.0:
+                for j in range(n):
+                    store(work, column + j, e_1 * load(work, (i + 2) * n + j) - e_2 * load(work, (i + 1) * n + j))
+                restrict(count, 1.0, column, matrix + (first + 1) * size, mode, work)
+                at = matrix + (first + 1) * size + first + 1
+                store(work, at, load(work, at) + epsilon + sigma)
+                at = side + first + 1
+                across = e_1 * load(work, f + i + 2) - e_2 * load(work, f + i + 1)
+                store(work, at, load(work, at) - sigma * across)
+    least_norm(size, matrix, side, scratch_at(count), small, work)
+    for k in range(count):
+        i, o = 3 * k, contact_at(count, k)
+        at = side + np.int64(load(work, o + FIRST))
+        if mode[k] == STICKING:
+            for j in range(3):
+                store(work, df + i + j, load(work, at + j))
+        elif mode[k] == SLIDING:
+            e_1, e_2, sigma = load(work, o + TOWARDS), load(work, o + TOWARDS + 1), load(work, o + SIGMA)
+            normal = load(work, at)
+            along = load(work, o + FRICTION) * normal
+            across = load(work, at + 1) if sigma >= 0.0 else 0.0
+            store(work, df + i, normal)
+            store(work, df + i + 1, load(work, df + i + 1) + along * e_1 - across * e_2)
+            store(work, df + i + 2, load(work, df + i + 2) + along * e_2 + across * e_1)
+
+
+@inner
+def restrict(count, sign, source, target, mode, work):
+    """The rows that are solved for: all of a sticking contact; normal and q of a sliding one."""
+    for k in range(count):
+        i, o = source + 3 * k, contact_at(count, k)
+        at = target + np.int64(load(work, o + FIRST))
+        if mode[k] == STICKING:
+            store(work, at, sign * load(work, i))
+            store(work, at + 1, sign * load(work, i + 1))
+            store(work, at + 2, sign * load(work, i + 2))
+        elif mode[k] == SLIDING:
+            store(work, at, sign * load(work, i))
+            if load(work, o + SIGMA) >= 0.0:
+                store(work, at + 1, sign * (load(work, o + TOWARDS) * load(work, i + 2)
+                                            - load(work, o + TOWARDS + 1) * load(work, i + 1)))
+
+
+# -- starts ------------------------------------------------------------------------------------------------------------
+
+@inner
+def first_forces(count, start, kind, slip, mode, work):
+    """FORCE that holds all contacts (NONE), or that `mode` needs (MODES): the smallest."""
+    f, u, bias = vector_at(count, FORCE), vector_at(count, VELOCITY), vector_at(count, BIAS)
+    opening = True
+    for k in range(count):
+        i, o = 3 * k, contact_at(count, k)
+        opening = opening and load(work, bias + i) >= 0.0
+        e_1, e_2 = 0.0, 0.0
+        if kind[k] == GIVEN:
+            if start == NONE or mode[k] == STICKING:
+                mode[k] = SLIDING
+            e_1, e_2 = -slip[2 * k], -slip[2 * k + 1]
+        elif start == NONE or (mode[k] == STICKING and load(work, o + FRICTION) == 0.0):
+            mode[k] = STICKING if load(work, o + FRICTION) > 0.0 else SLIDING
+        elif mode[k] == SLIDING:
+            f_1, f_2 = load(work, f + i + 1), load(work, f + i + 2)
+            length = np.sqrt(f_1 * f_1 + f_2 * f_2)
+            if length > 0.0:
+                e_1, e_2 = f_1 / length, f_2 / length
+        store(work, o + TOWARDS, e_1)
+        store(work, o + TOWARDS + 1, e_2)
+        store(work, o + SIGMA, -1.0)
+    for i in range(3 * count):
+        store(work, f + i, 0.0)
+        store(work, u + i, load(work, bias + i))
+    if opening and start == NONE:
+        return
+    find_step(count, 0.0, SMALL, mode, work)
+    add(3 * count, 1.0, vector_at(count, STEP), f, work)
+
+
+# -- fallback ----------------------------------------------------------------------------------------------------------
+
+@inner
+def copy(n, a, b, work):
+    for i in range(n):
+        store(work, b + i, load(work, a + i))
+
+
+@inner
+def fall_back(count, residual, kind, slip, mode, work):
+    """Other ways to a solution, a fixed number of them; leaves the best forces. Residual and iterations."""
+    n, f, base, best = 3 * count, vector_at(count, FORCE), vector_at(count, BASE), vector_at(count, BEST)
+    copy(n, f, best, work)
+    least, iterations = residual, 0
+    state = 12345
+    size = 0.0
+    for i in range(n):
+        size = max(size, abs(load(work, f + i)))
+    for attempt in range(ATTEMPTS):
+        if attempt % 2 == 0:
+            for k in range(count):
+                for j in range(3):
+                    state = (1103515245 * state + 12345) % 2147483648
+                    r = size * (state / 2147483648.0 - (0.5 if j > 0 else 0.0)) if attempt > 0 else 0.0
+                    store(work, base + 3 * k + j, r)
+                    store(work, f + 3 * k + j, r)
+            epsilon = load(work, 0)
+            for _ in range(12):
+                _, more = newton(count, 12, epsilon, SMALL, kind, slip, mode, work)
+                iterations += more
+                epsilon *= 0.25
+        else:
+            copy(n, best, f, work)
+            find_velocities(count, 0.0, work)
+            for _ in range(20 * attempt):
+                sweep(count, kind, slip, work)
+                iterations += 1
+        residual, more = newton(count, ITERATIONS, 0.0, SMALL, kind, slip, mode, work)
+        iterations += more
+        if residual < least:
+            least = residual
+            copy(n, f, best, work)
+        if least <= ENOUGH:
+            return least, iterations
+    copy(n, best, f, work)
+    return least, iterations
+
+
+@inner
+def sweep(count, kind, slip, work):
+    """One contact after the other, the others being held: FORCE and VELOCITY."""
+    n = 3 * count
+    f, u = vector_at(count, FORCE), vector_at(count, VELOCITY)
+    for k in range(count):
+        i, W, mu = 3 * k, 3 * k * n + 3 * k, load(work, contact_at(count, k) + FRICTION)
+        old_n, old_1, old_2 = load(work, f + i), load(work, f + i + 1), load(work, f + i + 2)
+        if not load(work, W) > NEGLIGIBLE:
+            continue
+        b_n = load(work, u + i) - dot(3, W, f + i, work)
+        if kind[k] == GIVEN:
+            curvature = load(work, W) - mu * (load(work, W + 1) * slip[2 * k] + load(work, W + 2) * slip[2 * k + 1])
+            new_n = -b_n / curvature if b_n < 0.0 and curvature > NEGLIGIBLE else 0.0
+            new_1, new_2 = -mu * new_n * slip[2 * k], -mu * new_n * slip[2 * k + 1]
+        else:
+            b_1 = load(work, u + i + 1) - dot(3, W + n, f + i, work)
+            b_2 = load(work, u + i + 2) - dot(3, W + 2 * n, f + i, work)
+            new_n, new_1, new_2 = solve_single(W, n, b_n, b_1, b_2, mu, work)
+        store(work, f + i, new_n)
+        store(work, f + i + 1, new_1)
+        store(work, f + i + 2, new_2)
+        add(n, new_n - old_n, i * n, u, work)
+        add(n, new_1 - old_1, (i + 1) * n, u, work)
+        add(n, new_2 - old_2, (i + 2) * n, u, work)
+
+
+@inner
+def negative_curvature(count, kind, slip, work):
+    return False
+
+
+@inner
+def finish(count, kind, slip, force, mode, work):
+    """Forces in the units of the caller, obeying the law of forces exactly; the residual."""
+    f, scale = vector_at(count, FORCE), vector_at(count, SCALE)
+    find_velocities(count, 0.0, work)
+    classify(count, kind, slip, mode, work)
+    residual = violation(count, kind, slip, work)
+    for i in range(3 * count):
+        store(force, i, load(work, f + i) * load(work, scale + i))
+    return residual
