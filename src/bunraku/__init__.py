@@ -10,6 +10,7 @@ from bunraku.errors import (
     ActuationError,
     BunrakuError,
     ConstraintError,
+    ContactError,
     InertiaError,
     LoadError,
     LoadWarning,
@@ -84,7 +85,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "ActuationError", "Box", "BunrakuError", "Capsule", "Compound", "ConstraintError", "Cylindrical", "Fixed",
+    "ActuationError", "Box", "BunrakuError", "Capsule", "Compound", "ConstraintError", "ContactError", "Cylindrical", "Fixed",
     "ForcePlate", "Free", "Guide", "Helical", "InertiaError", "JointMoments", "LoadError", "LoadWarning", "Markers",
     "Mechanism", "MissingExtra", "MissingFileError", "ModelError", "Motion", "MotionTable", "NamingError", "Planar",
     "Points", "Prismatic", "ReadOnlyError", "Revolute", "Rollout", "RolloutCase", "Schedule", "SettingError",

@@ -47,6 +47,10 @@ class ConstraintError(StateError):
     """Inconsistent loop constraints; the message names the connections."""
 
 
+class ContactError(StateError):
+    """Shapes that overlap, or contacts whose forces do not exist; the message names the pair."""
+
+
 class SimulationError(BunrakuError, RuntimeError):
     """A run had to stop. `trajectory` keeps everything computed up to then.
 

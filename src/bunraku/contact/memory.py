@@ -16,7 +16,7 @@ from bunraku.compiler.handles import array_by_address, table_of
 from bunraku.contact import fields as c
 from bunraku.contact.arrays import ContactArrays
 from bunraku.contact.problem import problem_size
-from bunraku.jit import inline
+from bunraku.jit import allocating
 
 # Places in `count`
 BASE = 0         # address of the motion of the mechanism without contact (`tree_one` or `closed_one`)
@@ -93,7 +93,7 @@ _floats, _table = array_by_address(FLOATS), array_by_address(TABLE)
 _counts, _integers = array_by_address(COUNT), array_by_address(INTEGERS)
 
 
-@inline
+@allocating
 def touch_of(table):
     """The arrays of a table."""
     return Touch(_integers(table, 0), _table(table, 1), _table(table, 2), _integers(table, 3), _integers(table, 4),

@@ -10,6 +10,7 @@ import numpy as np
 from bunraku.checks import as_floats, as_size
 from bunraku.contact import fields as c
 from bunraku.errors import ModelError, ShapeError
+from bunraku.evaluate.kinematics import poses
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.links import GROUND
 from bunraku.mechanism.mechanism import as_mechanism
@@ -17,6 +18,7 @@ from bunraku.mechanism.mechanism import as_mechanism
 MARGIN = 1e-3
 """[m] Shapes that are closer are in contact, unless `contacts` is told otherwise."""
 LISTED = 20
+MODES = ("open", "sticking", "sliding")
 
 
 class Contact(NamedTuple):
@@ -29,6 +31,8 @@ class Contact(NamedTuple):
     gap: float                # between the surfaces, negative if they overlap [m]
     friction: float           # of the pair
     restitution: float
+    force: np.ndarray | None = None  # on a, world axes [N]; None where forces were not asked for
+    mode: str | None = None          # "open", "sticking" or "sliding"; likewise
 
     @property
     def points(self) -> tuple[np.ndarray, np.ndarray]:
@@ -40,11 +44,15 @@ class Contact(NamedTuple):
 class Contacts(Sequence[Contact]):
     """The contacts of one state, the smallest gap first."""
 
-    def __init__(self, mechanism: Mechanism, found: np.ndarray, margin: float):
-        self.mechanism, self.margin = mechanism, margin
+    def __init__(self, mechanism: Mechanism, q: np.ndarray, found: np.ndarray, margin: float, forces: np.ndarray | None = None,
+                 modes: np.ndarray | None = None, residual: float = 0.0):
+        self.mechanism, self.margin, self.q = mechanism, margin, q
         rows = np.flatnonzero(found[:, c.FOUND_GAP] <= margin)
         self._rows = rows[np.argsort(found[rows, c.FOUND_GAP], kind="stable")]
         self._found = found[self._rows]
+        self._forces = None if forces is None else forces[self._rows]
+        self._modes = None if modes is None else modes[self._rows]
+        self.residual = residual  # of the contact problem, relative: see docs/contact.md
         self._shapes, self._arrays = mechanism.contact_pairs()
 
     @property
@@ -61,6 +69,20 @@ class Contacts(Sequence[Contact]):
     def normal(self) -> np.ndarray:
         """(n, 3)."""
         return self._found[:, c.FOUND_NORMAL:c.FOUND_NORMAL + 3].copy()
+
+    @property
+    def force(self) -> np.ndarray:
+        """(n, 3) on the first shape of each pair, world axes [N]."""
+        if self._forces is None:
+            raise ModelError("bk.contacts(m, q) is geometry; forces are in bk.dynamics(m, q, v, tau).contacts")
+        return self._forces.copy()
+
+    @property
+    def mode(self) -> list[str]:
+        """Of each contact: "open", "sticking" or "sliding"."""
+        if self._modes is None:
+            raise ModelError("bk.contacts(m, q) is geometry; modes are in bk.dynamics(m, q, v, tau).contacts")
+        return [MODES[mode] for mode in self._modes]
 
     @property
     def pair(self) -> list[tuple[str, str]]:
@@ -86,15 +108,19 @@ class Contacts(Sequence[Contact]):
         surface = self._arrays.contact_f[number]
         return Contact((shapes[0].name, shapes[1].name), (names[shapes[0].link], names[shapes[1].link]),
                        row[c.FOUND_POINT:c.FOUND_POINT + 3].copy(), row[c.FOUND_NORMAL:c.FOUND_NORMAL + 3].copy(),
-                       float(row[c.FOUND_GAP]), float(surface[c.FRICTION]), float(surface[c.RESTITUTION]))
+                       float(row[c.FOUND_GAP]), float(surface[c.FRICTION]), float(surface[c.RESTITUTION]),
+                       None if self._forces is None else self._forces[k].copy(),
+                       None if self._modes is None else MODES[self._modes[k]])
 
     def __repr__(self):
         if not self:
             return f"no contacts within {self.margin:g} m"
         lines = [f"{len(self)} contact{'s' * (len(self) > 1)} within {self.margin:g} m"]
-        for pair, _, point, normal, gap, *_ in self[:LISTED]:
+        for pair, _, point, normal, gap, _, _, force, mode in self[:LISTED]:
             place, towards = (", ".join(f"{x + 0.0:.4g}" for x in np.round(v, 9)) for v in (point, normal))
-            lines.append(f"  {pair[0]} - {pair[1]}: gap {gap:.3g} m at ({place}), normal ({towards})")
+            acts = "" if force is None else (f", {mode}, force (" + ", ".join(f"{x + 0.0:.4g}" for x in
+                                                                               np.round(force, 9)) + ") N")
+            lines.append(f"  {pair[0]} - {pair[1]}: gap {gap:.3g} m at ({place}), normal ({towards}){acts}")
         if len(self) > LISTED:
             lines.append(f"  ... and {len(self) - LISTED} more")
         return "\n".join(lines)
@@ -115,4 +141,34 @@ def contacts(mechanism: Mechanism, q, margin: float = MARGIN, workers: int | Non
     q = as_floats("q", q, m.nq)
     arrays = m.contact_pairs().arrays
     found = found_contacts(m.plan("tree"), arrays, q, margin, workers)
-    return Contacts(m, found, margin) if q.ndim == 1 else [Contacts(m, each, margin) for each in found]
+    if q.ndim == 1:
+        return Contacts(m, q, found, margin)
+    return [Contacts(m, *each, margin) for each in zip(q, found, strict=True)]
+
+
+def with_contacts(mechanism: Mechanism, touching: Contacts | list[Contacts], pushed):
+    """External forces on links (6 each) with those of contacts added."""
+    several = isinstance(touching, list)
+    states = touching if isinstance(touching, list) else [touching]
+    size = 6 * len(mechanism.links)
+    total = np.zeros((len(states), size)) + (0.0 if pushed is None else pushed)
+    for state, acting in zip(total, states, strict=True):
+        where = {name: x for name, (_, x) in poses(mechanism, acting.q).items()} if len(acting) else {}
+        for contact in acting:
+            for link, sign in zip(contact.links, (1.0, -1.0), strict=True):
+                if link != GROUND and contact.force is not None:
+                    at, force = 6 * mechanism._find_link(link, "contact"), sign * contact.force
+                    state[at:at + 3] += force
+                    state[at + 3:at + 6] += np.cross(contact.point - where[link], force)
+    return total if several else total[0]
+
+
+def without_contact(mechanism: Mechanism) -> Mechanism:
+    """A mechanism in which nothing touches."""
+    if "untouched" not in mechanism._variants:
+        twin = mechanism.copy()
+        twin.shapes = type(mechanism.shapes)()
+        for name in ("contact", "touches"):
+            twin._variants.pop(name, None)
+        mechanism._variants["untouched"] = twin
+    return mechanism._variants["untouched"]

@@ -16,6 +16,7 @@ from bunraku.entries.loops import closed_plain
 from bunraku.entries.parts import lanes_of_state, lanes_one
 from bunraku.errors import ModelError, NamingError, ShapeError
 from bunraku.evaluate.closed_chain import closed_inverse_dynamics
+from bunraku.evaluate.contacts import Contacts, with_contacts, without_contact
 from bunraku.evaluate.kinematics import kinematics
 from bunraku.evaluate.schedule import Schedule
 from bunraku.evaluate.team import accelerations, team_for
@@ -36,7 +37,7 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
     tau         nv torques; with connections, nv + nc where their drives follow (`Mechanism.drive_slice`)
     external    {link: (fx, fy, fz, mx, my, mz)} at the link frame's origin in world axes, (6,) or (B, 6)
     prescribed  {joint or connection: acceleration} in place of its torque
-    passive     springs, dampers, limits and armature act
+    passive     springs, dampers, limits, armature and contact act
     method      "auto": articulated bodies, and with connections assembly and disassembly, O(N); "aba": trees only;
                 "ada": assembly and disassembly; "unit_vector": the O(N^3) reference
     workers     threads: for a batch by default as many as there are cores; for one state at most so many, with a part
@@ -49,9 +50,12 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
             workers is None or (type(workers) is int and workers == 1)):
         # Straight to compiled code, which refuses whatever is not one state in plain arrays
         try:
-            plan = mechanism._plan
+            plan = mechanism._free_plan
             if plan is None:
                 plan = mechanism.plan_for(closed_plain if mechanism.connections else forward_one)
+                if mechanism.may_touch():
+                    return _touching(mechanism, q, v, tau, None, None, method, schedule)[0]
+                mechanism._free_plan = plan
             if method != "auto" or schedule is not None:
                 team = team_for(mechanism, plan, schedule, workers) if method == "auto" else None
                 if team is not None:
@@ -72,6 +76,8 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
         except (AttributeError, TypeError):
             pass
     plan = as_mechanism(mechanism).plan(None if passive else "bare")
+    if passive and mechanism.may_touch():
+        return _touching(mechanism, q, v, tau, external, prescribed, method, schedule, workers)[0]
     if prescribed:
         plan, tau = _prescribe(mechanism, plan, passive, tau, prescribed)
     pushed = external_forces(mechanism, external)
@@ -91,6 +97,16 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
     if plan.loops is not None:
         return closed.forward_dynamics(plan, q, v, tau, pushed, workers)
     return forward.forward_dynamics(plan, q, v, tau, pushed, workers)
+
+
+def _touching(mechanism, q, v, tau, external, prescribed, method="auto", schedule=None, workers=None):
+    """(accelerations, contacts) with contact forces; contacts is a list of a batch."""
+    from bunraku.evaluate.contact_forces import contact_forces
+
+    if method != "auto" or schedule is not None or workers not in (None, 1):
+        raise ModelError("shapes of this mechanism may touch, and contact is for method='auto' with one worker and no "
+                         "schedule; mechanism.copy() without planes has none")
+    return contact_forces(mechanism, q, v, tau, external, prescribed)
 
 
 def _by_team(team, plan, q, v, tau, pushed=None):
@@ -202,13 +218,23 @@ class Dynamics:
     forces: dict[str, np.ndarray]     # of every joint and connection: see `joint_forces`
     links: dict[str, np.ndarray]      # of every link: acceleration of its frame (linear, angular), world axes
     report: Report
+    contacts: Contacts | list[Contacts] | None = None  # with forces and modes; None if nothing can touch
 
 
 def dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None = None,
              prescribed: Mapping | None = None) -> Dynamics:
-    """Accelerations, joint forces and link accelerations at once; arguments as in `forward_dynamics`."""
+    """Accelerations, joint forces, contact forces and link accelerations at once; arguments as in `forward_dynamics`.
+
+    With shapes that may touch, contacts within 1e-6 m are closed. `contacts` lists all that are near, each with force
+    and mode. Forces of redundant contacts are not unique: these are the smallest admissible ones.
+    """
     plan, pushed = as_mechanism(mechanism).plan(), external_forces(mechanism, external)
-    apart = mechanism.plan("apart")
+    apart, touching = mechanism.plan("apart"), None
+    if mechanism.may_touch():
+        _, touching = _touching(mechanism, q, v, tau, external, prescribed)
+        pushed = with_contacts(mechanism, touching, pushed)
+        mechanism = without_contact(mechanism)
+        external = {link.name: pushed[..., 6 * i:6 * i + 6] for i, link in enumerate(mechanism.links)}
     if plan.loops is None:
         a = forward_dynamics(mechanism, q, v, tau, external=external, prescribed=prescribed)
         moved, held, report = kinematics(mechanism, q, v, a), {}, Report(0, 0, 1.0, {}, {})
@@ -220,7 +246,7 @@ def dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None =
         pushed = _with_connections(mechanism, moved, held, pushed)
     _, passed = inverse.inverse_dynamics(apart, q, v, a, pushed, None, wrenches=True)
     forces = Named({**_joint_wrenches(mechanism, apart, passed), **held}, mechanism.no_joint)
-    return Dynamics(a, forces, moved.accelerations, report)
+    return Dynamics(a, forces, moved.accelerations, report, touching)
 
 
 def _connection_forces(mechanism, plan, q, v, tau, pushed):

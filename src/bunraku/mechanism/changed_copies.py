@@ -123,6 +123,8 @@ class ChangedCopies:
         twin = self.copy()
         dict.__setitem__(twin.shapes, name, replace(old, **made))
         twin._variants.pop("contact", None)
+        twin._variants.pop("touches", None)
+        twin._free_plan = None
         return twin
 
     def _with(self, index: int, changes: dict) -> Mechanism:

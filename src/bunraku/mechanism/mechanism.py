@@ -50,6 +50,7 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
         self._connected = 0  # connections ever made: automatic names are never given twice
         self._tree_plan: Plan | None = None
         self._plan: Plan | None = None  # with the connections: what most callers want
+        self._free_plan: Plan | None = None  # the same if it is known that nothing can touch
         self._variants: dict = {}
         self._length_scale = 1.0
         self.nq = 0

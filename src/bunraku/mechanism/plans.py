@@ -23,6 +23,7 @@ class Plans:
     nv: int
     _gravity: np.ndarray
     _plan: Plan | None
+    _free_plan: Plan | None
     _tree_plan: Plan | None
     _variants: dict
 
@@ -77,6 +78,18 @@ class Plans:
             self._variants[key] = self._closed(tree.with_columns(links)) if links else self.plan()
         return self._variants[key]
 
+    def touching_plan(self, locked=frozenset()) -> Plan:
+        """The plan for contact: of a tree, every joint eliminated column by column, so that contact forces find the
+        factors that they need."""
+        if self.connections:
+            return self.driven_plan(locked) if locked else self.plan()
+        key = ("touching", frozenset(locked))
+        if key not in self._variants:
+            tree = self.plan("tree")
+            tree = tree.with_locked(locked) if locked else tree
+            self._variants[key] = self._closed(tree.with_columns(range(len(self.links))))
+        return self._variants[key]
+
     def _closed(self, plan: Plan, given=frozenset(), passive=True) -> Plan:
         """The plan of the tree with its loops closed, if it is one that can be moved."""
         if self.nv == 0:
@@ -120,5 +133,5 @@ class Plans:
 
     def _reconnected(self):
         """Only connections have changed: the plan of the tree stays."""
-        self._plan = None
+        self._plan = self._free_plan = None
         self._variants = {}

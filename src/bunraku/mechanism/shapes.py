@@ -211,6 +211,7 @@ class Shapes:
     plan: Any
     _excluded: dict[tuple[int, int], bool]
     _variants: dict
+    _free_plan: Any
     _find_link: Any
     _refuse_if_locked: Any
 
@@ -262,6 +263,8 @@ class Shapes:
                             **surface(what, friction=friction, restitution=restitution, group=group, meets=meets))
         dict.__setitem__(self.shapes, name, made)
         self._variants.pop("contact", None)
+        self._variants.pop("touches", None)
+        self._free_plan = None
         return made
 
     def exclude(self, link_a: str, link_b: str, excluded: bool = True) -> None:
@@ -272,6 +275,8 @@ class Shapes:
             raise ModelError(f"exclude: shapes of one link never touch; name two links, not {link_a!r} twice")
         self._excluded[min(a, b), max(a, b)] = bool(excluded)
         self._variants.pop("contact", None)
+        self._variants.pop("touches", None)
+        self._free_plan = None
 
     def contact_pairs(self) -> Pairs:
         """The pairs of shapes that may touch, as arrays; kept until something changes."""
@@ -299,7 +304,11 @@ class Shapes:
 
     def may_touch(self) -> bool:
         """Whether any two shapes may touch."""
-        return bool(self.shapes) and next(self._meeting(), None) is not None
+        if not self.shapes:
+            return False
+        if "touches" not in self._variants:
+            self._variants["touches"] = next(self._meeting(), None) is not None
+        return self._variants["touches"]
 
     def _meeting(self):
         """Pairs of shapes (by number) that may touch, whatever their kinds."""

@@ -66,6 +66,10 @@ class Sharing:
         self.shared: Shared | None = None                    # of the present run
         self._shared: tuple | None = None
 
+    def stay_alone(self) -> None:
+        """One worker does everything, without lanes."""
+        self.asked, self.in_lanes, self.left_alone = 1, False, False
+
     @property
     def request(self) -> list:
         """For checkpoints: workers, and what the schedule was made from."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bunraku.checks import as_floats, as_number, as_size
+from bunraku.checks import as_count, as_floats, as_number, as_size
 from bunraku.entries.explain import explain, refuse
 from bunraku.entries.moves import unit_quaternions
 from bunraku.errors import (
@@ -51,6 +51,7 @@ from bunraku.simulation.closing import (
     plan_of_moves,
 )
 from bunraku.simulation.conditions import Condition, Watch, Watched, as_watch, never_applied, polynomial_room
+from bunraku.simulation.contact import Contact
 from bunraku.simulation.failures import LeftOpen, stopped
 from bunraku.simulation.interpolation import compact
 from bunraku.simulation.kernels import prepare_simulation
@@ -135,6 +136,7 @@ class Simulation:
                 returns q, or (q, v, a); from q alone derivatives are taken by differences over milliseconds
     reads       joints that the actuation reads, if not all: several workers then gather these only, and it finds NaN
                 in the place of others
+    max_contacts  room for so many contacts at once; 64 by default
 
     `q`, `v`, `t` and `mechanism` are read-only: `set_state`, `impulse`, `connect` and `cut` change them.
     """
@@ -147,7 +149,7 @@ class Simulation:
                  max_step: float = math.inf, min_step: float = 0.0, max_order: int | None = None,
                  baumgarte: float | None = None, dense: bool = False, progress: bool | None = None, t: float = 0.0,
                  workers: int | None = None, schedule: Schedule | None = None, record: str | float | None = "all",
-                 external=None, prescribed=None, reads=None,
+                 external=None, prescribed=None, reads=None, max_contacts: int | None = None,
                  _resumed: bool = False, _in_batch: bool = False):
         self._settings = Settings.of(solver, rtol, atol, step=step, max_step=max_step, min_step=min_step,
                                      max_order=max_order, baumgarte=baumgarte)
@@ -155,9 +157,8 @@ class Simulation:
         self._sharing = Sharing(self._settings, self.mechanism, workers, schedule)
         duration, time_ = as_duration(record, dense), as_number("t [s]", t, ShapeError)
         self._acting = Acting(self.mechanism, external, prescribed, reads)
-        if self.mechanism.may_touch():
-            warnings.warn("shapes of this mechanism may touch, but simulations do not resolve contact: they pass "
-                          "through each other; bk.contacts(m, q) finds where", SimulationWarning, stacklevel=2)
+        self._room = None if max_contacts is None else as_count("max_contacts", max_contacts)
+        self._contact = self._contact_of(self.mechanism)
         self.progress = progress
         self.stats = Statistics()
         if not _in_batch:
@@ -190,6 +191,16 @@ class Simulation:
         if name in READ_ONLY:
             raise ReadOnlyError(f"sim.{name} is read-only; {READ_ONLY[name].format(name=name)}")
         super().__setattr__(name, as_params(value) if name == "params" else value)
+
+    def _contact_of(self, mechanism: Mechanism) -> Contact | None:
+        """Contact, if any shapes may touch."""
+        if not mechanism.may_touch():
+            return None
+        if (self._sharing.asked or 1) > 1 or self._sharing.given is not None:
+            raise ModelError("contact is computed by one worker: leave workers and schedule out, or keep shapes from "
+                             "touching (masks, m.exclude)")
+        self._sharing.stay_alone()
+        return Contact(mechanism, self._settings, self._acting.locked, self._room)
 
     # -- ask -------------------------------------------------------------------------------------------------------
 
@@ -310,9 +321,12 @@ class Simulation:
             if moved:
                 said = "; ".join(filter(None, (said, f"prescribed: {', '.join(moved)} moved to where the motion "
                                                      "begins")))
-            return unit, v, said
         except ConstraintError as error:
             raise SimulationError(f"{what}: {error}") from None
+        if self._contact is not None:
+            self._contact.touching.refuse_overlap(unit, what)
+            self._contact.fresh = True
+        return unit, v, said
 
     # -- change the structure --------------------------------------------------------------------------------------
 
@@ -377,6 +391,7 @@ class Simulation:
         self._acting.fit(mechanism, cut)
         self._sharing.changed(mechanism)
         self.__dict__["mechanism"] = mechanism.locked()
+        self._contact = self._contact_of(mechanism)
         clock = self._memory.clock
         self._memory = self._settings.memory(np.concatenate([q, v]))
         self._memory.clock[:m.SIZE] = clock[:m.SIZE]
@@ -510,8 +525,17 @@ class Simulation:
 
     def _go_on(self, until: float, bar: Bar, interrupts: Interrupts) -> None:
         """From event to event."""
+        contact = self._contact
+        if contact is not None:
+            contact.fresh = True  # forces may be others than before
         while True:
-            watched = Watched(self, self._watches)
+            if contact is not self._contact:
+                contact = self._contact
+            by_events = contact is not None and not contact.stepping
+            if contact is not None and by_events and contact.fresh:
+                contact.settle(self)
+            watches = [contact.watch, *self._watches] if contact is not None and by_events else self._watches
+            watched = Watched(self, watches)
             happened = watched.already()
             if happened is None:
                 begins, state = self.t, self._memory.rows[0].copy()
@@ -524,12 +548,18 @@ class Simulation:
                 if self.t <= begins:  # at once: exactly where it was
                     self._memory.rows[0] = state
                 self._tidy()
-            if self._act(happened) or self.t > until:  # an action may set the time
+            if contact is not None and happened is contact.watch:
+                happened.times.append(self.t)
+                happened.holds = True
+                contact.settle(self)
+            elif self._act(happened) or self.t > until:  # an action may set the time
                 break
 
     def _act(self, watch: Watch) -> bool:
         """A condition has come true here: do what follows. Whether that ends the run."""
         self._tape.event(Event(self.t, watch.name))
+        if self._contact is not None:
+            self._contact.fresh = True
         watch.times.append(self.t)
         watch.holds, watch.active = True, watch.repeat
         self._restart()
@@ -544,10 +574,13 @@ class Simulation:
         """Let compiled code run until it has something to say other than that its record is full."""
         settings, acting, external = self._settings, self._acting, self._acting.array
         plan, (entry, method) = acting.plan(self.mechanism, settings, self._actuation is not None), settings.entry()
+        contact = self._contact
         watching = bool(watched.watches)  # steps beyond an event would be thrown away: short stretches
         rows = max(1, min(512, (1 if watching else 4) * BODY_STEPS_PER_CALL // plan.bodies))
         in_lanes = self._sharing.in_lanes and not external.size
         address, structure = address_of(self._actuation), structure_of(plan, settings.hold, in_lanes)
+        if contact is not None:
+            plan, structure, (entry, method) = contact.touching.plan, contact.structure(), contact.entry((entry, method))
         memory = self._memory
         memory.clock[m.UNTIL] = until
         self._sharing.links_in_lanes = plan.lanes.in_lanes if in_lanes and plan.lanes is not None else 0

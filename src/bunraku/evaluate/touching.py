@@ -1,0 +1,203 @@
+"""Contact forces and impacts at one state: modes of contacts, and the contact problem for them.
+
+`Touching` is the memory of contact of a mechanism in one run, with the compiled calls on it. A contact is *closed* if
+its gap is below CLOSED and it does not separate. Closed contacts with slip slide, friction against the slip; those
+without may stick or begin to slide: the problem decides.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bunraku.contact import fields as c
+from bunraku.contact.entries import contacts_one
+from bunraku.contact.memory import (
+    ACTIVE,
+    BASE,
+    FULL,
+    MARK,
+    MARK_SLIP,
+    ROW,
+    ROWS,
+    STATUS,
+    WORST,
+    make_touch,
+)
+from bunraku.contact.problem import NO_SOLUTION, OPEN, SLIDING, STICKING
+from bunraku.entries.explain import refuse
+from bunraku.entries.loops import closed_one
+from bunraku.entries.signatures import FINE
+from bunraku.errors import ContactError
+from bunraku.mechanism import Mechanism
+from bunraku.mechanism.links import GROUND
+from bunraku.simulate.contact_motion import FORCES, IMPACT, LOOK, NEAR, contact_solve
+from bunraku.simulate.context import tree_one
+
+CLOSED = 1e-9
+"""[m] Gaps below count as closed, unless said otherwise."""
+SLOW = 1e-7
+"""[m/s] Slip and separation below count as none."""
+TOO_DEEP = 1e-6
+"""[m] Overlaps from here on are no rounding: nobody can start from them."""
+ROOM = 64
+"""Contacts that can be closed at once, unless said otherwise."""
+
+
+class Acts(NamedTuple):
+    """All that acts on a mechanism beside contact, as kernels want it."""
+
+    tau: np.ndarray       # (nv,) torques; accelerations at joints whose motion is prescribed
+    drives: np.ndarray    # (nc,) or (0,)
+    external: np.ndarray  # 6 per link and pulls, or (0,)
+
+
+class Answer(NamedTuple):
+    """Of the contacts that a problem was about, three numbers each: along the normal, and two tangents."""
+
+    rows: np.ndarray      # (n,) numbers of the contacts
+    force: np.ndarray     # (n, 3) forces or impulses
+    before: np.ndarray    # (n, 3) velocities at the state
+    after: np.ndarray     # (n, 3) accelerations with the forces, or velocities after the impulses
+    mode: np.ndarray      # (n,)
+    axes: np.ndarray      # (n, 3, 3) normal and tangents, world axes
+    residual: float
+
+
+class Touching:
+    """Memory of contact, for one run at a time."""
+
+    def __init__(self, mechanism: Mechanism, locked=frozenset(), room: int | None = None):
+        self.mechanism, self.arrays = mechanism, mechanism.contact_pairs().arrays
+        self.plan = plan = mechanism.touching_plan(locked)
+        self.contacts = len(self.arrays.contact_i)
+        self.room = min(self.contacts, ROOM if room is None else room)
+        loops = plan.loops is not None
+        self.touch, table = make_touch(self.arrays, plan.bodies, plan.nv, self.room, loops)
+        self.base = closed_one if loops else tree_one
+        self.touch.count[BASE] = 0 if callable(self.base.address) else self.base.address
+        self.structure = plan.with_rotors._replace(touch=table)
+        size = int(plan.loops.work_size) if loops else plan.work_size
+        self.work = np.empty(size + plan.nv + 64 * plan.bodies)
+        self.a = np.empty(plan.nv)
+        self.found = np.zeros((self.contacts, c.FOUND))
+        self.no_restitution = np.zeros(self.contacts)
+
+    # -- geometry --------------------------------------------------------------------------------------------------
+
+    def gaps(self, q, margin: float = NEAR) -> np.ndarray:
+        """(contacts,) [m]; inf for those beyond the margin."""
+        contacts_one.call(self.plan.arrays, self.arrays, np.ascontiguousarray(q), margin, self.found.reshape(-1))
+        return self.found[:, c.FOUND_GAP]
+
+    def pair(self, k: int) -> str:
+        """Names of the two shapes of a contact, for people."""
+        shapes = self.mechanism.contact_pairs().shapes
+        pair = self.arrays.pair_i[self.arrays.contact_i[k, c.CONTACT_PAIR]]
+        return " and ".join(repr(shapes[pair[place]].name) for place in (c.PAIR_A, c.PAIR_B))
+
+    def refuse_overlap(self, q, what: str) -> None:
+        """A state in which shapes overlap is no start: say how deep, which, and how to lift them out."""
+        gap = self.gaps(q)
+        if not self.contacts or gap.min() >= -TOO_DEEP:
+            return
+        k = int(gap.argmin())
+        normal, depth = self.found[k, c.FOUND_NORMAL:c.FOUND_NORMAL + 3], -float(gap[k])
+        shapes, names = self.mechanism.contact_pairs().shapes, [*self.mechanism.link_names, GROUND]
+        pair = self.arrays.pair_i[self.arrays.contact_i[k, c.CONTACT_PAIR]]
+        link = names[shapes[pair[c.PAIR_A]].link]
+        way = ", ".join(f"{x + 0.0:.4g}" for x in np.round(depth * normal, 12))
+        others = int((gap < -TOO_DEEP).sum()) - 1
+        more = f" ({others} other contacts overlap too)" if others else ""
+        raise ContactError(f"{what}: shapes {self.pair(k)} overlap by {depth:.4g} m{more}; move link {link!r} by "
+                           f"({way}) m to part them, or let them not touch: m.exclude, or masks (group, meets)")
+
+    # -- problems --------------------------------------------------------------------------------------------------
+
+    def set_modes(self, closed, mode: int = STICKING) -> None:
+        self.touch.modes[:] = OPEN
+        self.touch.modes[closed] = mode
+
+    def solve(self, what: int, q, v, acts: Acts, restitution=None) -> Answer:
+        """The problem of the contacts whose modes are not OPEN."""
+        touch, q, v = self.touch, np.ascontiguousarray(q), np.ascontiguousarray(v)
+        touch.residual[0] = 0.0
+        status = contact_solve.call(what, self.structure, q, v, acts.tau, acts.drives, acts.external,
+                                    self.no_restitution if restitution is None else restitution, self.a, self.work)
+        if touch.count[STATUS] == FULL:
+            raise ContactError(self.full())
+        if status != FINE:
+            refuse(self.plan, q, {"v": v, "tau": acts.tau})
+        n = int(touch.count[ACTIVE])
+        rows = touch.active[:n].copy()
+        axes = touch.rows[:ROWS * n].reshape(n, 3, ROW)[:, :, 3:6].copy()
+        three = (touch.force, touch.speed, touch.b if what == LOOK else touch.velocity)
+        force, before, after = (x[:3 * n].reshape(n, 3).copy() for x in three)
+        return Answer(rows, force, before, after, touch.mode[:n].copy(), axes, float(touch.residual[0]))
+
+    def full(self) -> str:
+        """What to say if more contacts are closed than there is room for."""
+        last = self.pair(int(self.touch.count[WORST]))
+        return (f"more than {self.room} contacts at once, the last one of shapes {last}: give room for more, as in "
+                f"bk.Simulation(..., max_contacts={2 * self.room})")
+
+    def mark_slip(self, answer: Answer, slides, direction) -> None:
+        """The contacts `slides` (by place in the answer) slide along these directions (two numbers each)."""
+        for place, d in zip(slides, direction, strict=True):
+            k = answer.rows[place]
+            self.touch.modes[k] = SLIDING
+            vector = d @ answer.axes[place, 1:]
+            size = np.linalg.norm(vector)
+            at = MARK * k + MARK_SLIP
+            self.touch.mark[at:at + 3] = vector / size if size > 0 else answer.axes[place, 1]
+
+    def forces(self, q, v, acts: Acts, closed, slow: float = SLOW) -> Answer:
+        """Forces of closed contacts, and the modes that they take up from here, left in `touch`."""
+        touch = self.touch
+        self.set_modes(closed)
+        look = self.solve(LOOK, q, v, acts)
+        slip = np.hypot(look.before[:, 1], look.before[:, 2])
+        sliding = np.flatnonzero(slip > slow)
+        self.mark_slip(look, sliding, look.before[sliding, 1:])
+        answer = self.solve(FORCES, q, v, acts)
+        if touch.count[STATUS] == NO_SOLUTION:
+            raise ContactError(self.jammed_by(answer.rows))
+        size = max(np.abs(look.after).max(initial=0.0), 1e-300)
+        largest = np.abs(answer.force).max(initial=0.0)
+        for place, k in enumerate(answer.rows):
+            a, pressed = answer.after[place], answer.force[place, 0] > 1e-12 * largest
+            if a[0] > 1e-9 * size and not pressed:
+                touch.modes[k] = OPEN
+            elif touch.modes[k] == STICKING:
+                frictionless = self.arrays.contact_f[k, c.FRICTION] == 0.0
+                if frictionless or np.hypot(a[1], a[2]) > 1e-9 * size:
+                    self.mark_slip(answer, [place], [a[1:]])
+        return answer._replace(mode=touch.modes[answer.rows].copy())
+
+    def jammed_by(self, rows) -> str:
+        """What to say where sliding contacts have no solution (Painleve)."""
+        slides = [self.pair(int(k)) for k in rows[self.touch.modes[rows] == SLIDING]]
+        return (f"contact of {' and '.join(dict.fromkeys(slides))}: rigid bodies that slide like this have no "
+                "acceleration (Painleve's paradox): friction presses them into each other; less friction, another "
+                "pose, or fixed steps (solver='symplectic_euler', step=...), which let it jam within a step")
+
+    def impulses(self, q, v, acts: Acts, closed, restitution) -> tuple[np.ndarray, Answer]:
+        """(v after the impact, impulses) of contacts that are closed and approach each other."""
+        self.set_modes(closed)
+        answer = self.solve(IMPACT, q, v, acts, restitution)
+        gained = 0.5 * float((answer.force * (answer.before + answer.after)).sum())
+        if gained > 0.0 and restitution.any():  # with friction a rebound may gain energy: less of it
+            low, high = 0.0, 1.0
+            for _ in range(30):
+                part = 0.5 * (low + high)
+                answer = self.solve(IMPACT, q, v, acts, part * restitution)
+                if 0.5 * float((answer.force * (answer.before + answer.after)).sum()) > 0.0:
+                    high = part
+                else:
+                    low = part
+            answer = self.solve(IMPACT, q, v, acts, low * restitution)
+        return v + self.touch.delta, answer
+
+
+__all__ = ["CLOSED", "SLOW", "TOO_DEEP", "Acts", "Answer", "Touching"]

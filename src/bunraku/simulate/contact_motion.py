@@ -1,0 +1,328 @@
+"""Motion between contact events: contacts that are closed stay closed, sticking or sliding, until that breaks the law.
+
+A sticking contact is three constraints, a sliding one is one, with friction against its slip:
+
+    stick    du/dt = 0                          three forces
+    slide    d2g/dt2 = 0,  f_t = -mu f_n d      one force; d = u_t / |u_t|
+
+So the matrix of the forces has a row Theta_n and a column Theta (n - mu d) for a sliding contact: its force acts along
+another direction than its constraint, and the matrix is not symmetric. Forces of redundant contacts come out smallest.
+Gaps and slip that the solver's errors leave fade, at the rate HOLD, as in Baumgarte's method, from SMALL_GAP and
+SMALL_SPEED on: below, nothing acts, so that what is at rest stays there and no step is short because of it.
+
+`contact_one` is this motion for solvers, in the place of the mechanism's own. `contact_signal` is a number that is
+positive where the modes no longer hold, for events:
+
+    an open contact closes; slip comes to an end; a contact would have to pull, or friction to exceed its disc.
+
+Forces of redundant contacts are not unique. If the smallest ones are not admissible others may be; so whether modes
+hold is decided by the motion that the contact problem has for them: the same, and they hold.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bunraku.algorithms.connections import DYNAMICS
+from bunraku.contact import fields as c
+from bunraku.contact.least_norm import least_norm
+from bunraku.contact.memory import ACTIVE, BASE, MARK, MARK_GAP, MARK_SLIP, ROW, ROWS, STATUS, WORST, touch_of
+from bunraku.contact.problem import DISC, GIVEN, NO_SOLUTION, NONE, OPEN, SLIDING, STICKING
+from bunraku.contact.rows import contact_drift, forget_problem, motion_at, take_up
+from bunraku.entries.signatures import FAILED, FINE, MOTION, PLAN, float64, floats, int64, move
+from bunraku.jit import entry, hold, inline, inner
+from bunraku.simulate.time_stepping import solve_noting
+from bunraku.simulate.touching import (
+    answer_any_forces,
+    change_of_contacts,
+    find_touching,
+    make_any_problem,
+    see_bodies,
+    velocities_after,
+)
+from bunraku.spatial.algebra import dot, load3, norm, scale, store3, sub
+from bunraku.tolerances import CANCELLED
+
+HOLD = 20.0        # [1/s]
+SMALL_GAP = 1e-9   # [m]
+SMALL_SPEED = 1e-8  # [m/s]
+NEAR = 0.02        # [m] how near contacts must be to be looked at between events
+SLOW = 1e-9        # [m/s] slip that is too slow to have a direction
+RANK = 1e-11       # of columns of the forces' matrix
+ADMISSIBLE = 1e-9  # part of the largest force by which one may miss the law
+SAME_MOTION = 1e-8  # part of the largest acceleration by which motions may differ that are the same
+LOOK, IMPACT, FORCES, DIRECT = range(4)  # what `contact_solve` does
+APPROACHING = 7    # an answer beside those of entries: contacts are closed and approach each other
+
+
+@inner
+def slip_direction(touch, place, k):
+    """(d, slip along the direction it began with) of a contact; d has two components, along the tangents."""
+    o = ROWS * place + ROW + 3
+    mark = load3(touch.mark, MARK * k + MARK_SLIP)
+    x, y = dot(load3(touch.rows, o), mark), dot(load3(touch.rows, o + ROW), mark)
+    size = np.sqrt(x * x + y * y)
+    if size > 0.0:
+        x, y = x / size, y / size
+    u, w = touch.speed[3 * place + 1], touch.speed[3 * place + 2]
+    fast, along = np.sqrt(u * u + w * w), u * x + w * y
+    if fast > SLOW:
+        sign = 1.0 if along >= 0.0 else -1.0
+        return sign * u / fast, sign * w / fast, along
+    return x, y, along
+
+
+@inline
+def beyond(x, small):
+    """x if it is large, next to nothing if it is small; smooth."""
+    return x * (x * x / (x * x + small * small))
+
+
+@inner
+def closed_contacts(fading, touch, structure, dof_f, q, v, a, work):
+    """The problem of the contacts that are closed, for accelerations: Theta, b (with what fades), slip. Whether all
+    went well."""
+    forget_problem(touch)
+    for k in range(touch.modes.shape[0]):
+        if touch.modes[k] != OPEN and touch.found[c.FOUND * k + c.FOUND_GAP] < np.inf and not take_up(k, touch):
+            return False
+    if touch.count[ACTIVE] == 0:
+        return True
+    fine = make_any_problem(touch, structure, dof_f, q, work)
+    change_of_contacts(touch, structure, a)
+    for place in range(touch.count[ACTIVE]):
+        k = touch.active[place]
+        drift = contact_drift(touch, place)
+        for r in range(3):
+            touch.b[3 * place + r] = touch.change[3 * place + r] + drift[r]
+        if fading:
+            for r in range(3):
+                touch.b[3 * place + r] += 2.0 * HOLD * beyond(touch.speed[3 * place + r], SMALL_SPEED)
+            touch.b[3 * place] += HOLD * HOLD * beyond(touch.found[c.FOUND * k + c.FOUND_GAP], SMALL_GAP)
+        touch.mu[place], touch.mode[place] = touch.contact_f[k, c.FRICTION], touch.modes[k]
+        if touch.modes[k] == SLIDING:
+            d, e, _ = slip_direction(touch, place, k)
+            touch.slip[2 * place], touch.slip[2 * place + 1] = d, e
+    return fine
+
+
+@inner
+def mode_forces(touch):
+    """Forces that keep the contacts of the problem in their modes, into `force`: the smallest ones, in units in which
+    every direction yields alike."""
+    count, theta, work, n = touch.count[ACTIVE], touch.theta, touch.work, 0
+    rows = 3 * count
+    for place in range(count):
+        n += 3 if touch.mode[place] == STICKING else 1
+    side = n * n
+    scratch, i = side + n, 0
+    for place in range(count):
+        for r in range(3 if touch.mode[place] == STICKING else 1):
+            at = 3 * place + r
+            s = unit(theta[at * rows + at])
+            work[side + i] = -s * touch.b[at]
+            j = 0
+            for other in range(count):
+                stick = touch.mode[other] == STICKING
+                for e in range(3 if stick else 1):
+                    to = 3 * other + e
+                    x = theta[at * rows + to]
+                    if not stick:
+                        x -= touch.mu[other] * (touch.slip[2 * other] * theta[at * rows + to + 1]
+                                                + touch.slip[2 * other + 1] * theta[at * rows + to + 2])
+                    work[n * j + i] = s * x * unit(theta[to * rows + to])
+                    j += 1
+            i += 1
+    least_norm(n, 0, side, scratch, RANK, work)
+    j = 0
+    for place in range(count):
+        stick = touch.mode[place] == STICKING
+        for r in range(3 if stick else 1):
+            at = 3 * place + r
+            touch.force[at] = work[side + j] * unit(theta[at * rows + at])
+            j += 1
+        if not stick:
+            for r in range(2):
+                touch.force[3 * place + 1 + r] = -touch.mu[place] * touch.force[3 * place] * touch.slip[2 * place + r]
+
+
+@inline
+def unit(diagonal):
+    """Of a force in units in which its direction yields 1."""
+    return 1.0 / np.sqrt(diagonal) if diagonal > 0.0 else 1.0
+
+
+@entry("motion with contact", MOTION, seconds=14, brief=True, by_address=True)
+def contact_one(mode, plan, dof_f, q, v, tau, drives, external, a, work):
+    """As `closed_one` and `tree_one`, with the contacts that are closed."""
+    return move_touching(hold(touch_of(plan.touch)), mode, plan, dof_f, q, v, tau, drives, external, a, work)
+
+
+@inner
+def move_touching(touch, mode, plan, dof_f, q, v, tau, drives, external, a, work):
+    answer = move(touch.count[BASE], mode, plan, dof_f, q, v, tau, drives, external, a, work)
+    if mode != DYNAMICS or answer != FINE:
+        return answer
+    closed = False
+    for k in range(touch.modes.shape[0]):
+        closed = closed or touch.modes[k] != OPEN
+    if not closed:
+        return answer
+    see_bodies(touch, plan, q, v)
+    find_touching(touch, NEAR)
+    if not closed_contacts(True, touch, plan, dof_f, q, v, a, work):
+        return FAILED
+    if touch.count[ACTIVE] > 0:
+        mode_forces(touch)
+        answer_any_forces(touch, plan, dof_f.shape[1], touch.force, work, touch.delta)
+        add_answer(a, touch.delta)
+    return answer
+
+
+@inner
+def breach(touch):
+    """How far the modes of the closed contacts are from breaking the law: negative if they hold."""
+    count = touch.count[ACTIVE]
+    mode_forces(touch)
+    most, least = 0.0, np.inf
+    for i in range(3 * count):
+        most = max(most, abs(touch.force[i]))
+    for place in range(count):
+        least = min(least, touch.force[3 * place])
+        if touch.mode[place] == STICKING:
+            friction = np.sqrt(touch.force[3 * place + 1] ** 2 + touch.force[3 * place + 2] ** 2)
+            least = min(least, touch.mu[place] * touch.force[3 * place] - friction)
+    if least >= -ADMISSIBLE * most:
+        return -(least / most if most > 0.0 else 1.0) - 2.0 * ADMISSIBLE
+    velocities_after(touch, touch.force)
+    for i in range(3 * count):  # in the place of the forces, the motion by modes
+        touch.speed[i] = touch.velocity[i]
+    for place in range(count):
+        touch.kind[place] = DISC if touch.mode[place] == STICKING else GIVEN
+    solve_noting(touch, count, NONE)
+    if touch.count[STATUS] == NO_SOLUTION:
+        return 1.0
+    velocities_after(touch, touch.force)
+    size = apart = 0.0
+    for place in range(count):
+        for r in range(3):
+            i = 3 * place + r
+            size = max(size, abs(touch.b[i]))
+            apart = max(apart, abs(touch.velocity[i] - touch.speed[i]))
+    return apart / size - SAME_MOTION if size > 0.0 else -1.0
+
+
+@entry("contact between events", float64(PLAN, floats, floats, floats, floats, floats, floats, floats), seconds=14)
+def contact_signal(plan, q, v, tau, drives, external, a, work):
+    """Positive where the modes of contacts no longer hold: see above. Not a number if there is no motion."""
+    return signal_at(hold(touch_of(plan.touch)), plan, q, v, tau, drives, external, a, work)
+
+
+@inner
+def signal_at(touch, plan, q, v, tau, drives, external, a, work):
+    see_bodies(touch, plan, q, v)
+    find_touching(touch, NEAR)
+    signal, closed = -NEAR, False
+    for k in range(touch.modes.shape[0]):
+        gap = touch.found[c.FOUND * k + c.FOUND_GAP]
+        if touch.modes[k] == OPEN:
+            signal = max(signal, touch.mark[MARK * k + MARK_GAP] - min(gap, NEAR))
+        else:
+            closed = True
+            if not gap < np.inf:
+                return 1.0
+    if not closed:
+        return signal
+    if move(touch.count[BASE], DYNAMICS, plan, plan.dof_f, q, v, tau, drives, external, a, work) != FINE:
+        return np.nan
+    if not closed_contacts(True, touch, plan, plan.dof_f, q, v, a, work):
+        return np.nan
+    for place in range(touch.count[ACTIVE]):
+        if touch.mode[place] == SLIDING and touch.mu[place] > 0.0:
+            _, _, along = slip_direction(touch, place, touch.active[place])
+            signal = max(signal, -along - 1e-13)
+    return max(signal, breach(touch))
+
+
+@entry("contact at an event", int64(int64, PLAN, floats, floats, floats, floats, floats, floats, floats, floats),
+       seconds=14)
+def contact_solve(what, plan, q, v, tau, drives, external, restitution, a, work):
+    """The problem of the contacts whose `modes` are not OPEN, at one state.
+
+    LOOK: velocities in `speed`, accelerations without contact forces in `b`.
+    IMPACT: impulses, velocities after them, `delta`; restitution of every contact is given.
+    FORCES: forces, accelerations in `velocity`, a with contact; contacts of mode SLIDING have their slip in `mark`.
+    DIRECT: the same with modes found from the state; then `restitution` holds the gap below which contacts are closed,
+    the speed below which they do not slide or part, and the speed of approach that is an impact.
+    """
+    return solve_at(what, hold(touch_of(plan.touch)), plan, q, v, tau, drives, external, restitution, a, work)
+
+
+@inner
+def solve_at(what, touch, plan, q, v, tau, drives, external, restitution, a, work):
+    dof_f, nv = plan.dof_f, v.shape[0]
+    if move(touch.count[BASE], DYNAMICS, plan, dof_f, q, v, tau, drives, external, a, work) != FINE:
+        return FAILED
+    see_bodies(touch, plan, q, v)
+    find_touching(touch, NEAR)
+    if what == DIRECT:
+        impact = modes_of_state(touch, restitution[0], restitution[1], restitution[2])
+        if impact >= 0:
+            touch.count[WORST] = impact
+            return APPROACHING
+    if not closed_contacts(False, touch, plan, dof_f, q, v, a, work):
+        return FAILED
+    count = touch.count[ACTIVE]
+    if what == LOOK or count == 0:
+        return FINE
+    if what == IMPACT:
+        for place in range(count):
+            k = touch.active[place]
+            touch.kind[place] = DISC
+            for r in range(3):
+                touch.b[3 * place + r] = touch.speed[3 * place + r]
+            touch.b[3 * place] += restitution[k] * min(touch.speed[3 * place], 0.0)
+        solve_noting(touch, count, NONE)
+        for place in range(count):
+            touch.b[3 * place] = touch.speed[3 * place]
+    else:
+        for place in range(count):
+            touch.kind[place] = GIVEN if touch.mode[place] == SLIDING else DISC
+        solve_noting(touch, count, NONE)
+    velocities_after(touch, touch.force)
+    answer_any_forces(touch, plan, nv, touch.force, work, touch.delta)
+    if what >= FORCES:
+        add_answer(a, touch.delta)
+    return FINE
+
+
+@inline
+def add_answer(a, delta):
+    """a + delta; what is left of their cancellation by rounding is nothing, so that rest is rest."""
+    for j in range(a.shape[0]):
+        total = a[j] + delta[j]
+        a[j] = total if abs(total) > CANCELLED * abs(delta[j]) else 0.0
+
+
+@inner
+def modes_of_state(touch, near, slow, impact):
+    """Modes of contacts from the state: closed below the gap `near` if they do not part, sliding if there is slip.
+    Returns one that approaches faster than `impact`, or -1."""
+    for k in range(touch.modes.shape[0]):
+        touch.modes[k] = OPEN
+        if touch.found[c.FOUND * k + c.FOUND_GAP] <= near:
+            normal = load3(touch.found, c.FOUND * k + c.FOUND_NORMAL)
+            x = load3(touch.found, c.FOUND * k + c.FOUND_POINT)
+            v_a, _ = motion_at(np.int64(touch.contact_i[k, c.CONTACT_A]), x, touch.states)
+            v_b, _ = motion_at(np.int64(touch.contact_i[k, c.CONTACT_B]), x, touch.states)
+            u = sub(v_a, v_b)
+            along = dot(normal, u)
+            if along < -impact:
+                return k
+            if along <= slow:
+                slip = sub(u, scale(normal, along))
+                fast = norm(slip)
+                touch.modes[k] = SLIDING if fast > slow else STICKING
+                if fast > slow:
+                    store3(touch.mark, MARK * k + MARK_SLIP, scale(slip, 1.0 / fast))
+    return -1

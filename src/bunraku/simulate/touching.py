@@ -1,0 +1,194 @@
+"""Contact in a mechanism that moves: what touches, what contact forces do, and the problem between them.
+
+Steps of whoever wants contact forces at a state, after the motion without them (whose factors are in `work`):
+
+    see_bodies         where the bodies are
+    find_touching      where the shapes are, and which contacts are near
+    take_up            contacts that the problem is about (`contact/rows.py`)
+    make_problem       rows, Theta
+    solve_contacts     forces (`contact/problem.py`)
+    answer_forces      what they do to the joints
+
+Without connections the responses follow from the factors of the articulated-body algorithm; with connections each
+column is one evaluation in mode IMPULSE, so that loops stay closed.
+"""
+
+import numpy as np
+
+from bunraku.algorithms.connections import IMPULSE
+from bunraku.algorithms.kinematics import STATE, body_states
+from bunraku.algorithms.tree import joint_column, joint_motion, zero3
+from bunraku.contact import fields as c
+from bunraku.contact.detect import find_contacts, place_shapes
+from bunraku.contact.memory import ACTIVE, BASE, HANDLES, LOOPS, PATH, ROW, ROWS
+from bunraku.contact.response import group_origin, handle_responses, respond
+from bunraku.contact.rows import make_rows, make_theta, put_forces
+from bunraku.entries.signatures import FINE, move
+from bunraku.jit import inline, inner
+from bunraku.plan import fields as f
+from bunraku.spatial.algebra import add, cross, dot, load3, load9, norm, store3, sub
+from bunraku.spatial.scalar import constant, load, maximum, store
+
+
+@inner
+def see_bodies(touch, structure, q, v):
+    """States of the bodies, joints not accelerating."""
+    body_states(structure.body_i, structure.body_f, q, v, touch.still, touch.states)
+
+
+@inner
+def find_touching(touch, margin):
+    """Contacts closer than the margin."""
+    place_shapes(touch.shape_i, touch.shape_f, touch.states, touch.places)
+    find_contacts(touch.shape_i, touch.shape_f, touch.point_f, touch.pair_i, touch.places, margin, touch.found)
+
+
+@inner
+def fastest_shape(touch):
+    """A bound on the speed of all points of shapes but planes."""
+    fastest = constant(touch.states, 0.0)
+    for k in range(touch.shape_i.shape[0]):
+        body = np.int64(touch.shape_i[k, c.SHAPE_BODY])
+        if body >= 0 and touch.shape_i[k, c.SHAPE_KIND] != c.PLANE:
+            o = STATE * body
+            x = np.sqrt(touch.shape_f[k, c.SHAPE_MIDDLE] ** 2 + touch.shape_f[k, c.SHAPE_MIDDLE + 1] ** 2
+                        + touch.shape_f[k, c.SHAPE_MIDDLE + 2] ** 2) + touch.shape_f[k, c.SHAPE_BOUND]
+            fastest = maximum(fastest, norm(load3(touch.states, o + 15)) + x * norm(load3(touch.states, o + 12)))
+    return fastest
+
+
+@inner
+def spread_motion(touch, structure, v):
+    """Velocities of the bodies between ground and handles for joint velocities v: (angular, linear at the body's own
+    origin), into `bodies`."""
+    body_i, body_f, states, bodies = structure.body_i, structure.body_f, touch.states, touch.bodies
+    for p in range(touch.count[PATH]):
+        i = touch.path[p]
+        o, parent = STATE * i, np.int64(body_i[i, f.PARENT])
+        w, lin = zero3(bodies), zero3(bodies)
+        if parent >= 0:
+            w = load3(bodies, 6 * parent)
+            r = sub(load3(states, o + 9), load3(states, STATE * parent + 9))
+            lin = add(load3(bodies, 6 * parent + 3), cross(w, r))
+        w_joint, v_joint = joint_motion(body_i[i, f.KIND], body_i, body_f, i, v, load9(states, o), zero3(bodies))
+        store3(bodies, 6 * i, add(w, w_joint))
+        store3(bodies, 6 * i + 3, add(lin, v_joint))
+
+
+@inline
+def point_motion(body, x, touch):
+    """Of a point at x, by what `spread_motion` has left."""
+    if body < 0:
+        return zero3(touch.bodies)
+    return add(load3(touch.bodies, 6 * body + 3),
+               cross(load3(touch.bodies, 6 * body), sub(x, load3(touch.states, STATE * body + 9))))
+
+
+@inner
+def change_of_contacts(touch, structure, v):
+    """Relative motion at the contacts of the problem for joint velocities (or accelerations) v, into `change`."""
+    spread_motion(touch, structure, v)
+    for place in range(touch.count[ACTIVE]):
+        k = touch.active[place]
+        x = load3(touch.found, c.FOUND * k + c.FOUND_POINT)
+        u = sub(point_motion(np.int64(touch.contact_i[k, c.CONTACT_A]), x, touch),
+                point_motion(np.int64(touch.contact_i[k, c.CONTACT_B]), x, touch))
+        for r in range(3):
+            store(touch.change, 3 * place + r, dot(load3(touch.rows, ROWS * place + ROW * r + 3), u))
+
+
+@inner
+def make_problem(touch, structure, theta, work):
+    """Rows, responses of the handles and Theta of the contacts in the problem, of a tree."""
+    make_rows(touch, structure.body_i)
+    handle_responses(touch.count[HANDLES], touch.handles, touch.count[PATH], touch.path, structure.body_i, work,
+                     touch.on, touch.up, touch.bodies, touch.reach)
+    make_theta(touch, theta)
+
+
+@inner
+def make_problem_closed(touch, structure, dof_f, q, work):
+    """The same with connections: one evaluation for each column. Whether all went well."""
+    body_i, body_f, states = structure.body_i, structure.body_f, touch.states
+    nv, handles, nothing, fine = dof_f.shape[1], touch.count[HANDLES], work[:0], True
+    make_rows(touch, body_i)
+    for h in range(handles):
+        origin = group_origin(touch.handles[h], body_i, states)
+        for d in range(6):
+            first = (6 * h + d) * nv
+            push, answer = touch.pushes[first:first + nv], touch.answers[first:first + nv]
+            for j in range(nv):
+                push[j] = 0.0
+            i = touch.handles[h]
+            while i >= 0:
+                o, j = STATE * i, np.int64(body_i[i, f.V_INDEX])
+                R, r = load9(states, o), sub(load3(states, o + 9), origin)
+                for n in range(body_i[i, f.DOF] if body_i[i, f.ELIMINATION] != f.LOCKED else 0):
+                    s_w, s_v = joint_column(body_i[i, f.KIND], body_f[i, f.RATE_ANGULAR], body_f[i, f.RATE_LINEAR], n,
+                                            R, r)
+                    push[j + n] = s_w[d] if d < 3 else s_v[d - 3]
+                i = np.int64(body_i[i, f.PARENT])
+            fine = fine and move(touch.count[BASE], IMPULSE, structure, dof_f, q, touch.still, push, nothing, nothing,
+                                 answer, work) == FINE
+    size = 6 * handles
+    for row in range(size):
+        for column in range(size):
+            total = 0.0
+            for j in range(nv):
+                total += touch.answers[row * nv + j] * touch.pushes[column * nv + j]
+            touch.reach[row * size + column] = total
+    make_theta(touch, touch.theta)
+    return fine
+
+
+@inline
+def make_any_problem(touch, structure, dof_f, q, work):
+    """Rows and Theta, with connections or without, of one state. Whether all went well."""
+    if touch.count[LOOPS] != 0:
+        return make_problem_closed(touch, structure, dof_f, q, work)
+    make_problem(touch, structure, touch.theta, work)
+    return True
+
+
+@inner
+def answer_forces(touch, structure, force, work, out):
+    """What contact forces do to the joints of a tree, into `out`."""
+    put_forces(touch, force, structure.body_i)
+    respond(structure.body_i, work, touch.up, touch.forces, touch.bodies, out)
+
+
+@inner
+def answer_forces_closed(touch, nv, force, out):
+    """The same with connections, by the columns of `make_problem_closed`."""
+    for j in range(nv):
+        out[j] = 0.0
+    for place in range(touch.count[ACTIVE]):
+        k = touch.active[place]
+        for r in range(3):
+            for side in range(2):
+                body = np.int64(touch.contact_i[k, c.CONTACT_A + side])
+                for d in range(6 if body >= 0 else 0):
+                    size = force[3 * place + r] * touch.rows[ROWS * place + ROW * r + 6 * side + d]
+                    first = (6 * touch.handle[body] + d) * nv
+                    if size != 0.0:
+                        for j in range(nv):
+                            out[j] += size * touch.answers[first + j]
+
+
+@inline
+def answer_any_forces(touch, structure, nv, force, work, out):
+    if touch.count[LOOPS] != 0:
+        answer_forces_closed(touch, nv, force, out)
+    else:
+        answer_forces(touch, structure, force, work, out)
+
+
+@inner
+def velocities_after(touch, force):
+    """Theta f + b of the problem, into `velocity`."""
+    n = 3 * touch.count[ACTIVE]
+    for i in range(n):
+        total = touch.b[i]
+        for j in range(n):
+            total += load(touch.theta, i * n + j) * force[j]
+        touch.velocity[i] = total

@@ -1,0 +1,205 @@
+"""Contact in a simulation: its events between steps of adaptive solvers, and its room and statistics for all.
+
+At an event (`simulate/contact_motion.py` says when) everything is decided anew from the state:
+
+1. Contacts with a gap below CLOSED are closed. If any of them approach each other there is an impact: the contact
+   problem on velocities, with friction and restitution. A rebound that would last less than REST seconds does not take
+   place, and a separation that would is held back: so endless bouncing comes to rest.
+2. Closed contacts that separate are open. Of the others the contact problem on accelerations says which stay closed,
+   sticking or sliding.
+
+With fixed steps there are no events: every step solves its own problem (`simulate/time_stepping.py`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bunraku.contact import fields as c
+from bunraku.contact.memory import MARK, MARK_GAP, SOLVED_COUNT
+from bunraku.contact.problem import OPEN, SLIDING, STICKING
+from bunraku.errors import BunrakuError, ContactError, ModelError, SimulationError
+from bunraku.evaluate.touching import CLOSED, Acts, Touching
+from bunraku.integrate.callbacks import PlainFunction
+from bunraku.mechanism import Mechanism
+from bunraku.simulate.contact_motion import LOOK, contact_one, contact_signal
+from bunraku.simulate.time_stepping import run_time_stepping
+from bunraku.simulation.conditions import Watch
+from bunraku.simulation.settings import Settings
+from bunraku.simulation.trajectory import Event
+
+REST = 1e-6
+"""[s] Flights that are shorter do not take place."""
+STILL = 1e-12
+"""[m/s] Contacts that approach more slowly are at rest."""
+SEPARATES = 1e-8
+"""[m/s] Contacts that part faster are open."""
+DRIFTED = 1e-6
+"""[m/s] Slip of a sticking contact, below which it is an error of the solver; and [m] the same for gaps."""
+DEPTH = 1e-13
+"""[m] Overlap at which an open contact counts as closed."""
+MANY = 100
+"""Events at one moment, after which something is wrong."""
+
+
+class Contact:
+    """The contacts of a simulation."""
+
+    def __init__(self, mechanism: Mechanism, settings: Settings, locked, room: int | None):
+        if settings.structured or settings.solver == "rk4":
+            raise ModelError(f"solver {settings.solver!r} does not resolve contact, and shapes of this mechanism may "
+                             "touch; use 'gear', 'bdf' or another adaptive solver (events), or 'symplectic_euler' with "
+                             "a step (time-stepping)")
+        self.settings, self.locked, self.room = settings, frozenset(locked), room
+        self.touching = Touching(mechanism, self.locked, room)
+        self.watch = Watch(lambda t, q, v: -1.0, lambda simulation: None, "contact", True)
+        self.watch.function = self.signal  # type: ignore[method-assign]
+        self.fresh = True         # modes are to be found anew
+        self._at, self._events = -np.inf, 0
+
+    @property
+    def stepping(self) -> bool:
+        """Whether steps resolve contact by themselves."""
+        return self.settings.fixed_step
+
+    def entry(self, found):
+        """The run, in the place of the solver's own."""
+        return (run_time_stepping, ()) if self.stepping else found
+
+    def structure(self):
+        """For solvers: the motion between events, or without contact; and the plan."""
+        touching = self.touching
+        return (touching.base if self.stepping else contact_one).address, touching.structure
+
+    def fit(self, mechanism: Mechanism, locked) -> None:
+        """Another structure."""
+        self.locked = frozenset(locked)
+        self.touching, self.fresh = Touching(mechanism, self.locked, self.room), True
+
+    # -- events ------------------------------------------------------------------------------------------------------
+
+    def acts(self, simulation, t, q, v) -> Acts:
+        """What acts at a state, prescribed accelerations included."""
+        nv, size = simulation.mechanism.nv, simulation.mechanism.nv + simulation.mechanism.nc
+        tau = np.zeros(size)
+        if simulation._actuation is not None:
+            given = simulation._actuation.torque(t, q, v, simulation.params, size)
+            tau[:len(given)] = given
+        return Acts(tau[:nv].copy(), tau[nv:].copy(), simulation._acting.array)
+
+    def signal(self, simulation):
+        """The condition that the modes of contacts no longer hold, as a C function."""
+        touching = self.touching
+        a, work = np.empty_like(touching.a), np.empty_like(touching.work)
+
+        def fill(t, q, v, out):
+            acts = self.acts(simulation, t, q, v)
+            out[0] = contact_signal.call(touching.structure, q, v, *acts, a, work)
+            if np.isnan(out[0]):
+                raise ContactError("contact: no motion was found")
+
+        return PlainFunction(fill)
+
+    def settle(self, simulation) -> None:
+        """Impacts and modes at the present state."""
+        t, before = simulation.t, self.touching.touch.modes.copy()
+        self._events = self._events + 1 if t - self._at <= 1e-12 * max(1.0, abs(t)) else 0
+        self._at = t
+        try:
+            if self._events > MANY:
+                raise ContactError(f"contact events follow each other without end: {self._named(before != OPEN)}")
+            self._settle(simulation, before)
+        except BunrakuError as error:
+            raise SimulationError(f"at t = {t:.6g} s: {error}", simulation.trajectory) from error
+        self.fresh = False
+
+    def _settle(self, simulation, before) -> None:
+        touching, t, q, v = self.touching, simulation.t, simulation.q.copy(), simulation.v.copy()
+        touch = touching.touch
+        gap = touching.gaps(q).copy()
+        near = (gap <= CLOSED) | ((before != OPEN) & (gap <= DRIFTED))
+        closed = np.flatnonzero(near)
+        texts, jumped = [], False
+        if closed.size:
+            acts = self.acts(simulation, t, q, v)
+            touching.set_modes(closed)
+            look = touching.solve(LOOK, q, v, acts)
+            if (look.before[:, 0] < -STILL).any():
+                after, answer = touching.impulses(q, v, acts, closed, self._restitution(look))
+                hits = answer.force[:, 0]
+                strong = (hits > 0) & (look.before[:, 0] < -DRIFTED)
+                jumped = bool(strong.any())
+                texts += [f"impact of {touching.pair(int(k))}: {p:.4g} N s" for k, p in
+                          zip(answer.rows[strong], np.linalg.norm(answer.force[strong], axis=1), strict=True)]
+                v = after
+                touching.set_modes(closed)
+                look = touching.solve(LOOK, q, v, acts)
+            apart = look.before[:, 0]
+            slowly = (apart > SEPARATES) & (look.after[:, 0] < 0) & (2 * apart < -REST * look.after[:, 0])
+            if slowly.any():
+                v = self._held_back(q, v, acts, look, slowly)
+                touching.set_modes(closed)
+                look = touching.solve(LOOK, q, v, acts)
+            stays = look.before[:, 0] <= SEPARATES
+            slip = np.hypot(look.before[:, 1], look.before[:, 2])
+            drifted = (before[look.rows] == STICKING) & (slip < DRIFTED)
+            closed = look.rows[stays]
+            touching.set_modes(closed)
+            if closed.size:
+                slow = max(1e-9, float(slip[stays & drifted].max(initial=0.0)))
+                touching.forces(q, v, acts, closed, slow)
+        else:
+            touching.set_modes(closed)
+        mark = touch.mark.reshape(-1, MARK)
+        mark[:, MARK_GAP] = np.minimum(np.where(np.isfinite(gap), gap, 0.0), 0.0) - DEPTH
+        texts += self._changes(before, touch.modes)
+        if jumped or not np.array_equal(before, touch.modes):
+            simulation._restart()
+        if not np.array_equal(v, simulation.v):
+            simulation._memory.rows[0, simulation.mechanism.nq:] = v
+            simulation._restart()
+            if jumped:
+                simulation._tape.change(simulation.mechanism, t, simulation._memory.rows[0])
+            else:
+                simulation._tape.replace_last(simulation._memory.rows[0])
+        for text in texts:
+            simulation._tape.event(Event(t, text))
+
+    def _restitution(self, look) -> np.ndarray:
+        """Of every contact; none for rebounds that would be too short."""
+        e = np.zeros(self.touching.contacts)
+        own = self.touching.arrays.contact_f[look.rows, c.RESTITUTION]
+        flight = -2.0 * own * np.minimum(look.before[:, 0], 0.0)
+        e[look.rows] = np.where(flight < -REST * look.after[:, 0], 0.0, own)
+        return e
+
+    def _held_back(self, q, v, acts, look, slowly) -> np.ndarray:
+        """The velocity with contacts that would part for a moment only held together: the nearest one in the metric of
+        the mass matrix, which has less energy."""
+        touching = self.touching
+        # an impact between the state and its mirror image in time: u_n >= 0 and forces that only push, backwards
+        touching.set_modes(look.rows[slowly])
+        friction = touching.arrays.contact_f[:, c.FRICTION].copy()
+        try:
+            touching.arrays.contact_f[:, c.FRICTION] = 0.0
+            answer = touching.solve(1, q, -v, acts)
+        finally:
+            touching.arrays.contact_f[:, c.FRICTION] = friction
+        assert answer is not None
+        return v - touching.touch.delta
+
+    def _changes(self, before, after) -> list[str]:
+        words = {OPEN: "lifts off", STICKING: "sticks", SLIDING: "slides"}
+        seen: dict[str, None] = {}
+        for k in np.flatnonzero(before != after):
+            seen[f"contact of {self.touching.pair(int(k))} {words[int(after[k])]}"] = None
+        return list(seen)
+
+    def _named(self, which) -> str:
+        return ", ".join(dict.fromkeys(self.touching.pair(int(k)) for k in np.flatnonzero(which))) or "none is closed"
+
+    @property
+    def problems(self) -> int:
+        return int(self.touching.touch.count[SOLVED_COUNT])
+
+
