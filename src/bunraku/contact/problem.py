@@ -103,8 +103,8 @@ def solve_contacts(count, theta, b, mu, kind, slip, start, force, mode, work):
     """Solve the contact problem: (residual, iterations, status).
 
     theta: (3K)^2 by rows; b, force: 3K; mu, kind, mode: K; slip: 2K, unit directions of GIVEN; work: `problem_size(K)`.
-    start: NONE, from the smallest sticking forces; FORCES, from `force`; MODES, from the linear solution of `mode`,
-    friction of sliding contacts being along `force` (GIVEN: against `slip`).
+    start: NONE, from the smallest sticking forces; FORCES, from `force`; MODES, from the linear solution of `mode` that
+    is closest to `force`, along which is the friction of sliding contacts (GIVEN: against `slip`).
     residual: largest violation of the law in units of u, divided by the largest of |b| and |theta_ii f_i|.
     """
     scale_problem(count, theta, b, mu, force, work)
@@ -263,11 +263,9 @@ def classify(count, kind, slip, mode, work):
 @inner
 def violation(count, kind, slip, work):
     """Residual as `solve_contacts` defines it: of the projection in the units in which the diagonal of Theta is 1."""
-    f, u, bias, scale = (vector_at(count, FORCE), vector_at(count, VELOCITY), vector_at(count, BIAS),
-                         vector_at(count, SCALE))
+    f, u, scale = vector_at(count, FORCE), vector_at(count, VELOCITY), vector_at(count, SCALE)
     factor = load(work, contact_at(count, count))
-    to_force = factor * factor
-    worst, size = 0.0, 0.0
+    to_force, worst = factor * factor, 0.0
     for k in range(count):
         i, o = 3 * k, contact_at(count, k)
         f_n, f_1, f_2 = (to_force * load(work, f + i), to_force * load(work, f + i + 1),
@@ -275,15 +273,25 @@ def violation(count, kind, slip, work):
         _, p_n, p_1, p_2, _, _, _ = project(
             f_n, f_1, f_2, load(work, u + i), load(work, u + i + 1), load(work, u + i + 2),
             load(work, o + FRICTION), kind[k], slip[2 * k], slip[2 * k + 1])
-        along, across = load(work, scale + i), load(work, scale + i + 1)
-        worst = max(worst, abs(f_n - p_n) / along,
-                    np.sqrt((f_1 - p_1) * (f_1 - p_1) + (f_2 - p_2) * (f_2 - p_2)) / across)
-        c_1, c_2 = load(work, bias + i + 1), load(work, bias + i + 2)
-        size = max(size, abs(load(work, bias + i)) / along, abs(f_n) / along,
-                   np.sqrt(max(c_1 * c_1 + c_2 * c_2, f_1 * f_1 + f_2 * f_2)) / across)
-    if not size < np.inf or not worst <= np.inf:
-        return np.inf
+        wrong = max(abs(f_n - p_n) / load(work, scale + i),
+                    np.sqrt((f_1 - p_1) * (f_1 - p_1) + (f_2 - p_2) * (f_2 - p_2)) / load(work, scale + i + 1))
+        if not wrong < np.inf:
+            return np.inf
+        worst = max(worst, wrong)
+    size = extent(count, work)
     return worst / size if size > 0.0 else 0.0
+
+
+@inner
+def extent(count, work):
+    """Size of the problem: the largest of |b| and |theta_ii f_i|."""
+    f, bias, scale = vector_at(count, FORCE), vector_at(count, BIAS), vector_at(count, SCALE)
+    factor = load(work, contact_at(count, count))
+    size = 0.0
+    for i in range(3 * count):
+        size = max(size, max(abs(load(work, bias + i)), factor * factor * abs(load(work, f + i)))
+                   / load(work, scale + i))
+    return size
 
 
 # -- Newton's method ---------------------------------------------------------------------------------------------------
@@ -489,18 +497,22 @@ def set_modes(count, start, kind, slip, mode, work):
 
 @inner
 def first_forces(count, start, kind, slip, mode, work):
-    """FORCE that holds all contacts (NONE), or that `mode` needs (MODES): the smallest. None if all contacts open."""
-    f, u, bias = vector_at(count, FORCE), vector_at(count, VELOCITY), vector_at(count, BIAS)
+    """FORCE that holds all contacts, the smallest (NONE), or that `mode` needs, changed as little as possible (MODES).
+    None if all contacts open by themselves."""
+    n, f, bias = 3 * count, vector_at(count, FORCE), vector_at(count, BIAS)
     set_modes(count, start, kind, slip, mode, work)
     opening = start == NONE
     for k in range(count):
         opening = opening and load(work, bias + 3 * k) >= 0.0
-    for i in range(3 * count):
-        store(work, f + i, 0.0)
-        store(work, u + i, load(work, bias + i))
+    if start == NONE:
+        for i in range(n):
+            store(work, f + i, 0.0)
+        copy(n, bias, vector_at(count, VELOCITY), work)
+    else:
+        find_velocities(count, 0.0, work)
     if not opening:
         find_step(count, 0.0, mode, work)
-        add(3 * count, 1.0, vector_at(count, STEP), f, work)
+        add(n, 1.0, vector_at(count, STEP), f, work)
 
 
 # -- fallback ----------------------------------------------------------------------------------------------------------
@@ -644,6 +656,13 @@ def finish(count, kind, slip, force, mode, work):
         store(work, f + i + 1, f_1)
         store(work, f + i + 2, f_2)
     find_velocities(count, 0.0, work)
+    still = AIM * extent(count, work)
+    for k in range(count):
+        i = vector_at(count, VELOCITY) + 3 * k
+        u_1, u_2 = load(work, i + 1), load(work, i + 2)
+        if (mode[k] == SLIDING and kind[k] != GIVEN and load(work, contact_at(count, k) + FRICTION) > 0.0
+                and np.sqrt(u_1 * u_1 + u_2 * u_2) <= still * load(work, scale + 3 * k + 1)):
+            mode[k] = STICKING  # at the border of the cone
     for i in range(3 * count):
         store(force, i, load(work, f + i) * load(work, scale + i))
     return violation(count, kind, slip, work)
