@@ -53,6 +53,7 @@ from bunraku.jit import inline, inner
 from bunraku.spatial.scalar import load, store
 
 AIM = 1e-12          # residual at which iterations end
+CLOSE = 1e-11        # residual without further attempts
 ENOUGH = 1e-10       # residual of a solution
 ITERATIONS = 30      # of Newton's method
 HALVINGS = 12        # of a step
@@ -61,6 +62,7 @@ DECREASE = 1e-3      # part of the step by which squares have to decrease
 SMALL = 1e-12        # columns below this part of the longest are zero: directions that nothing can move
 NEGLIGIBLE = 1e-13   # mobility below this part of the largest counts as this part; friction below this part of slip
 ATTEMPTS = 60        # of the fallback
+FEW = 4              # of them, where a better solution is looked for or there may be none (Painleve)
 YIELDING = 12        # solutions with contacts that yield
 LESS = 0.25          # by how much less each time
 FACTORS = (0.0625, 0.25, 1.0, 4.0, 16.0)  # of forces and velocities, beside that of `balance`
@@ -115,7 +117,7 @@ def solve_contacts(count, theta, b, mu, kind, slip, start, force, mode, work):
     rescale(count, balance(count, work), work)
     residual, more = newton(count, ITERATIONS, 0.0, kind, slip, mode, work)
     iterations += more
-    if not residual <= ENOUGH:
+    if not residual <= CLOSE:
         residual, more = fall_back(count, residual, kind, slip, mode, work)
         iterations += more
     status = ROUGH
@@ -557,8 +559,8 @@ def fall_back(count, residual, kind, slip, mode, work):
         if residual < least:
             least = residual
             copy(n, f, best, work)
-        if least <= ENOUGH:
-            return least, iterations
+        if least <= CLOSE or (least <= ENOUGH and attempt >= FEW):
+            break
         rescale(count, usual / load(work, contact_at(count, count)), work)
     copy(n, best, f, work)
     return least, iterations
