@@ -12,13 +12,18 @@ An attack is a module here with
 `runner.py` spreads seeds over processes, so that a crash or a hang is one failed case and not the end of the run.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-ATTACKS = ("marathon", "redundant", "stops", "closed", "sample", "workers", "ranks", "kill", "files", "contacts")
+ATTACKS = ("marathon", "redundant", "stops", "closed", "sample", "workers", "ranks", "kill", "files", "contacts",
+           "problems")
 
 
 class Case(NamedTuple):
-    """Result of one case: how many things it has tried, and the largest error of each kind that it measured."""
+    """Result of one case: how many things it has tried, and the largest error of each kind that it measured; numbers of
+    which the median over all cases is shown, and counts to be added up."""
 
     tried: int
     worst: dict[str, float]
+    measured: Mapping[str, list[float]] = {}
+    counts: Mapping[str, int] = {}

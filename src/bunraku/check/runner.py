@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import shlex
 import signal
+import statistics
 import sys
 import time
 import traceback
@@ -81,12 +82,13 @@ def attack(name: str, seeds: int, *, first: int = 0, minutes: float | None = Non
            progress=None) -> dict:
     """Run `seeds` cases from the seed `first` on, or as many as fit into `minutes`.
 
-    Returns {"attack", "title", "unit", "cases", "count", "worst", "failures": [(seed, what)], "seconds"}. `progress` is
-    called with (cases done, failures) after each.
+    Returns {"attack", "title", "unit", "cases", "count", "worst", "medians", "counts", "failures": [(seed, what)],
+    "seconds"}. `progress` is called with (cases done, failures) after each.
     """
     module = module_of(name)
     result = {"attack": name, "title": module.TITLE, "unit": module.UNIT, "cases": 0, "count": 0, "worst": {},
-              "failures": [], "seconds": 0.0, "first": first}
+              "medians": {}, "counts": {}, "failures": [], "seconds": 0.0, "first": first}
+    measured: dict[str, list[float]] = {}
     began = time.monotonic()
     end = None if minutes is None else began + 60.0 * minutes
     waiting = iter(range(first, first + seeds) if end is None else range(first, sys.maxsize))
@@ -110,7 +112,7 @@ def attack(name: str, seeds: int, *, first: int = 0, minutes: float | None = Non
                     children.remove(child)
                     replacement = Child(name, module.LIMIT)
                     children.append(replacement)
-                _count(result, child.seed, answer)
+                _count(result, measured, child.seed, answer)
                 if progress is not None:
                     progress(result["cases"], len(result["failures"]))
                 if _next(replacement, waiting, end):
@@ -121,6 +123,7 @@ def attack(name: str, seeds: int, *, first: int = 0, minutes: float | None = Non
         for child in children:
             child.stop()
     result["seconds"] = time.monotonic() - began
+    result["medians"] = {what: statistics.median(values) for what, values in measured.items()}
     return result
 
 
@@ -144,7 +147,7 @@ def _fate(child: Child, error) -> str:
     return f"crashed: {name}"
 
 
-def _count(result, seed, answer) -> None:
+def _count(result, measured, seed, answer) -> None:
     result["cases"] += 1
     if isinstance(answer, str):
         result["failures"].append((seed, answer))
@@ -155,6 +158,10 @@ def _count(result, seed, answer) -> None:
         if worst == worst and not value <= worst:  # NaN stays
             worst = float(value)
         result["worst"][what] = worst
+    for what, values in answer.measured.items():
+        measured.setdefault(what, []).extend(values)
+    for what, count in answer.counts.items():
+        result["counts"][what] = result["counts"].get(what, 0) + count
 
 
 def text(result: dict) -> str:
@@ -166,6 +173,10 @@ def text(result: dict) -> str:
              + (" (interrupted)" if result.get("interrupted") else "")]
     if result["worst"]:
         lines.append("  largest: " + ", ".join(f"{what} {value:.2g}" for what, value in result["worst"].items()))
+    if result["medians"]:
+        lines += ["  medians:", *(f"    {what} {value:.4g}" for what, value in sorted(result["medians"].items()))]
+    if result["counts"]:
+        lines += ["  counts:", *(f"    {what} {count}" for what, count in sorted(result["counts"].items()))]
     for seed, what in failures[:20]:
         again = shlex.join(["bunraku", "check", result["attack"], "--first", str(seed), "--seeds", "1"])
         lines += [f"  FAILED seed {seed}: {what}", f"    repeat: {again}"]

@@ -17,6 +17,7 @@ ATTACKS_SHORT = """attacks:
   kill        processes killed while they save, compile or run lose nothing
   files       damaged files load and can be used, or are refused by name
   contacts    shapes in random poses: gaps, normals and points beside Coal
+  problems    random impacts with friction: the law holds, beside Pinocchio
   all         all of these
 
 example: bunraku check redundant --seeds 10000"""

@@ -10,10 +10,11 @@ from bunraku.contact import fields as c
 from bunraku.contact.arrays import ContactArrays
 from bunraku.contact.detect import find_contacts, place_shapes
 from bunraku.contact.problem import problem_size, solve_contacts
+from bunraku.contact.smallest_forces import smallest_forces
 from bunraku.entries.explain import refuse
 from bunraku.entries.pool import spread
 from bunraku.entries.signatures import PLAN, counts, float64, floats, int64, integers, lane_array, table
-from bunraku.jit import Held, entry, inline
+from bunraku.jit import Held, entry, inline, inner
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import gather, scatter
 
@@ -47,13 +48,28 @@ def contacts_batch(plan, contact, q, margin, found, start, stop):
         scatter(found_lanes, found, first)
 
 
-@entry("contact problems", types.void(floats, floats, floats, counts, floats, int64, floats, counts, floats), seconds=4)
-def problem_one(theta, b, mu, kind, slip, start, force, mode, report):
-    """As `solve_contacts`; report: residual, iterations, status."""
-    count = mu.shape[0]
-    residual, iterations, status = solve_contacts(count, theta, b, mu, kind, slip, start, force, mode,
-                                                  np.empty(problem_size(count)))
-    report[0], report[1], report[2] = residual, float(iterations), float(status)
+@entry("contact problems", types.void(floats, floats, floats, counts, floats, int64, int64, floats, floats, counts,
+                                      floats), seconds=4)
+def problem_one(theta, b, mu, kind, slip, start, smallest, force, velocity, mode, report):
+    """As `solve_contacts`, if asked for then as `smallest_forces`; report: residual, iterations, status, whether forces
+    are the smallest."""
+    count, rows = mu.shape[0], b.shape[0]
+    work = np.empty(problem_size(count))
+    residual, iterations, status = solve_contacts(count, theta, b, mu, kind, slip, start, force, mode, work)
+    multiply_and_add(rows, theta, force, b, velocity)
+    report[0], report[1], report[2], report[3] = residual, float(iterations), float(status), 0.0
+    if smallest != 0 and status == c.SOLVED and smallest_forces(count, theta, mu, force, mode, velocity, work):
+        report[3] = 1.0
+        multiply_and_add(rows, theta, force, b, velocity)
+
+
+@inner
+def multiply_and_add(rows, theta, force, b, velocity):
+    for i in range(rows):
+        total = b[i]
+        for j in range(rows):
+            total += theta[rows * i + j] * force[j]
+        velocity[i] = total
 
 
 def found_contacts(plan, contact: ContactArrays, q, margin: float, workers=None) -> np.ndarray:

@@ -68,3 +68,9 @@ FOUND_GAP = 0       # [m]; inf: farther apart than the margin, or the same as th
 FOUND_NORMAL = 1    # 3, unit vector from b to a; not written if the gap is inf
 FOUND_POINT = 4     # 3; likewise
 FOUND = 7
+
+# -- contact problem (`problem.py`) ------------------------------------------------------------------------------------
+DISC, GIVEN = range(2)                    # kind of a contact: Coulomb's disc, or friction against a given slip
+OPEN, STICKING, SLIDING = range(3)        # mode of a contact
+NONE, FORCES, MODES = range(3)            # what a solution starts from
+SOLVED, ROUGH, NO_SOLUTION = range(3)     # how it ended

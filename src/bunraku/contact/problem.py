@@ -21,39 +21,56 @@ sliding. In a sliding contact with e = t_t / |t_t| the new force along e is mu f
 
 So three rows are left for a sticking contact, two for a sliding one, one for a frictionless or GIVEN one. Forces of
 redundant contacts change as little as possible (`least_norm.py`). Steps are shortened until the residual decreases.
+It is a sum of forces and velocities: a common factor makes these equally large (`balance`).
 
-Where that ends without a solution the contacts are made to yield, by epsilon times the force, which makes the problem
-easy; epsilon then decreases to 0, solution by solution. Then sweeps over the contacts, one at a time
-(block Gauss-Seidel, `single.py`), each time followed by Newton's method from other starts. The number of all of these is fixed.
+Where this fails, a fixed number of further attempts is made (`fall_back`). They follow contacts that yield a little
+less from solution to solution, sweep over single contacts (block Gauss-Seidel, `single.py`), or start from other
+forces and factors.
 
 Coulomb friction may have several solutions; GIVEN directions may have none (Painleve). Forces of redundant contacts
 are not unique: `smallest_forces.py`.
+
+Reference: Acary, Bremond, Huber, "On solving contact problems with Coulomb friction: formulations and numerical
+comparisons" (2018). Cost: an iteration is a factorisation of at most 3K rows.
 """
 
 import numpy as np
 
+from bunraku.contact.fields import (
+    FORCES,
+    GIVEN,
+    NO_SOLUTION,
+    NONE,
+    OPEN,
+    ROUGH,
+    SLIDING,
+    SOLVED,
+    STICKING,
+)
 from bunraku.contact.least_norm import add, dot, least_norm, least_norm_size
 from bunraku.contact.single import solve_single
 from bunraku.jit import inline, inner
 from bunraku.spatial.scalar import load, store
 
-DISC, GIVEN = range(2)                    # kind
-NONE, FORCES, MODES = range(3)            # start
-OPEN, STICKING, SLIDING = range(3)        # mode
-SOLVED, ROUGH, NO_SOLUTION = range(3)     # status
+AIM = 1e-12          # residual at which iterations end
+CLOSE = 1e-11        # residual without further attempts
+ENOUGH = 1e-10       # residual of a solution
+ITERATIONS = 30      # of Newton's method
+HALVINGS = 12        # of a step
+SHORTEST = 0.75 * 0.5 ** (HALVINGS - 1)
+DECREASE = 1e-3      # part of the step by which squares have to decrease
+SMALL = 1e-12        # columns below this part of the longest are zero: directions that nothing can move
+NEGLIGIBLE = 1e-13   # mobility below this part of the largest counts as this part; friction below this part of slip
+ATTEMPTS = 60        # of the fallback
+FEW = 4              # of them, where a better solution is looked for or there may be none (Painleve)
+YIELDING = 12        # solutions with contacts that yield
+LESS = 0.25          # by how much less each time
+FACTORS = (0.0625, 0.25, 1.0, 4.0, 16.0)  # of forces and velocities, beside that of `balance`
 
-# Vectors in `work`, 3 K scalars each, in scaled units
+# Vectors in `work`, 3 K scalars each
 SIDE, BIAS, FORCE, VELOCITY, STEP, CHANGE, SCALE, BASE, BEST, COLUMN, VECTORS = range(11)
-# Scalars of a contact in `work`
+# Scalars of a contact in `work`; after all contacts, the factor of `balance`
 FRICTION, TOWARDS, SIGMA, FIRST, CONTACT = 0, 1, 3, 4, 5
-
-AIM = 1e-12
-ENOUGH = 1e-10
-ITERATIONS = 30
-ATTEMPTS = 20
-HALVINGS = 12
-NEGLIGIBLE = 1e-13
-SMALL = 1e-12
 
 
 @inline
@@ -87,37 +104,34 @@ def contact_at(count, k):
 def solve_contacts(count, theta, b, mu, kind, slip, start, force, mode, work):
     """Solve the contact problem: (residual, iterations, status).
 
-    theta: (3K)^2 by rows; b, force: 3K; mu, kind, mode: K; slip: 2K unit directions, for GIVEN; work: `problem_size(K)`.
-    start: NONE, from the smallest sticking forces; FORCES, from `force`; MODES, from the linear solution of `mode`,
-    friction of sliding contacts being along `force` (GIVEN: against `slip`).
+    theta: (3K)^2 by rows; b, force: 3K; mu, kind, mode: K; slip: 2K, unit directions of GIVEN; work: `problem_size(K)`.
+    start: NONE, from the smallest sticking forces; FORCES, from `force`; MODES, from the linear solution of `mode` that
+    is closest to `force`, along which is the friction of sliding contacts (GIVEN: against `slip`).
     residual: largest violation of the law in units of u, divided by the largest of |b| and |theta_ii f_i|.
     """
     scale_problem(count, theta, b, mu, force, work)
-    best = np.inf
     iterations = 0
     if start != FORCES:
         first_forces(count, start, kind, slip, mode, work)
         iterations += 1
-    factor = balance(count, work)
-    if factor > 2.0 or factor < 0.5:
-        rescale(count, factor, work)
-    residual, more = newton(count, ITERATIONS, 0.0, SMALL, kind, slip, mode, work)
+    rescale(count, balance(count, work), work)
+    residual, more = newton(count, ITERATIONS, 0.0, kind, slip, mode, work)
     iterations += more
-    if residual > ENOUGH:
+    if not residual <= CLOSE:
         residual, more = fall_back(count, residual, kind, slip, mode, work)
         iterations += more
-    residual = finish(count, kind, slip, force, mode, work)
-    status = SOLVED
+    status = ROUGH
     if not residual <= ENOUGH:
-        status = NO_SOLUTION if negative_curvature(count, kind, slip, work) else ROUGH
-    return residual, iterations, status
+        status = NO_SOLUTION if negative_curvature(count, kind, slip, mode, work) else ROUGH
+    residual = finish(count, kind, slip, force, mode, work)
+    return residual, iterations, SOLVED if residual <= ENOUGH else status
 
 
 # -- scaling -----------------------------------------------------------------------------------------------------------
 
 @inner
 def scale_problem(count, theta, b, mu, force, work):
-    """Forces over, velocities times SCALE: normal entries of the diagonal become 1, tangential ones 1 on the average."""
+    """Divide forces, multiply velocities by SCALE: the diagonal becomes 1, its tangential entries on the average."""
     n = 3 * count
     scale, bias, forces = vector_at(count, SCALE), vector_at(count, BIAS), vector_at(count, FORCE)
     store(work, contact_at(count, count), 1.0)
@@ -145,26 +159,48 @@ def scale_problem(count, theta, b, mu, force, work):
 
 @inner
 def rescale(count, factor, work):
-    """SCALE times a factor."""
+    """Divide forces, multiply velocities by a factor."""
+    if factor == 1.0:
+        return
     n = 3 * count
     at = contact_at(count, count)
     store(work, at, load(work, at) * factor)
     for i in range(n * n):
         store(work, i, load(work, i) * factor * factor)
     for i in range(n):
-        for which, by in ((BIAS, factor), (SCALE, factor), (FORCE, 1.0 / factor), (BASE, 1.0 / factor), (BEST, 1.0 / factor)):
-            at = vector_at(count, which) + i
-            store(work, at, load(work, at) * by)
+        multiply_at(vector_at(count, BIAS) + i, factor, work)
+        multiply_at(vector_at(count, SCALE) + i, factor, work)
+        multiply_at(vector_at(count, FORCE) + i, 1.0 / factor, work)
+        multiply_at(vector_at(count, BEST) + i, 1.0 / factor, work)
+
+
+@inline
+def multiply_at(i, factor, work):
+    store(work, i, load(work, i) * factor)
 
 
 @inner
 def balance(count, work):
-    """Factor that makes forces and velocities equally large."""
-    f, b = 0.0, 0.0
-    for i in range(3 * count):
-        f = max(f, abs(load(work, vector_at(count, FORCE) + i)))
-        b = max(b, abs(load(work, vector_at(count, BIAS) + i)))
-    return np.sqrt(f / b) if f > 0.0 and b > 0.0 else 1.0
+    """The power of 2 for `rescale` that makes forces and BIAS about equally large."""
+    f = largest(3 * count, vector_at(count, FORCE), work)
+    b = largest(3 * count, vector_at(count, BIAS), work)
+    factor = 1.0
+    if f > 0.0 and b > 0.0 and f < np.inf:
+        while f > 4.0 * b:
+            factor *= 2.0
+            b *= 4.0
+        while b > 4.0 * f:
+            factor *= 0.5
+            f *= 4.0
+    return factor
+
+
+@inner
+def largest(n, a, work):
+    most = 0.0
+    for i in range(n):
+        most = max(most, abs(load(work, a + i)))
+    return most
 
 
 # -- the law -----------------------------------------------------------------------------------------------------------
@@ -229,11 +265,9 @@ def classify(count, kind, slip, mode, work):
 @inner
 def violation(count, kind, slip, work):
     """Residual as `solve_contacts` defines it: of the projection in the units in which the diagonal of Theta is 1."""
-    f, u, bias, scale = (vector_at(count, FORCE), vector_at(count, VELOCITY), vector_at(count, BIAS),
-                         vector_at(count, SCALE))
+    f, u, scale = vector_at(count, FORCE), vector_at(count, VELOCITY), vector_at(count, SCALE)
     factor = load(work, contact_at(count, count))
-    to_force, to_velocity = factor * factor, 1.0
-    worst, size = 0.0, 0.0
+    to_force, worst = factor * factor, 0.0
     for k in range(count):
         i, o = 3 * k, contact_at(count, k)
         f_n, f_1, f_2 = (to_force * load(work, f + i), to_force * load(work, f + i + 1),
@@ -241,15 +275,25 @@ def violation(count, kind, slip, work):
         _, p_n, p_1, p_2, _, _, _ = project(
             f_n, f_1, f_2, load(work, u + i), load(work, u + i + 1), load(work, u + i + 2),
             load(work, o + FRICTION), kind[k], slip[2 * k], slip[2 * k + 1])
-        along, across = load(work, scale + i), load(work, scale + i + 1)
-        worst = max(worst, abs(f_n - p_n) / along,
-                    np.sqrt((f_1 - p_1) * (f_1 - p_1) + (f_2 - p_2) * (f_2 - p_2)) / across)
-        c_1, c_2 = load(work, bias + i + 1), load(work, bias + i + 2)
-        size = max(size, abs(load(work, bias + i)) / along, abs(f_n) / along,
-                   np.sqrt(max(c_1 * c_1 + c_2 * c_2, f_1 * f_1 + f_2 * f_2)) / across)
-    if not size < np.inf or not worst <= np.inf:
-        return np.inf
+        wrong = max(abs(f_n - p_n) / load(work, scale + i),
+                    np.sqrt((f_1 - p_1) * (f_1 - p_1) + (f_2 - p_2) * (f_2 - p_2)) / load(work, scale + i + 1))
+        if not wrong < np.inf:
+            return np.inf
+        worst = max(worst, wrong)
+    size = extent(count, work)
     return worst / size if size > 0.0 else 0.0
+
+
+@inner
+def extent(count, work):
+    """Size of the problem: the largest of |b| and |theta_ii f_i|."""
+    f, bias, scale = vector_at(count, FORCE), vector_at(count, BIAS), vector_at(count, SCALE)
+    factor = load(work, contact_at(count, count))
+    size = 0.0
+    for i in range(3 * count):
+        size = max(size, max(abs(load(work, bias + i)), factor * factor * abs(load(work, f + i)))
+                   / load(work, scale + i))
+    return size
 
 
 # -- Newton's method ---------------------------------------------------------------------------------------------------
@@ -274,103 +318,59 @@ def find_velocities(count, epsilon, work):
 
 
 @inner
-def newton(count, limit, epsilon, small, kind, slip, mode, work):
-    """Newton's method from FORCE; residual and iterations."""
+def newton(count, limit, epsilon, kind, slip, mode, work):
+    """Newton's method from FORCE; residual and iterations.
+
+    A step must make the squares of the residual smaller than one of the last two was; if no part of it does, it is
+    taken as a whole, to begin elsewhere.
+    """
     n = 3 * count
-    f, u, df, du = (vector_at(count, FORCE), vector_at(count, VELOCITY), vector_at(count, STEP),
-                    vector_at(count, CHANGE))
+    f, df, du = vector_at(count, FORCE), vector_at(count, STEP), vector_at(count, CHANGE)
     find_velocities(count, epsilon, work)
     square, residual = classify(count, kind, slip, mode, work), violation(count, kind, slip, work)
+    before = square
     for iteration in range(limit):
-        if not residual > AIM:
+        if not residual > AIM or not square < np.inf:
             return residual, iteration
-        find_step(count, epsilon, small, mode, work)
+        find_step(count, epsilon, mode, work)
         multiply(count, epsilon, df, du, work)
-        step, accepted = 1.0, False
+        step, allowed = 1.0, max(square, before)
         for _ in range(HALVINGS):
-            if merit(count, step, kind, slip, work) < (1.0 - 1e-3 * step) * square:
-                accepted = True
+            if merit(count, step, kind, slip, work) < (1.0 - DECREASE * step) * allowed:
                 break
             step *= 0.5
-        if not accepted:
-            return residual, iteration + 1
+        if step < SHORTEST:
+            step = 1.0
         add(n, step, df, f, work)
         find_velocities(count, epsilon, work)
+        before = square
         square, residual = classify(count, kind, slip, mode, work), violation(count, kind, slip, work)
     return residual, limit
 
 
 @inner
-def find_step(count, epsilon, small, mode, work):
+def find_step(count, epsilon, mode, work):
     """STEP of FORCE: least-norm solution of the linear problem of `mode`, directions and sigma."""
     n = 3 * count
     f, u, df, side, column = (vector_at(count, FORCE), vector_at(count, VELOCITY), vector_at(count, STEP),
                               vector_at(count, SIDE), vector_at(count, COLUMN))
-    matrix = matrix_at(count)
-    # the part of the step that modes alone decide
-    moved, size = False, 0
-    for k in range(count):
-        i, o = 3 * k, contact_at(count, k)
-        store(work, o + FIRST, float(size))
-        store(work, df + i, 0.0)
-        store(work, df + i + 1, 0.0)
-        store(work, df + i + 2, 0.0)
-        if mode[k] == STICKING:
-            size += 3
-        elif mode[k] == SLIDING:
-            e_1, e_2, sigma = load(work, o + TOWARDS), load(work, o + TOWARDS + 1), load(work, o + SIGMA)
-            f_1, f_2 = load(work, f + i + 1), load(work, f + i + 2)
-            along = load(work, o + FRICTION) * load(work, f + i)
-            if sigma >= 0.0:
-                along -= e_1 * f_1 + e_2 * f_2
-                store(work, df + i + 1, along * e_1)
-                store(work, df + i + 2, along * e_2)
-                size += 2
-            else:
-                store(work, df + i + 1, along * e_1 - f_1)
-                store(work, df + i + 2, along * e_2 - f_2)
-                size += 1
-            moved = True
-        else:
-            for j in range(i, i + 3):
-                store(work, df + j, -load(work, f + j))
-                moved = moved or load(work, f + j) != 0.0
-    # right-hand side
-    if moved:
+    size = number_rows(count, mode, work)
+    if decide_by_modes(count, mode, work):
         multiply(count, epsilon, df, column, work)
         add(n, 1.0, u, column, work)
         restrict(count, -1.0, column, side, mode, work)
     else:
         restrict(count, -1.0, u, side, mode, work)
-    # matrix, column by column
     for k in range(count):
-        i, o = 3 * k, contact_at(count, k)
-        first = np.int64(load(work, o + FIRST))
-        if mode[k] == STICKING:
-            for j in range(3):
-                restrict(count, 1.0, (i + j) * n, matrix + (first + j) * size, mode, work)
-                if epsilon > 0.0:
-                    at = matrix + (first + j) * size + first + j
-                    store(work, at, load(work, at) + epsilon)
-        elif mode[k] == SLIDING:
-            e_1, e_2, sigma = load(work, o + TOWARDS), load(work, o + TOWARDS + 1), load(work, o + SIGMA)
-            mu = load(work, o + FRICTION)
-            for j in range(n):
-                store(work, column + j, load(work, i * n + j) + mu * (e_1 * load(work, (i + 1) * n + j)
-                                                                      + e_2 * load(work, (i + 2) * n + j)))
-            restrict(count, 1.0, column, matrix + first * size, mode, work)
-            at = matrix + first * size + first
-            store(work, at, load(work, at) + epsilon)
-            if sigma >= 0.0:
-                for j in range(n):
-                    store(work, column + j, e_1 * load(work, (i + 2) * n + j) - e_2 * load(work, (i + 1) * n + j))
-                restrict(count, 1.0, column, matrix + (first + 1) * size, mode, work)
-                at = matrix + (first + 1) * size + first + 1
-                store(work, at, load(work, at) + epsilon + sigma)
-                at = side + first + 1
-                across = e_1 * load(work, f + i + 2) - e_2 * load(work, f + i + 1)
-                store(work, at, load(work, at) - sigma * across)
-    least_norm(size, matrix, side, scratch_at(count), small, work)
+        o = contact_at(count, k)
+        sigma = load(work, o + SIGMA)
+        if mode[k] == SLIDING and sigma >= 0.0:
+            at = side + np.int64(load(work, o + FIRST)) + 1
+            across = (load(work, o + TOWARDS) * load(work, f + 3 * k + 2)
+                      - load(work, o + TOWARDS + 1) * load(work, f + 3 * k + 1))
+            store(work, at, load(work, at) - sigma * across)
+    fill_matrix(count, size, epsilon, mode, work)
+    least_norm(size, matrix_at(count), side, scratch_at(count), SMALL, work)
     for k in range(count):
         i, o = 3 * k, contact_at(count, k)
         at = side + np.int64(load(work, o + FIRST))
@@ -385,6 +385,74 @@ def find_step(count, epsilon, small, mode, work):
             store(work, df + i, normal)
             store(work, df + i + 1, load(work, df + i + 1) + along * e_1 - across * e_2)
             store(work, df + i + 2, load(work, df + i + 2) + along * e_2 + across * e_1)
+
+
+@inner
+def number_rows(count, mode, work):
+    """FIRST of every contact; the number of rows."""
+    size = 0
+    for k in range(count):
+        o = contact_at(count, k)
+        store(work, o + FIRST, float(size))
+        if mode[k] == STICKING:
+            size += 3
+        elif mode[k] == SLIDING:
+            size += 2 if load(work, o + SIGMA) >= 0.0 else 1
+    return size
+
+
+@inner
+def decide_by_modes(count, mode, work):
+    """The part of STEP that modes alone decide; whether there is one."""
+    f, df = vector_at(count, FORCE), vector_at(count, STEP)
+    moved = False
+    for k in range(count):
+        i, o = 3 * k, contact_at(count, k)
+        f_n, f_1, f_2 = load(work, f + i), load(work, f + i + 1), load(work, f + i + 2)
+        d_n, d_1, d_2 = -f_n, -f_1, -f_2
+        if mode[k] == STICKING:
+            d_n, d_1, d_2 = 0.0, 0.0, 0.0
+        elif mode[k] == SLIDING:
+            e_1, e_2 = load(work, o + TOWARDS), load(work, o + TOWARDS + 1)
+            along = load(work, o + FRICTION) * f_n
+            if load(work, o + SIGMA) >= 0.0:
+                along -= e_1 * f_1 + e_2 * f_2
+                f_1, f_2 = 0.0, 0.0
+            d_n, d_1, d_2 = 0.0, along * e_1 - f_1, along * e_2 - f_2
+        store(work, df + i, d_n)
+        store(work, df + i + 1, d_1)
+        store(work, df + i + 2, d_2)
+        moved = moved or d_n != 0.0 or d_1 != 0.0 or d_2 != 0.0
+    return moved
+
+
+@inner
+def fill_matrix(count, size, epsilon, mode, work):
+    """The linear problem of `mode`, column by column."""
+    n, matrix, column = 3 * count, matrix_at(count), vector_at(count, COLUMN)
+    for k in range(count):
+        i, o = 3 * k, contact_at(count, k)
+        first = np.int64(load(work, o + FIRST))
+        if mode[k] == STICKING:
+            for j in range(3):
+                restrict(count, 1.0, (i + j) * n, matrix + (first + j) * size, mode, work)
+                at = matrix + (first + j) * (size + 1)
+                store(work, at, load(work, at) + epsilon)
+        elif mode[k] == SLIDING:
+            e_1, e_2, sigma = load(work, o + TOWARDS), load(work, o + TOWARDS + 1), load(work, o + SIGMA)
+            mu = load(work, o + FRICTION)
+            for j in range(n):
+                store(work, column + j, load(work, i * n + j) + mu * (e_1 * load(work, (i + 1) * n + j)
+                                                                      + e_2 * load(work, (i + 2) * n + j)))
+            restrict(count, 1.0, column, matrix + first * size, mode, work)
+            at = matrix + first * (size + 1)
+            store(work, at, load(work, at) + epsilon)
+            if sigma >= 0.0:
+                for j in range(n):
+                    store(work, column + j, e_1 * load(work, (i + 2) * n + j) - e_2 * load(work, (i + 1) * n + j))
+                restrict(count, 1.0, column, matrix + (first + 1) * size, mode, work)
+                at = matrix + (first + 1) * (size + 1)
+                store(work, at, load(work, at) + epsilon + sigma)
 
 
 @inner
@@ -407,20 +475,18 @@ def restrict(count, sign, source, target, mode, work):
 # -- starts ------------------------------------------------------------------------------------------------------------
 
 @inner
-def first_forces(count, start, kind, slip, mode, work):
-    """FORCE that holds all contacts (NONE), or that `mode` needs (MODES): the smallest."""
-    f, u, bias = vector_at(count, FORCE), vector_at(count, VELOCITY), vector_at(count, BIAS)
-    opening = True
+def set_modes(count, start, kind, slip, mode, work):
+    """Modes of a first solution, directions of friction in sliding contacts."""
+    f = vector_at(count, FORCE)
     for k in range(count):
         i, o = 3 * k, contact_at(count, k)
-        opening = opening and load(work, bias + i) >= 0.0
         e_1, e_2 = 0.0, 0.0
+        if start == NONE:
+            mode[k] = STICKING
+        if mode[k] == STICKING and (kind[k] == GIVEN or load(work, o + FRICTION) == 0.0):
+            mode[k] = SLIDING
         if kind[k] == GIVEN:
-            if start == NONE or mode[k] == STICKING:
-                mode[k] = SLIDING
             e_1, e_2 = -slip[2 * k], -slip[2 * k + 1]
-        elif start == NONE or (mode[k] == STICKING and load(work, o + FRICTION) == 0.0):
-            mode[k] = STICKING if load(work, o + FRICTION) > 0.0 else SLIDING
         elif mode[k] == SLIDING:
             f_1, f_2 = load(work, f + i + 1), load(work, f + i + 2)
             length = np.sqrt(f_1 * f_1 + f_2 * f_2)
@@ -429,13 +495,26 @@ def first_forces(count, start, kind, slip, mode, work):
         store(work, o + TOWARDS, e_1)
         store(work, o + TOWARDS + 1, e_2)
         store(work, o + SIGMA, -1.0)
-    for i in range(3 * count):
-        store(work, f + i, 0.0)
-        store(work, u + i, load(work, bias + i))
-    if opening and start == NONE:
-        return
-    find_step(count, 0.0, SMALL, mode, work)
-    add(3 * count, 1.0, vector_at(count, STEP), f, work)
+
+
+@inner
+def first_forces(count, start, kind, slip, mode, work):
+    """FORCE that holds all contacts, the smallest (NONE), or that `mode` needs, changed as little as possible (MODES).
+    None if all contacts open by themselves."""
+    n, f, bias = 3 * count, vector_at(count, FORCE), vector_at(count, BIAS)
+    set_modes(count, start, kind, slip, mode, work)
+    opening = start == NONE
+    for k in range(count):
+        opening = opening and load(work, bias + 3 * k) >= 0.0
+    if start == NONE:
+        for i in range(n):
+            store(work, f + i, 0.0)
+        copy(n, bias, vector_at(count, VELOCITY), work)
+    else:
+        find_velocities(count, 0.0, work)
+    if not opening:
+        find_step(count, 0.0, mode, work)
+        add(n, 1.0, vector_at(count, STEP), f, work)
 
 
 # -- fallback ----------------------------------------------------------------------------------------------------------
@@ -448,42 +527,54 @@ def copy(n, a, b, work):
 
 @inner
 def fall_back(count, residual, kind, slip, mode, work):
-    """Other ways to a solution, a fixed number of them; leaves the best forces. Residual and iterations."""
+    """Other ways to a solution, ATTEMPTS of them; leaves the best forces. Residual and iterations."""
     n, f, base, best = 3 * count, vector_at(count, FORCE), vector_at(count, BASE), vector_at(count, BEST)
     copy(n, f, best, work)
-    least, iterations = residual, 0
-    state = 12345
-    size = 0.0
-    for i in range(n):
-        size = max(size, abs(load(work, f + i)))
+    least, iterations, seed = residual, 0, 1
+    usual, size = load(work, contact_at(count, count)), largest(n, f, work)
+    if not residual < np.inf:
+        size = 1.0
+        for i in range(n):
+            store(work, best + i, 0.0)
     for attempt in range(ATTEMPTS):
-        if attempt % 2 == 0:
-            for k in range(count):
-                for j in range(3):
-                    state = (1103515245 * state + 12345) % 2147483648
-                    r = size * (state / 2147483648.0 - (0.5 if j > 0 else 0.0)) if attempt > 0 else 0.0
-                    store(work, base + 3 * k + j, r)
-                    store(work, f + 3 * k + j, r)
+        if attempt % 4 == 0:  # contacts that yield less and less
+            seed = other_forces(count, size if attempt > 0 else 0.0, seed, work)
+            copy(n, f, base, work)
             epsilon = load(work, 0)
-            for _ in range(12):
-                _, more = newton(count, 12, epsilon, SMALL, kind, slip, mode, work)
+            for _ in range(YIELDING):
+                _, more = newton(count, YIELDING, epsilon, kind, slip, mode, work)
                 iterations += more
-                epsilon *= 0.25
-        else:
+                epsilon *= LESS
+        elif attempt % 4 == 1:  # one contact after the other
             copy(n, best, f, work)
             find_velocities(count, 0.0, work)
-            for _ in range(20 * attempt):
+            for _ in range(10 * attempt):
                 sweep(count, kind, slip, work)
-                iterations += 1
-        residual, more = newton(count, ITERATIONS, 0.0, SMALL, kind, slip, mode, work)
+            iterations += 10 * attempt
+        else:
+            seed = other_forces(count, size, seed, work)
+            rescale(count, FACTORS[attempt % 5] * usual / load(work, contact_at(count, count)), work)
+        residual, more = newton(count, ITERATIONS, 0.0, kind, slip, mode, work)
         iterations += more
         if residual < least:
             least = residual
             copy(n, f, best, work)
-        if least <= ENOUGH:
-            return least, iterations
+        if least <= CLOSE or (least <= ENOUGH and attempt >= FEW):
+            break
+        rescale(count, usual / load(work, contact_at(count, count)), work)
     copy(n, best, f, work)
     return least, iterations
+
+
+@inner
+def other_forces(count, size, seed, work):
+    """FORCE from pseudo-random numbers between 0 and `size`, tangential ones of both signs; the next seed."""
+    f = vector_at(count, FORCE)
+    for i in range(3 * count):
+        seed = (1103515245 * seed + 12345) % 2147483648
+        part = seed / 2147483648.0
+        store(work, f + i, size * (part if i % 3 == 0 else part - 0.5))
+    return seed
 
 
 @inner
@@ -514,17 +605,66 @@ def sweep(count, kind, slip, work):
 
 
 @inner
-def negative_curvature(count, kind, slip, work):
+def negative_curvature(count, kind, slip, mode, work):
+    """Whether forces of GIVEN contacts may pull where they push: the form f . u of all contacts, DISC ones sticking, is
+    not positive semidefinite. Otherwise there is a solution."""
+    given = False
+    for k in range(count):
+        given = given or (kind[k] == GIVEN and load(work, contact_at(count, k) + FRICTION) > 0.0)
+    if not given:
+        return False
+    set_modes(count, NONE, kind, slip, mode, work)
+    size, matrix = number_rows(count, mode, work), matrix_at(count)
+    fill_matrix(count, size, 0.0, mode, work)
+    for j in range(size):
+        column = matrix + size * j
+        for i in range(j + 1):
+            store(work, column + i, 0.5 * (load(work, column + i) + load(work, matrix + size * i + j)))
+    floor = 1e-9 * load(work, 0)
+    for j in range(size):
+        column = matrix + size * j
+        for i in range(j):
+            x = load(work, column + i) - dot(i, matrix + size * i, column, work)
+            store(work, column + i, x / load(work, matrix + size * i + i))
+        pivot = load(work, column + j) + floor - dot(j, column, column, work)
+        if not pivot > 0.0:
+            return True
+        store(work, column + j, np.sqrt(pivot))
     return False
 
 
+# -- results -----------------------------------------------------------------------------------------------------------
+
 @inner
 def finish(count, kind, slip, force, mode, work):
-    """Forces in the units of the caller, obeying the law of forces exactly; the residual."""
+    """Modes, and forces in the units of the caller that obey the law of forces exactly; the residual."""
     f, scale = vector_at(count, FORCE), vector_at(count, SCALE)
+    rescale(count, 1.0 / load(work, contact_at(count, count)), work)
     find_velocities(count, 0.0, work)
     classify(count, kind, slip, mode, work)
-    residual = violation(count, kind, slip, work)
+    for k in range(count):
+        i, o = 3 * k, contact_at(count, k)
+        f_n, f_1, f_2 = max(load(work, f + i), 0.0), load(work, f + i + 1), load(work, f + i + 2)
+        radius = load(work, o + FRICTION) * f_n
+        if mode[k] == OPEN:
+            f_n, f_1, f_2 = 0.0, 0.0, 0.0
+        elif mode[k] == SLIDING:
+            f_1, f_2 = radius * load(work, o + TOWARDS), radius * load(work, o + TOWARDS + 1)
+        else:
+            length = np.sqrt(f_1 * f_1 + f_2 * f_2)
+            if length > radius:
+                f_1, f_2 = f_1 * radius / length, f_2 * radius / length
+        store(work, f + i, f_n)
+        store(work, f + i + 1, f_1)
+        store(work, f + i + 2, f_2)
+    find_velocities(count, 0.0, work)
+    still = AIM * extent(count, work)
+    for k in range(count):
+        i = vector_at(count, VELOCITY) + 3 * k
+        u_1, u_2 = load(work, i + 1), load(work, i + 2)
+        if (mode[k] == SLIDING and kind[k] != GIVEN and load(work, contact_at(count, k) + FRICTION) > 0.0
+                and np.sqrt(u_1 * u_1 + u_2 * u_2) <= still * load(work, scale + 3 * k + 1)):
+            mode[k] = STICKING  # at the border of the cone
     for i in range(3 * count):
         store(force, i, load(work, f + i) * load(work, scale + i))
-    return residual
+    return violation(count, kind, slip, work)

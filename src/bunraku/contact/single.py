@@ -1,8 +1,8 @@
 """One contact by itself: a closed form for open, sticking and GIVEN contacts, a scalar equation for sliding ones.
 
-A sliding contact has f_t = -u_t / lambda with an unknown lambda > 0. Without f_n, (S + lambda) f_t = -h with S = W_tt -
-w w^T / W_nn, h = b_t - w b_n / W_nn. g(lambda) = |f_t| - mu f_n is not negative at lambda = 0, where the contact sticks,
-and negative for large lambda, so there is a root between.
+A sliding contact has u_t = -lambda f_t with an unknown lambda > 0. Without f_n, (S + lambda) f_t = -h with
+S = W_tt - w w^T / W_nn and h = b_t - w b_n / W_nn. At lambda = 0, where the contact sticks, g = |f_t| - mu f_n is not
+negative, for large lambda it is: there is a root between, found by Newton's method and bisection.
 """
 
 import numpy as np
@@ -26,8 +26,9 @@ def solve_single(W, stride, b_n, b_1, b_2, mu, work):
     # principal axes
     middle, half = 0.5 * (s_11 + s_22), 0.5 * (s_11 - s_22)
     radius = np.sqrt(half * half + s_12 * s_12)
-    angle = 0.5 * np.arctan2(s_12, half)
-    c, s = np.cos(angle), np.sin(angle)
+    c, s = (half + radius, s_12) if half >= 0.0 else (s_12, radius - half)
+    length = np.sqrt(c * c + s * s)
+    c, s = (c / length, s / length) if length > 0.0 else (1.0, 0.0)
     large, little = middle + radius, max(middle - radius, 0.0)
     p_1, p_2 = c * h_1 + s * h_2, c * h_2 - s * h_1
     v_1, v_2 = c * w_1 + s * w_2, c * w_2 - s * w_1
