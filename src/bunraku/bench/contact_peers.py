@@ -32,6 +32,7 @@ from bunraku.errors import BunrakuError
 from bunraku.plan.elements import rotation_from_z
 
 G = 9.81
+LINK = "mover"    # the body, in bunraku
 DOT = 1e-4        # [m] radius of the spheres that stand for points
 CORRECTION = 0.2  # of the penetration, in a step of the loop with Pinocchio
 ENOUGH, MOST = 0.5, 5  # [s], runs: a run is repeated for its time until either is reached
@@ -132,9 +133,9 @@ def _timed(function, steps_of: Callable) -> tuple:
 def mechanism(scene: Scene) -> tuple[bk.Mechanism, np.ndarray, np.ndarray]:
     """The scene with its state."""
     m = bk.Mechanism(gravity=(0.0, 0.0, -G))
-    m.add_link("body", joint=bk.Free(), mass=scene.mass, inertia=scene.inertia)
-    rub = {"friction": scene.friction, "restitution": scene.restitution}
-    m.add_shape("body", scene.shape, **rub)
+    m.add_link(LINK, joint=bk.Free(), mass=scene.mass, inertia=scene.inertia)
+    rub: dict = {"friction": scene.friction, "restitution": scene.restitution}
+    m.add_shape(LINK, scene.shape, **rub)
     m.add_plane(normal=scene.normal, **rub)
     R = scene.rotation
     return (m, np.concatenate([scene.position, _quaternion(R)]),
@@ -279,14 +280,13 @@ def pinocchio(scene: Scene, seconds: float, step: float, tolerance: float | None
     steps = round(seconds / step)
     q = np.concatenate([scene.position, np.roll(_quaternion(scene.rotation), -1)])
     v = np.concatenate([scene.velocity, scene.spin])
-    qs, vs = [q], [v]
+    states = [(q, v)]
     start = time.perf_counter()
     for _ in range(steps):
         q, v = loop.advance(q, v)
-        qs.append(q)
-        vs.append(v)
+        states.append((q, v))
     taken = time.perf_counter() - start
-    qs, vs = np.array(qs), np.array(vs)
+    qs, vs = map(np.array, zip(*states, strict=True))
     motion = Motion(step * np.arange(steps + 1), qs[:, :3], np.roll(qs[:, 3:], 1, axis=1), vs[:, :3], vs[:, 3:])
     return Run(motion, taken, steps, f"{loop.unsolved} of {steps} problems not solved" if loop.unsolved else "")
 
@@ -328,8 +328,11 @@ def drake(scene: Scene, seconds: float, step: float, approximation: str | None =
     initial = np.concatenate([_quaternion(R), scene.position, R @ np.array(scene.spin), scene.velocity])
     plant.SetPositionsAndVelocities(context, initial)
     states = [initial]
-    simulator.set_monitor(lambda root: states.append(plant.GetPositionsAndVelocities(plant.GetMyContextFromRoot(root)))
-                          and None)
+
+    def keep(root):
+        states.append(plant.GetPositionsAndVelocities(plant.GetMyContextFromRoot(root)))
+
+    simulator.set_monitor(keep)
     simulator.Initialize()
     start = time.perf_counter()
     simulator.AdvanceTo(seconds)

@@ -91,7 +91,7 @@ def _targets(targets, paint):
     lines = [paint("1", f"{sum(t['met'] for t in targets)} of {len(targets)} targets met"), ""]
     wide = max([48, *(len(t["what"]) + 2 for t in targets)])
     for t in targets:
-        bound = ("at least " if t.get("least", t["unit"].startswith("x")) else "at most ") + f"{t['target']:g}"
+        bound = ("at least " if t["unit"].startswith("x") else "at most ") + f"{t['target']:g}"
         measured = f"{t['measured']:.3g}" if t["measured"] < 1e-3 else f"{t['measured']:.2f}"
         lines.append(f"  {_verdict(t['met'], paint)}  {t['what']:<{wide}}{measured:>9} {t['unit']:<10}  ({bound})")
     return lines
