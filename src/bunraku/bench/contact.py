@@ -21,7 +21,7 @@ import numpy as np
 import bunraku as bk
 from bunraku.bench import machine
 from bunraku.bench.contact_cases import STEP, Case, cases
-from bunraku.bench.contact_peers import LINK, Contestant, Run, bunraku, contestants, has_drake
+from bunraku.bench.contact_peers import LINK, Contestant, Run, bunraku, contestants
 from bunraku.bench.contact_robot import Settings, robot, robot_lines, robot_verdicts
 from bunraku.bench.peers import required
 from bunraku.bench.report import _paint, _targets
@@ -78,6 +78,7 @@ def _case(case: Case, options: Options) -> dict:
 
 def _row(case: Case, label: str, run: Run) -> dict:
     return {"label": label, "errors": errors(case, run), "us": 1e6 * run.seconds / max(run.steps, 1),
+            "solver_us": None if run.solving is None else 1e6 * run.solving / run.steps,
             "real_time": case.seconds / run.seconds, "steps": run.steps, "note": run.note}
 
 
@@ -141,15 +142,14 @@ def text(result: dict, colour: bool = False) -> str:
     paint = _paint if colour else lambda code, words: words
     on = result["machine"]
     versions = on["versions"]
-    peers = f"MuJoCo {versions.get('mujoco', '?')} and Pinocchio {versions.get('pin', '?')}"
+    peers = f"MuJoCo {versions.get('mujoco', '?')}, Pinocchio {versions.get('pin', '?')}"
+    peers += f" and Drake {versions['drake']}" if "drake" in versions else " (Drake is not installed: pip install drake)"
     lines = [paint("1", f"bunraku {result['bunraku']} beside {peers}: contact, steps of {1e3 * result['step']:g} ms"),
              f"{on['processor']}, {on['cores']} core{'s' * (on['cores'] != 1)}, {on['lanes']} lanes; Python "
              f"{on['python']}, Numba {versions['numba']}; {on['date'][:16].replace('T', ' ')}"]
-    if not has_drake():
-        lines.append("without Drake, which is not installed (pip install drake)")
     for case in result["cases"].values():
         lines += ["", *_table(case, paint)]
-    lines += ["", "  us/step: wall time; the loop with Pinocchio is Python. -: did not happen", "",
+    lines += ["", "  us/step: wall time; the loop with Pinocchio is Python; solver: its ADMM alone. -: did not happen", "",
               *robot_lines(result["robot"], paint), "", *_targets(result["targets"], paint)]
     return "\n".join(line.rstrip() for line in lines)
 
@@ -157,10 +157,11 @@ def text(result: dict, colour: bool = False) -> str:
 def _table(case: dict, paint) -> list[str]:
     columns = "".join(f"{f'{name} {unit}'.replace('relative', '(rel.)'):>16}" for name, unit in case["units"].items())
     lines = [paint("1", case["title"]) + f"  {case['exact']}",
-             paint("4", f"  {'':<{WIDE}}{columns}{'us/step':>10}{'x real time':>13}")]
+             paint("4", f"  {'':<{WIDE}}{columns}{'us/step':>10}{'solver':>8}{'x real time':>13}")]
     for row in case["rows"]:
-        cells = "".join(f"{_cell(error):>16}" for error in row["errors"].values())
-        times = f"{row['us']:10.1f}{row['real_time']:13.0f}" if row["steps"] else f"{'-':>10}{'-':>13}"
+        cells = "".join(f"{_cell(error, case['units'][name]):>16}" for name, error in row["errors"].items())
+        solver = "" if row["solver_us"] is None else f"{row['solver_us']:.1f}"
+        times = f"{row['us']:10.1f}{solver:>8}{row['real_time']:13.0f}" if row["steps"] else f"{'-':>10}{'':8}{'-':>13}"
         lines.append(f"  {row['label']:<{WIDE}}{cells}{times}")
         if row["note"]:
             lines.append(f"    {row['note']}")
@@ -172,5 +173,5 @@ def _table(case: dict, paint) -> list[str]:
     return lines
 
 
-def _cell(error: float) -> str:
-    return "-" if math.isinf(error) else "0" if error == 0.0 else f"{error:.1e}"
+def _cell(error: float, unit: str) -> str:
+    return "-" if math.isinf(error) else f"{error:.0f}" if error == 0.0 or not unit else f"{error:.1e}"

@@ -151,9 +151,9 @@ def _roll():
 def bounce_times(motion: Motion, floor: float) -> np.ndarray:
     """When the centre left the height `floor`: from the first state of every flight, backwards along its parabola."""
     up, z = motion.velocity[:, 2], motion.position[:, 2] - floor
-    first = np.flatnonzero((up[1:] > 1e-3) & (up[:-1] <= 0.0)) + 1
-    below = up[first] ** 2 + 2.0 * G * z[first]
-    return motion.t[first] - (np.sqrt(np.maximum(below, 0.0)) - up[first]) / G
+    flies = (up > 1e-3) & (z > -1e-9)
+    first = np.flatnonzero(flies[1:] & ~flies[:-1]) + 1
+    return motion.t[first] - (np.sqrt(up[first] ** 2 + 2.0 * G * np.maximum(z[first], 0.0)) - up[first]) / G
 
 
 def _bounce():

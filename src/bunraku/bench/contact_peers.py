@@ -4,7 +4,8 @@
                coefficient of restitution; recommended instead: a spring of that damping ratio, as stiff as its manual
                allows for the step (time constant 2 steps).
     Pinocchio  has no simulator: a loop in Python with `pin.ADMMConstraintSolver`, one velocity problem a step, at its
-               default tolerance of 1e-6 and to 1e-10, where its spectral rule converges and the default does not. Open
+               default tolerance of 1e-6 and to 1e-10, where its spectral rule converges and the default does not. The
+               solver's own time is shown beside. Open
                contacts may close (normal velocity >= -gap / step), closed ones with restitution bounce, penetration is
                reduced by a fifth a step. Three sliders and a ball joint instead of a free-flyer, whose velocity in body
                axes would leave the plane by step * speed * spin.
@@ -16,6 +17,7 @@ Points are spheres of 0.1 mm in MuJoCo and Drake.
 from __future__ import annotations
 
 import importlib.util
+import logging
 import math
 import time
 from collections.abc import Callable
@@ -104,6 +106,7 @@ class Run:
     seconds: float = math.nan   # wall time
     steps: int = 0
     note: str = ""
+    solving: float | None = None  # of it in the contact solver, where that is known
 
 
 @dataclass(frozen=True)
@@ -204,6 +207,29 @@ def mujoco(scene: Scene, seconds: float, step: float, recommended: bool) -> Run:
 # -- Pinocchio ---------------------------------------------------------------------------------------------------------
 
 
+def admm(pin, tolerance: float | None):
+    """Settings of Pinocchio's solver: its defaults, or to a tolerance."""
+    settings = pin.ADMMSolverSettings()
+    settings.measure_timings = True
+    if tolerance is not None:
+        settings.absolute_feasibility_tol = settings.absolute_complementarity_tol = tolerance
+        settings.relative_feasibility_tol = settings.relative_complementarity_tol = tolerance
+        settings.max_iterations, settings.mu_prox = 10_000, 1e-4
+        settings.admm_update_rule = pin.ADMMUpdateRule.SPECTRAL
+    return settings
+
+
+def cones(pin, model, joints, friction: float) -> tuple:
+    """Models and data of friction cones, one on each of these joints."""
+    models, datas = pin.StdVec_ConstraintModel(), pin.StdVec_ConstraintData()
+    for k, joint in enumerate(joints):
+        cone = pin.PointContactConstraintModel(model, joint)
+        cone.setFriction(friction)
+        models.append(pin.ConstraintModel(cone))
+        datas.append(models[k].createData())
+    return models, datas
+
+
 class Loop:
     """Time-stepping with Pinocchio's algorithms and its contact solver."""
 
@@ -218,16 +244,12 @@ class Loop:
                                 pin.SE3.Identity())
         self.data = model.createData()
         self.turn = rotation_from_z(np.array(scene.normal))  # two tangents and the normal
-        self.solver, self.settings = pin.ADMMConstraintSolver(), pin.ADMMSolverSettings()
-        if tolerance is not None:
-            s = self.settings
-            s.absolute_feasibility_tol = s.absolute_complementarity_tol = tolerance
-            s.relative_feasibility_tol = s.relative_complementarity_tol = tolerance
-            s.max_iterations, s.admm_update_rule = 10_000, pin.ADMMUpdateRule.SPECTRAL
+        self.solver, self.settings = pin.ADMMConstraintSolver(), admm(pin, tolerance)
         self.cones: dict[int, tuple] = {}
         self.touching: tuple = ()
         self.impulse = np.zeros(0)
         self.unsolved = 0
+        self.solving = 0.0  # [s] in the solver itself
 
     def advance(self, q, v):
         """State after a step."""
@@ -258,18 +280,13 @@ class Loop:
         """Impulses of the contacts, from those of the last step if the same corners touch."""
         pin, count = self.pin, len(touching)
         if count not in self.cones:
-            models, datas = pin.StdVec_ConstraintModel(), pin.StdVec_ConstraintData()
-            for _ in range(count):
-                cone = pin.PointContactConstraintModel(self.model, self.joint)
-                cone.setFriction(self.scene.friction)
-                models.append(pin.ConstraintModel(cone))
-                datas.append(models[len(models) - 1].createData())
-            self.cones[count] = models, datas
+            self.cones[count] = cones(pin, self.model, [self.joint] * count, self.scene.friction)
         result = pin.ADMMSolverResult()
         if touching == self.touching:
             result.setConstraintImpulseGuess(self.impulse)
         solved = self.solver.solve(pin.DelassusOperatorDense(delassus), aim, *self.cones[count], self.settings, result)
         self.unsolved += not solved
+        self.solving += 1e-6 * self.solver.getElapsedTime()
         self.touching, self.impulse = touching, result.retrieveConstraintImpulses()
         return self.impulse
 
@@ -288,7 +305,8 @@ def pinocchio(scene: Scene, seconds: float, step: float, tolerance: float | None
     taken = time.perf_counter() - start
     qs, vs = map(np.array, zip(*states, strict=True))
     motion = Motion(step * np.arange(steps + 1), qs[:, :3], np.roll(qs[:, 3:], 1, axis=1), vs[:, :3], vs[:, 3:])
-    return Run(motion, taken, steps, f"{loop.unsolved} of {steps} problems not solved" if loop.unsolved else "")
+    note = f"{loop.unsolved} of {steps} problems not solved" if loop.unsolved else ""
+    return Run(motion, taken, steps, note, loop.solving)
 
 
 # -- Drake -------------------------------------------------------------------------------------------------------------
@@ -307,6 +325,7 @@ def drake(scene: Scene, seconds: float, step: float, approximation: str | None =
     from pydrake.systems.analysis import Simulator
     from pydrake.systems.framework import DiagramBuilder
 
+    logging.getLogger("drake").setLevel(logging.ERROR)  # half spaces do not touch deformables: there are none
     builder = DiagramBuilder()
     config = MultibodyPlantConfig(time_step=step)
     if approximation:
