@@ -2,7 +2,7 @@
 
 `contact_cases` has the scenes, their closed forms and the targets, `contact_peers` the other libraries, at defaults
 and at recommended settings, `contact_robot` the robot. All libraries take steps of 2 ms. Every row has its errors and
-the wall time of a step, of the best of up to five runs:
+the wall time of a step, in the best of up to five runs:
 
     bunraku, event-driven    bk.Simulation(m, q, v): gear, every step kept; with rtol 1e-12 for wheel and block
     bunraku, steps of 2 ms   bk.Simulation(m, q, v, solver="symplectic_euler", step=0.002)
@@ -21,7 +21,7 @@ import numpy as np
 import bunraku as bk
 from bunraku.bench import machine
 from bunraku.bench.contact_cases import STEP, Case, cases
-from bunraku.bench.contact_peers import LINK, Contestant, Run, bunraku, contestants
+from bunraku.bench.contact_peers import LINK, Contestant, Run, bunraku, contestants, pinocchio_4
 from bunraku.bench.contact_robot import Settings, robot, robot_lines, robot_verdicts
 from bunraku.bench.peers import required
 from bunraku.bench.report import _paint, _targets
@@ -51,7 +51,7 @@ def run(options: Options | None = None, quiet: bool = False) -> dict:
     """Everything, as plain numbers; `text` makes it readable."""
     options = options or Options()
     required("mujoco")
-    required("pinocchio")
+    pinocchio_4()
     found: dict = {}
     table = cases(options.hold)
     progress = Progress(len(table) + 1, quiet)
@@ -143,14 +143,15 @@ def text(result: dict, colour: bool = False) -> str:
     on = result["machine"]
     versions = on["versions"]
     peers = f"MuJoCo {versions.get('mujoco', '?')}, Pinocchio {versions.get('pin', '?')}"
-    peers += f" and Drake {versions['drake']}" if "drake" in versions else " (Drake is not installed: pip install drake)"
-    lines = [paint("1", f"bunraku {result['bunraku']} beside {peers}: contact, steps of {1e3 * result['step']:g} ms"),
+    peers += f", Drake {versions['drake']}" if "drake" in versions else "; without Drake, which is not installed"
+    lines = [paint("1", f"bunraku {result['bunraku']}: contact, steps of {1e3 * result['step']:g} ms"),
+             f"beside {peers}",
              f"{on['processor']}, {on['cores']} core{'s' * (on['cores'] != 1)}, {on['lanes']} lanes; Python "
              f"{on['python']}, Numba {versions['numba']}; {on['date'][:16].replace('T', ' ')}"]
     for case in result["cases"].values():
         lines += ["", *_table(case, paint)]
-    lines += ["", "  us/step: wall time; the loop with Pinocchio is Python; solver: its ADMM alone. -: did not happen", "",
-              *robot_lines(result["robot"], paint), "", *_targets(result["targets"], paint)]
+    lines += ["", "  us/step: wall time; the loop with Pinocchio is Python; solver: its ADMM alone; -: did not happen",
+              "", *robot_lines(result["robot"], paint), "", *_targets(result["targets"], paint)]
     return "\n".join(line.rstrip() for line in lines)
 
 
