@@ -77,9 +77,15 @@ def _case(case: Case, options: Options) -> dict:
 
 
 def _row(case: Case, label: str, run: Run) -> dict:
-    return {"label": label, "errors": errors(case, run), "us": 1e6 * run.seconds / max(run.steps, 1),
-            "solver_us": None if run.solving is None else 1e6 * run.solving / run.steps,
-            "real_time": case.seconds / run.seconds, "steps": run.steps, "note": run.note}
+    """Errors and times; None, which JSON has, for what did not happen."""
+    found = {name: error if math.isfinite(error) else None for name, error in errors(case, run).items()}
+    row = {"label": label, "errors": found, "steps": run.steps, "note": run.note, "us": None, "solver_us": None,
+           "real_time": None}
+    if run.motion is not None:
+        row |= {"us": 1e6 * run.seconds / run.steps, "real_time": case.seconds / run.seconds}
+    if run.solving is not None:
+        row["solver_us"] = 1e6 * run.solving / run.steps
+    return row
 
 
 def errors(case: Case, run: Run) -> dict[str, float]:
@@ -90,7 +96,7 @@ def errors(case: Case, run: Run) -> dict[str, float]:
 
 
 def _ours(scene, seconds, step) -> Run:
-    return bunraku(scene, seconds, solver=EULER, step=step)
+    return bunraku(scene, seconds, timed=False, solver=EULER, step=step)
 
 
 def order(case: Case, simulate, steps) -> dict:
@@ -116,8 +122,8 @@ def _verdicts(table: dict[str, Case], found: dict) -> list[dict]:
         for label, targets in ((EVENT, case.event), (STEPPING, case.stepping)):
             for error, target in targets.items():
                 row = rows[label]
-                measured = row["errors"][error]
-                if case.may_refuse and names_contact(row["note"]):
+                measured = math.inf if row["errors"][error] is None else row["errors"][error]
+                if label == EVENT and case.may_refuse and names_contact(row["note"]):
                     measured = 0.0
                 verdicts.append({"what": f"{case.title}: {error}, {label.removeprefix('bunraku, ')}",
                                  "measured": measured, "target": target, "unit": case.units[error],
@@ -161,8 +167,8 @@ def _table(case: dict, paint) -> list[str]:
              paint("4", f"  {'':<{WIDE}}{columns}{'us/step':>10}{'solver':>8}{'x real time':>13}")]
     for row in case["rows"]:
         cells = "".join(f"{_cell(error, case['units'][name]):>16}" for name, error in row["errors"].items())
-        solver = "" if row["solver_us"] is None else f"{row['solver_us']:.1f}"
-        times = f"{row['us']:10.1f}{solver:>8}{row['real_time']:13.0f}" if row["steps"] else f"{'-':>10}{'':8}{'-':>13}"
+        times = "".join(f"{'' if row[name] is None else f'{row[name]:.{digits}f}':>{wide}}"
+                        for name, wide, digits in (("us", 10, 1), ("solver_us", 8, 1), ("real_time", 13, 0)))
         lines.append(f"  {row['label']:<{WIDE}}{cells}{times}")
         if row["note"]:
             lines.append(f"    {row['note']}")
@@ -174,5 +180,5 @@ def _table(case: dict, paint) -> list[str]:
     return lines
 
 
-def _cell(error: float, unit: str) -> str:
-    return "-" if math.isinf(error) else f"{error:.0f}" if error == 0.0 or not unit else f"{error:.1e}"
+def _cell(error: float | None, unit: str) -> str:
+    return "-" if error is None else f"{error:.0f}" if error == 0.0 or not unit else f"{error:.1e}"

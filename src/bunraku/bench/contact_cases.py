@@ -47,7 +47,7 @@ class Case:
     stepping: dict[str, float] = field(default_factory=dict)  # ... of steps of 2 ms
     order: str = ""                                           # the error that halves with the step
     settings: dict = field(default_factory=dict)              # of the event-driven simulation
-    may_refuse: bool = False                                  # an error that names the contact is an answer
+    may_refuse: bool = False  # event-driven, an error that names the contact is an answer
 
 
 def _about_y(angle: float) -> np.ndarray:

@@ -145,14 +145,14 @@ def mechanism(scene: Scene) -> tuple[bk.Mechanism, np.ndarray, np.ndarray]:
             np.concatenate([R.T @ np.array(scene.velocity), scene.spin]))
 
 
-def bunraku(scene: Scene, seconds: float, **settings) -> Run:
+def bunraku(scene: Scene, seconds: float, timed: bool = True, **settings) -> Run:
     """`bk.Simulation` with every step kept; its errors are a note."""
     m, q, v = mechanism(scene)
 
     def simulate():
         return bk.Simulation(m, q, v, progress=False, **settings).run(seconds)
     try:
-        trajectory, best = _timed(simulate)
+        trajectory, best = _timed(simulate) if timed else (simulate(), math.nan)
     except BunrakuError as error:
         return Run(None, note=f"{type(error).__name__}: {error}")
     q, v = trajectory.q, trajectory.v
