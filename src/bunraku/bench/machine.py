@@ -22,7 +22,7 @@ ACCUMULATORS = 12  # independent sums: enough to hide the latency of a fused mul
 
 def describe() -> dict:
     """Processor, cores, versions and date."""
-    versions = {name: _version(name) for name in ("numpy", "numba", "pin", "mujoco")}
+    versions = {name: _version(name) for name in ("numpy", "numba", "pin", "mujoco", "drake")}
     return {"date": datetime.datetime.now().astimezone().isoformat(timespec="minutes"), "processor": _processor(),
             "cores": available(), "lanes": WIDTH, "system": platform.system().lower(),
             "python": platform.python_version(), "versions": {k: v for k, v in versions.items() if v}}

@@ -148,6 +148,7 @@ class MuJoCo:
             q, v = m.q_slice(link.joint_name), m.v_slice(link.joint_name)
             self.order_q += range(q.start, q.stop)
             self.order_v += range(v.start, v.stop)
+        self.add_shapes(m, bodies)
         try:
             self.model = spec.compile()
         except ValueError as error:
@@ -155,6 +156,9 @@ class MuJoCo:
             where = re.search(r"Element name '(.+?)'", str(error))
             raise ModelError(reason + (f" (link {where[1]!r})" if where else "")) from None
         self.data = mujoco.MjData(self.model)
+
+    def add_shapes(self, m: Mechanism, bodies: dict) -> None:
+        """For subclasses with contacts: shapes on MuJoCo's bodies, by link; -1 is the ground."""
 
     def q(self, q):
         out = np.array(q)[self.order_q]

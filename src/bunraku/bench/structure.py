@@ -100,9 +100,9 @@ def held_states(m: bk.Mechanism, many: int, seed: int = 0):
     return q, v, 10.0 * rng.normal(size=(many, m.nv))
 
 
-def hold(m: bk.Mechanism, limbs) -> None:
-    """Weld limbs to the ground where they are in the neutral pose."""
-    where = bk.poses(m, m.neutral())
+def hold(m: bk.Mechanism, limbs, q=None) -> None:
+    """Weld limbs to the ground where they are at q, the neutral pose unless given."""
+    where = bk.poses(m, m.neutral() if q is None else q)
     for name in limbs:
         rotation, position = where[name]
         m.connect("ground", name, bk.Fixed(), f"{name}_held", position_a=position, rotation_a=rotation)

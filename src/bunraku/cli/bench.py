@@ -57,6 +57,12 @@ BENCHES = {
         "with the same number of threads; actuation compiled and in plain Python; adaptive steps. Final states are "
         "compared first.",
         EXTRA, quick="shorter and less exact"),
+    "contact": Bench(
+        "contact with friction beside MuJoCo, Pinocchio and Drake: errors and times",
+        "Boxes on slopes, a cube that slides, balls that roll and bounce, a rimless wheel, a rocking block, a sphere "
+        "that falls and Painleve's rod beside MuJoCo and Pinocchio (and Drake where installed) in one run, each with "
+        "its error from the exact answer; Talos standing on 8 points beside limbs held and mujoco.rollout.",
+        ROBOTS, quick="shorter and less exact"),
     "stiff": Bench(
         "a stiff step by number of links: the implicit method beside BDF and Gear",
         "An elastic rod of 10 to 10000 links by the implicit method, whose step costs as much as forward dynamics, "
