@@ -9,8 +9,8 @@ import numpy as np
 
 from bunraku.checks import aligned
 from bunraku.contact import fields as c
+from bunraku.contact.fields import NO_SOLUTION
 from bunraku.contact.memory import ACTIVE, FULL, ROW, ROWS, STATUS, WORST
-from bunraku.contact.problem import NO_SOLUTION
 from bunraku.entries import closed
 from bunraku.entries.explain import refuse
 from bunraku.entries.signatures import FINE

@@ -13,6 +13,7 @@ import numpy as np
 
 from bunraku.contact import fields as c
 from bunraku.contact.entries import contacts_one
+from bunraku.contact.fields import NO_SOLUTION, OPEN, SLIDING, STICKING
 from bunraku.contact.memory import (
     ACTIVE,
     BASE,
@@ -25,7 +26,6 @@ from bunraku.contact.memory import (
     WORST,
     make_touch,
 )
-from bunraku.contact.problem import NO_SOLUTION, OPEN, SLIDING, STICKING
 from bunraku.entries.explain import refuse
 from bunraku.entries.loops import closed_one
 from bunraku.entries.signatures import FINE

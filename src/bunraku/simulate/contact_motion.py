@@ -25,9 +25,9 @@ import numpy as np
 
 from bunraku.algorithms.connections import DYNAMICS
 from bunraku.contact import fields as c
+from bunraku.contact.fields import DISC, GIVEN, NO_SOLUTION, NONE, OPEN, SLIDING, STICKING
 from bunraku.contact.least_norm import least_norm
 from bunraku.contact.memory import ACTIVE, BASE, MARK, MARK_GAP, MARK_SLIP, ROW, ROWS, STATUS, WORST, touch_of
-from bunraku.contact.problem import DISC, GIVEN, NO_SOLUTION, NONE, OPEN, SLIDING, STICKING
 from bunraku.contact.rows import contact_drift, forget_problem, motion_at, take_up
 from bunraku.entries.signatures import FAILED, FINE, MOTION, PLAN, float64, floats, int64, move
 from bunraku.jit import entry, hold, inline, inner

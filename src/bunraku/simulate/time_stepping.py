@@ -24,8 +24,9 @@ import numpy as np
 
 from bunraku.algorithms.stepping import fastest_turn, half_turn, turn
 from bunraku.contact import fields as c
+from bunraku.contact.fields import DISC, FORCES, NONE, OPEN, SOLVED
 from bunraku.contact.memory import ACTIVE, ITERATIONS, ROUGHLY, SOLVED_COUNT, STATUS, touch_of
-from bunraku.contact.problem import DISC, FORCES, NONE, OPEN, SOLVED, solve_contacts
+from bunraku.contact.problem import solve_contacts
 from bunraku.contact.rows import forget_problem, motion_at, take_up
 from bunraku.entries.signatures import int64
 from bunraku.integrate import memory as m

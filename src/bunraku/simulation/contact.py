@@ -16,8 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from bunraku.contact import fields as c
+from bunraku.contact.fields import OPEN, SLIDING, STICKING
 from bunraku.contact.memory import MARK, MARK_GAP, SOLVED_COUNT
-from bunraku.contact.problem import OPEN, SLIDING, STICKING
 from bunraku.errors import BunrakuError, ContactError, ModelError, SimulationError
 from bunraku.evaluate.touching import CLOSED, Acts, Touching
 from bunraku.integrate.callbacks import PlainFunction
