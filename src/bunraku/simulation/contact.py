@@ -21,7 +21,7 @@ from bunraku.contact import fields as c
 from bunraku.contact.fields import OPEN, SLIDING, STICKING
 from bunraku.contact.memory import MARK, MARK_GAP, SOLVED_COUNT
 from bunraku.errors import BunrakuError, ContactError, ModelError, SimulationError
-from bunraku.evaluate.touching import CLOSED, Acts, Touching
+from bunraku.evaluate.touching import CLOSED, SLOW, Acts, Touching
 from bunraku.integrate.callbacks import PlainFunction
 from bunraku.mechanism import Mechanism
 from bunraku.simulate.contact_motion import HOLD_GAP, HOLD_SPEED, LOOK, contact_one, contact_signal
@@ -38,6 +38,8 @@ SEPARATES = 1e-8
 """[m/s] Contacts that part faster are open."""
 DRIFTED = 1e-6
 """[m/s] Slip of a sticking contact, below which it is an error of the solver; and [m] the same for gaps."""
+STILL_SLIP = 1e-11
+"""[m/s] Slip that rounding leaves of none."""
 DEPTH = 1e-13
 """[m] Overlap at which an open contact counts as closed."""
 MANY = 100
@@ -145,12 +147,16 @@ class Contact:
                 look = touching.solve(LOOK, q, v, acts)
             stays = look.before[:, 0] <= SEPARATES
             slip = np.hypot(look.before[:, 1], look.before[:, 2])
-            drifted = (before[look.rows] == STICKING) & (slip < DRIFTED)
+            slow = slip < np.where(before[look.rows] == STICKING, DRIFTED, SLOW)
             closed = look.rows[stays]
+            if (slip[stays & slow] > 0.0).any():
+                touching.set_modes(closed, SLIDING)
+                touch.modes[look.rows[stays & slow]] = STICKING
+                touching.solve(HOLD_SPEED, q, v, acts)
+                v = v + touch.delta
             touching.set_modes(closed)
             if closed.size:
-                slow = max(1e-9, float(slip[stays & drifted].max(initial=0.0)))
-                touching.forces(q, v, acts, closed, slow)
+                touching.forces(q, v, acts, closed, STILL_SLIP)
         else:
             touching.set_modes(closed)
         mark = touch.mark.reshape(-1, MARK)
