@@ -36,7 +36,7 @@ ROW = 12         # scalars of a row: force on the handle of a (moment, force), o
 ROWS = 3 * ROW   # of a contact
 
 MARK_SLIP = 0    # 3, direction of slip that friction is against, where slip is too slow to have one
-MARK_GAP = 3     # gap at which an open contact counts as closed [m]
+MARK_GAP = 3     # gap at which an open contact counts as closed [m]; speed at which slip of a sliding one ends [m/s]
 MARK = 4
 
 

@@ -15,6 +15,9 @@ positive where the modes no longer hold, for events:
 
     an open contact closes; slip comes to an end; a contact would have to pull, or friction to exceed its disc.
 
+Slip ends where it is so slow that the solver's errors make its direction random, at the speed in `mark`; of contacts
+that slide from rest this is negative, and they are looked at again once they are under way.
+
 Forces of redundant contacts are not unique. If the smallest ones are not admissible others may be; so whether modes
 hold is decided by the motion that the contact problem has for them: the same, and they hold.
 """
@@ -47,6 +50,7 @@ SMALL_GAP = 1e-9   # [m]
 SMALL_SPEED = 1e-8  # [m/s]
 NEAR = 0.02        # [m] how near contacts must be to be looked at between events
 SLOW = 1e-9        # [m/s] slip that is too slow to have a direction
+UNDER_WAY = 10.0   # times the speed at which slip ends
 RANK = 1e-11       # of columns of the forces' matrix
 ADMISSIBLE = 1e-9  # part of the largest force by which one may miss the law
 SAME_MOTION = 1e-8  # part of the largest acceleration by which motions may differ that are the same
@@ -225,7 +229,13 @@ def signal_at(touch, plan, q, v, tau, drives, external, a, work):
     for k in range(touch.modes.shape[0]):
         gap = touch.found[c.FOUND * k + c.FOUND_GAP]
         if touch.modes[k] == OPEN:
-            signal = max(signal, touch.mark[MARK * k + MARK_GAP] - min(gap, NEAR))
+            near = touch.mark[MARK * k + MARK_GAP] - min(gap, NEAR)
+            if near > signal:  # it closes where it approaches: the first steps of a solver are not exact in between
+                x = load3(touch.found, c.FOUND * k + c.FOUND_POINT)
+                v_a, _ = motion_at(np.int64(touch.contact_i[k, c.CONTACT_A]), x, touch.states)
+                v_b, _ = motion_at(np.int64(touch.contact_i[k, c.CONTACT_B]), x, touch.states)
+                parting = dot(load3(touch.found, c.FOUND * k + c.FOUND_NORMAL), sub(v_a, v_b))
+                signal = max(signal, min(near, -parting))
         else:
             closed = True
             if not gap < np.inf:
@@ -239,7 +249,11 @@ def signal_at(touch, plan, q, v, tau, drives, external, a, work):
     for place in range(touch.count[ACTIVE]):
         if touch.mode[place] == SLIDING and touch.mu[place] > 0.0:
             _, _, along = slip_direction(touch, place, touch.active[place])
-            signal = max(signal, -along - 1e-13)
+            slow = touch.mark[MARK * touch.active[place] + MARK_GAP]
+            if slow > 0.0:
+                signal = max(signal, slow - along)
+            else:  # it has started from rest: look again when it is under way
+                signal = max(signal, max(-along - 1e-13, along + UNDER_WAY * slow))
     return max(signal, breach(touch))
 
 

@@ -21,7 +21,7 @@ from bunraku.contact import fields as c
 from bunraku.contact.fields import OPEN, SLIDING, STICKING
 from bunraku.contact.memory import MARK, MARK_GAP, SOLVED_COUNT
 from bunraku.errors import BunrakuError, ContactError, ModelError, SimulationError
-from bunraku.evaluate.touching import CLOSED, SLOW, Acts, Touching
+from bunraku.evaluate.touching import CLOSED, Acts, Touching
 from bunraku.integrate.callbacks import PlainFunction
 from bunraku.mechanism import Mechanism
 from bunraku.simulate.contact_motion import HOLD_GAP, HOLD_SPEED, LOOK, contact_one, contact_signal
@@ -38,6 +38,8 @@ SEPARATES = 1e-8
 """[m/s] Contacts that part faster are open."""
 DRIFTED = 1e-6
 """[m/s] Slip of a sticking contact, below which it is an error of the solver; and [m] the same for gaps."""
+LEAVES = 1e-7
+"""[m/s] Contacts that part more slowly seem to close again while the solver makes its first, short steps."""
 STILL_SLIP = 1e-11
 """[m/s] Slip that rounding leaves of none."""
 DEPTH = 1e-13
@@ -55,10 +57,12 @@ class Contact:
                              "touch; use 'gear', 'bdf' or another adaptive solver (events), or 'symplectic_euler' with "
                              "a step (time-stepping)")
         self.settings, self.locked, self.room = settings, frozenset(locked), room
+        self.slack = min(1e-7, max(1e-11, 10.0 * settings.atol))  # [m] errors of a solver that has just started
         self.touching = Touching(mechanism, self.locked, room)
         self.watch = Watch(lambda t, q, v: -1.0, lambda simulation: None, "contact", True)
         self.watch.function = self.signal  # type: ignore[method-assign]
         self.fresh = True         # modes are to be found anew
+        self.slow = 1e-9          # [m/s] slip that has no direction, among the errors of the solver
         self._at, self._events = -np.inf, 0
 
     @property
@@ -107,6 +111,8 @@ class Contact:
     def settle(self, simulation) -> None:
         """Impacts and modes at the present state."""
         t, before = simulation.t, self.touching.touch.modes.copy()
+        fastest = float(np.abs(simulation.v).max(initial=0.0))
+        self.slow = min(1e-3, max(1e-12, 3.0 * (self.settings.atol + self.settings.rtol * fastest)))
         self._events = self._events + 1 if t - self._at <= 1e-12 * max(1.0, abs(t)) else 0
         self._at = t
         try:
@@ -125,7 +131,7 @@ class Contact:
             q, v = self._cleared(q, v, acts, before)
         gap = touching.gaps(q).copy()
         closed = np.flatnonzero((gap <= CLOSED) | ((before != OPEN) & (gap <= DRIFTED)))
-        texts, jumped = [], False
+        texts, jumped, leaving = [], False, np.empty(0, np.int64)
         if closed.size:
             touching.set_modes(closed)
             look = touching.solve(LOOK, q, v, acts)
@@ -147,7 +153,7 @@ class Contact:
                 look = touching.solve(LOOK, q, v, acts)
             stays = look.before[:, 0] <= SEPARATES
             slip = np.hypot(look.before[:, 1], look.before[:, 2])
-            slow = slip < np.where(before[look.rows] == STICKING, DRIFTED, SLOW)
+            slow = slip < np.where(before[look.rows] == STICKING, max(DRIFTED, 3.0 * self.slow), 1.5 * self.slow)
             closed = look.rows[stays]
             if (slip[stays & slow] > 0.0).any():
                 touching.set_modes(closed, SLIDING)
@@ -157,10 +163,15 @@ class Contact:
             touching.set_modes(closed)
             if closed.size:
                 touching.forces(q, v, acts, closed, STILL_SLIP)
+            leaving = look.rows[(touch.modes[look.rows] == OPEN) & (look.before[:, 0] < LEAVES)]
         else:
             touching.set_modes(closed)
         mark = touch.mark.reshape(-1, MARK)
         mark[:, MARK_GAP] = np.minimum(np.where(np.isfinite(gap), gap, 0.0), 0.0) - DEPTH
+        mark[leaving, MARK_GAP] -= self.slack
+        if closed.size:
+            slides = touch.modes[look.rows] == SLIDING
+            mark[look.rows[slides], MARK_GAP] = np.where(slip[slides] > 1.5 * self.slow, self.slow, -self.slow)
         texts += self._changes(before, touch.modes)
         if jumped or not np.array_equal(before, touch.modes):
             simulation._restart()
