@@ -83,7 +83,7 @@ def test_block_that_would_tip_lifts_its_rear_points():
     problem = check.from_jacobian(J, mobility, np.array([5.0, 0.0, -1.0, 0.0, 0.0, 0.0]), np.full(4, 1.0))
     solution = solve_problem(*problem)
     assert solution.modes[:2] == ("open", "open")
-    assert check.violation(*problem, solution.force) < 1e-12
+    assert check.violation(problem, solution.force) < 1e-12
 
 
 # -- given slip --------------------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def test_random_problems_obey_the_law(family, seed):
         problem = check.FAMILIES[family](rng)
         solution = solve_problem(*problem)
         assert solution.status == "solved"
-        assert check.violation(*problem, solution.force) <= 1e-10
+        assert check.violation(problem, solution.force) <= 1e-10
 
 
 @settings(max_examples=100, deadline=None)
@@ -162,7 +162,7 @@ def test_any_semidefinite_theta(count, rank, seed, mu, spread):
     mobility = 10.0 ** rng.uniform(-spread, spread, rank)
     problem = check.from_jacobian(J, mobility, np.round(rng.normal(size=rank), 1), np.full(count, mu))
     solution = solve_problem(*problem, smallest=True)
-    residual = check.violation(*problem, solution.force)
+    residual = check.violation(problem, solution.force)
     assert solution.status in ("solved", "rough")
     if solution.status == "solved":
         assert residual <= 1e-9
@@ -213,7 +213,7 @@ def test_smallest_forces_are_those_of_a_quadratic_program():
         expected = smallest_by_scipy(problem, solution)
         compared += np.linalg.norm(solution.force) > np.linalg.norm(small.force) * (1 + 1e-6)
         assert np.linalg.norm(small.force) <= np.linalg.norm(expected) * (1 + 1e-7)
-        assert check.violation(*problem, small.force) <= 1e-10
+        assert check.violation(problem, small.force) <= 1e-10
     assert compared > 0
 
 
