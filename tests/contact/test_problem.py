@@ -1,5 +1,7 @@
 """The contact problem: hand-solved cases, random ones against the law itself, starts, Painleve, smallest forces."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -117,6 +119,38 @@ def test_the_rod_that_may_stick_has_a_solution():
     assert solution.modes == ("sticking",)
 
 
+def test_given_slip_has_a_solution_if_one_of_all_combinations_has():
+    """A linear complementarity problem, solved by going through all sets of closed contacts."""
+    rng = np.random.default_rng(5)
+    outcomes = set()
+    for _ in range(200):
+        count = int(rng.integers(1, 5))
+        J = rng.normal(size=(3 * count, 3 * count + 2))
+        mu = rng.uniform(0.0, 3.0, count)
+        angle = rng.uniform(0, 2 * np.pi, count)
+        slip = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        theta, b = J @ J.T, 3.0 * rng.normal(size=3 * count) - 1.0
+        pushes = np.zeros((3 * count, count))
+        for k in range(count):
+            pushes[3 * k:3 * k + 3, k] = [1.0, *(-mu[k] * slip[k])]
+        N = (theta @ pushes)[::3]
+        exists = False
+        for choice in itertools.product([False, True], repeat=count):
+            closed, f = np.array(choice), np.zeros(count)
+            f[closed] = np.linalg.solve(N[np.ix_(closed, closed)], -b[::3][closed])
+            exists |= bool((f >= 0.0).all() and (N @ f + b[::3] >= -1e-9).all())
+        solution = solve_problem(theta, b, mu, slip=slip)
+        assert solution.status == ("solved" if exists else "no solution")
+        outcomes.add(solution.status)
+        if exists:
+            f, u = solution.force, solution.velocity
+            assert np.allclose(f.ravel(), pushes @ f[:, 0], rtol=0, atol=1e-9)
+            assert (f[:, 0] >= 0.0).all()
+            assert (u[:, 0] >= -1e-9).all()
+            assert (np.abs(u[:, 0] * f[:, 0]) <= 1e-9).all()
+    assert outcomes == {"solved", "no solution"}
+
+
 def test_given_and_other_contacts_together():
     rng = np.random.default_rng(3)
     for _ in range(50):
@@ -168,6 +202,15 @@ def test_any_semidefinite_theta(count, rank, seed, mu, spread):
         assert residual <= 1e-9
     else:
         assert residual <= 10 * solution.residual
+
+
+@pytest.mark.parametrize("seed", [0, 949])
+def test_solutions_of_pinocchio_are_solutions_here(seed):
+    """Seed 949: a contact at the border of its cone does not move; Newton's method left the solution."""
+    pytest.importorskip("pinocchio")
+    found = check.case(seed)
+    assert found.worst["velocities beside pin"] < 1e-7
+    assert sum(count for what, count in found.counts.items() if "solved by pin" in what) > 5
 
 
 def test_known_forces_or_modes_are_found_at_once():
