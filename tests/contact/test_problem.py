@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from bunraku.check import problems as check
+from bunraku.contact import fields as c
+from bunraku.contact.entries import problem_one
 from bunraku.contact.least_norm import least_norm
 from bunraku.errors import ShapeError
 from bunraku.evaluate.contact_problem import solve_problem
@@ -236,6 +238,17 @@ def test_a_contact_that_nothing_can_move_is_rough_and_not_a_crash():
     solution = solve_problem(np.zeros((3, 3)), [-1.0, 0.0, 0.0], 0.5)
     assert solution.status == "rough"
     assert np.isfinite(solution.force).all()
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_none_end_rough(wrong):
+    for where in ("theta", "b", "force"):
+        given = {"theta": np.eye(6).ravel(), "b": -np.ones(6), "force": np.ones(6)}
+        given[where][0] = wrong
+        report = np.zeros(4)
+        problem_one.call(given["theta"], given["b"], np.full(2, 0.5), np.zeros(2, np.int64), np.zeros(4), c.FORCES, 0,
+                         given["force"], np.empty(6), np.zeros(2, np.int64), report)
+        assert report[2] == (c.SOLVED if where == "force" else c.ROUGH)
 
 
 # -- smallest forces ---------------------------------------------------------------------------------------------------

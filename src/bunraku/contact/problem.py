@@ -113,6 +113,8 @@ def solve_contacts(count, theta, b, mu, kind, slip, start, force, mode, work):
     start: NONE, from the smallest sticking forces; FORCES, from `force`; MODES, from the linear solution of `mode` that
     is closest to `force`, along which is the friction of sliding contacts (GIVEN: against `slip`).
     residual: largest violation of the law in units of u, divided by the largest of |b| and |theta_ii f_i|.
+    iterations: factorisations, and sweeps. status: SOLVED, residual at most 1e-10; ROUGH, more; NO_SOLUTION, more, and
+    GIVEN contacts with negative curvature, of which all combinations of open and closed ones were tried, up to 64.
     """
     scale_problem(count, theta, b, mu, force, work)
     iterations = 0
@@ -275,12 +277,12 @@ def violation(count, kind, slip, work):
         i, o = 3 * k, contact_at(count, k)
         f_n, f_1, f_2 = (to_force * load(work, f + i), to_force * load(work, f + i + 1),
                          to_force * load(work, f + i + 2))
-        _, p_n, p_1, p_2, _, _, _ = project(
-            f_n, f_1, f_2, load(work, u + i), load(work, u + i + 1), load(work, u + i + 2),
-            load(work, o + FRICTION), kind[k], slip[2 * k], slip[2 * k + 1])
+        u_n, u_1, u_2 = load(work, u + i), load(work, u + i + 1), load(work, u + i + 2)
+        _, p_n, p_1, p_2, _, _, _ = project(f_n, f_1, f_2, u_n, u_1, u_2, load(work, o + FRICTION), kind[k],
+                                            slip[2 * k], slip[2 * k + 1])
         wrong = max(abs(f_n - p_n) / load(work, scale + i),
                     np.sqrt((f_1 - p_1) * (f_1 - p_1) + (f_2 - p_2) * (f_2 - p_2)) / load(work, scale + i + 1))
-        if not wrong < np.inf:
+        if not (wrong < np.inf and abs(u_n) < np.inf and abs(u_1) < np.inf and abs(u_2) < np.inf):
             return np.inf
         worst = max(worst, wrong)
     size = extent(count, work)
@@ -333,7 +335,7 @@ def newton(count, limit, epsilon, kind, slip, mode, work):
     square, residual = classify(count, kind, slip, mode, work), violation(count, kind, slip, work)
     before, improves = square, True
     for iteration in range(limit):
-        if not residual > AIM or not square < np.inf:
+        if not residual > AIM or not residual < np.inf:
             return residual, iteration
         small = max(SMALL, min(residual, VAGUE)) if improves else SMALL
         find_step(count, epsilon, small, mode, work)
@@ -590,7 +592,7 @@ def count_choices(count, kind):
 
 @inner
 def choose(count, choice, kind, mode):
-    """Modes of a choice, by its bits: all closed is the last."""
+    """Modes of a choice, by its bits; the highest has all closed."""
     for k in range(count):
         mode[k] = STICKING
         if kind[k] == GIVEN:
@@ -650,8 +652,8 @@ def sweep(count, kind, slip, work):
 
 @inner
 def negative_curvature(count, kind, slip, mode, work):
-    """Whether forces of GIVEN contacts may pull where they push: the form f . u of all contacts, DISC ones sticking, is
-    not positive semidefinite. Otherwise there is a solution."""
+    """Whether pushing may increase an approach: the form f . u of all contacts, friction of GIVEN ones following, DISC
+    ones sticking, is not positive semidefinite. Then there may be no solution (Painleve)."""
     given = False
     for k in range(count):
         given = given or (kind[k] == GIVEN and load(work, contact_at(count, k) + FRICTION) > 0.0)
