@@ -23,7 +23,7 @@ PROBLEMS = 10          # in a case
 TOLERANCE = 1e-10      # residual
 AGREE = 1e-7           # of the size of the problem: velocities that differ by more belong to another solution, which
                        # must then be one here too, with Pinocchio's forces to start from
-PIN_SOLVED = 1e-9      # residual up to which Pinocchio's velocities are compared
+PIN_SOLVED = 1e-10     # residual up to which Pinocchio's velocities are compared
 ADMM_TOLERANCE = 1e-10
 ADMM_ITERATIONS = 5000
 REPEATS = 3            # of what is timed

@@ -54,11 +54,12 @@ from bunraku.jit import inline, inner
 from bunraku.spatial.scalar import load, store
 
 AIM = 1e-12          # residual at which iterations end
-CLOSE = 1e-11        # residual without further attempts
+CLOSE = 3e-11        # residual without further attempts
 ENOUGH = 1e-10       # residual of a solution
 ITERATIONS = 30      # of Newton's method
 HALVINGS = 12        # of a step
 SHORTEST = 0.75 * 0.5 ** (HALVINGS - 1)
+PATIENCE = 3         # steps
 DECREASE = 1e-3      # part of the step by which squares have to decrease
 SMALL = 1e-12        # columns below this part of the longest are zero: directions that nothing can move
 VAGUE = 1e-9         # the same far from a solution
@@ -73,7 +74,7 @@ LESS = 0.25          # by how much less each time
 FACTORS = (0.0625, 0.25, 1.0, 4.0, 16.0)  # of forces and velocities, beside that of `balance`
 
 # Vectors in `work`, 3 K scalars each
-SIDE, BIAS, FORCE, VELOCITY, STEP, CHANGE, SCALE, BASE, BEST, COLUMN, VECTORS = range(11)
+SIDE, BIAS, FORCE, VELOCITY, STEP, CHANGE, SCALE, BASE, BEST, KEPT, COLUMN, VECTORS = range(12)
 # Scalars of a contact in `work`; after all contacts, the factor of `balance`
 FRICTION, TOWARDS, SIGMA, FIRST, CONTACT = 0, 1, 3, 4, 5
 
@@ -125,10 +126,12 @@ def solve_contacts(count, theta, b, mu, kind, slip, start, force, mode, work):
     residual, more = newton(count, ITERATIONS, 0.0, kind, slip, mode, work)
     iterations += more
     doubtful = False
+    if residual <= CLOSE:
+        residual = finish(count, kind, slip, force, mode, work)
     if not residual <= CLOSE:
         residual, more, doubtful = fall_back(count, residual, kind, slip, mode, work)
         iterations += more
-    residual = finish(count, kind, slip, force, mode, work)
+        residual = finish(count, kind, slip, force, mode, work)
     return residual, iterations, SOLVED if residual <= ENOUGH else NO_SOLUTION if doubtful else ROUGH
 
 
@@ -327,16 +330,17 @@ def newton(count, limit, epsilon, kind, slip, mode, work):
     """Newton's method from FORCE; residual and iterations.
 
     A step must make the squares of the residual smaller than one of the last two was; if no part of it does, it is
-    taken as a whole, to begin elsewhere.
+    taken as a whole, to begin elsewhere. The best of all forces is KEPT; once close to a solution, PATIENCE steps that
+    find nothing better end the iteration.
     """
-    n = 3 * count
+    n, kept = 3 * count, vector_at(count, KEPT)
     f, df, du = vector_at(count, FORCE), vector_at(count, STEP), vector_at(count, CHANGE)
     find_velocities(count, epsilon, work)
     square, residual = classify(count, kind, slip, mode, work), violation(count, kind, slip, work)
-    before, improves = square, True
-    for iteration in range(limit):
-        if not residual > AIM or not residual < np.inf:
-            return residual, iteration
+    before, improves, least, vain, done = square, True, residual, 0, 0
+    copy(n, f, kept, work)
+    while done < limit and residual > AIM and residual < np.inf and not (least <= CLOSE and vain >= PATIENCE):
+        done += 1
         small = max(SMALL, min(residual, VAGUE)) if improves else SMALL
         find_step(count, epsilon, small, mode, work)
         multiply(count, epsilon, df, du, work)
@@ -352,10 +356,14 @@ def newton(count, limit, epsilon, kind, slip, mode, work):
         before, last = square, residual
         square, residual = classify(count, kind, slip, mode, work), violation(count, kind, slip, work)
         improves = residual < 0.5 * last
-        if last <= CLOSE and not residual < last:  # as near as rounding allows
-            add(n, -step, df, f, work)
-            return last, iteration + 1
-    return residual, limit
+        if residual < least:
+            least, vain = residual, 0
+            copy(n, f, kept, work)
+        else:
+            vain += 1
+    if least < residual:
+        copy(n, kept, f, work)
+    return least, done
 
 
 @inner
