@@ -49,7 +49,7 @@ def contacts_batch(plan, contact, q, margin, found, start, stop):
 
 
 @entry("contact problems", types.void(floats, floats, floats, counts, floats, int64, int64, floats, floats, counts,
-                                      floats), seconds=4)
+                                      floats), seconds=8)
 def problem_one(theta, b, mu, kind, slip, start, smallest, force, velocity, mode, report):
     """As `solve_contacts`, if asked for then as `smallest_forces`; report: residual, iterations, status, whether forces
     are the smallest."""

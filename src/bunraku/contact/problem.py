@@ -23,9 +23,9 @@ So three rows are left for a sticking contact, two for a sliding one, one for a 
 redundant contacts change as little as possible (`least_norm.py`). Steps are shortened until the residual decreases.
 It is a sum of forces and velocities: a common factor makes these equally large (`balance`).
 
-Where this fails, a fixed number of further attempts is made (`fall_back`). They follow contacts that yield a little
-less from solution to solution, sweep over single contacts (block Gauss-Seidel, `single.py`), or start from other
-forces and factors.
+Where this fails, a fixed number of further attempts is made (`fall_back`). They go through combinations of open and
+closed GIVEN contacts, follow contacts that yield a little less from solution to solution, sweep over single contacts
+(block Gauss-Seidel, `single.py`), or start from other forces and factors.
 
 Coulomb friction may have several solutions; GIVEN directions may have none (Painleve). Forces of redundant contacts
 are not unique: `smallest_forces.py`.
@@ -39,6 +39,7 @@ import numpy as np
 from bunraku.contact.fields import (
     FORCES,
     GIVEN,
+    MODES,
     NO_SOLUTION,
     NONE,
     OPEN,
@@ -53,22 +54,27 @@ from bunraku.jit import inline, inner
 from bunraku.spatial.scalar import load, store
 
 AIM = 1e-12          # residual at which iterations end
-CLOSE = 1e-11        # residual without further attempts
+CLOSE = 3e-11        # residual without further attempts
 ENOUGH = 1e-10       # residual of a solution
 ITERATIONS = 30      # of Newton's method
 HALVINGS = 12        # of a step
 SHORTEST = 0.75 * 0.5 ** (HALVINGS - 1)
+PATIENCE = 3         # steps
 DECREASE = 1e-3      # part of the step by which squares have to decrease
 SMALL = 1e-12        # columns below this part of the longest are zero: directions that nothing can move
+VAGUE = 1e-9         # the same far from a solution
 NEGLIGIBLE = 1e-13   # mobility below this part of the largest counts as this part; friction below this part of slip
+FLAT = 1e-9          # curvature that counts as none
 ATTEMPTS = 60        # of the fallback
-FEW = 4              # of them, where a better solution is looked for or there may be none (Painleve)
+FEW = 6              # of them, where a better solution is looked for or there may be none (Painleve)
+SWEEPS = 20          # at least
+MOST_CHOICES = 64    # combinations of open and closed GIVEN contacts
 YIELDING = 12        # solutions with contacts that yield
 LESS = 0.25          # by how much less each time
 FACTORS = (0.0625, 0.25, 1.0, 4.0, 16.0)  # of forces and velocities, beside that of `balance`
 
 # Vectors in `work`, 3 K scalars each
-SIDE, BIAS, FORCE, VELOCITY, STEP, CHANGE, SCALE, BASE, BEST, COLUMN, VECTORS = range(11)
+SIDE, BIAS, FORCE, VELOCITY, STEP, CHANGE, SCALE, BASE, BEST, KEPT, COLUMN, VECTORS = range(12)
 # Scalars of a contact in `work`; after all contacts, the factor of `balance`
 FRICTION, TOWARDS, SIGMA, FIRST, CONTACT = 0, 1, 3, 4, 5
 
@@ -108,6 +114,8 @@ def solve_contacts(count, theta, b, mu, kind, slip, start, force, mode, work):
     start: NONE, from the smallest sticking forces; FORCES, from `force`; MODES, from the linear solution of `mode` that
     is closest to `force`, along which is the friction of sliding contacts (GIVEN: against `slip`).
     residual: largest violation of the law in units of u, divided by the largest of |b| and |theta_ii f_i|.
+    iterations: factorisations, and sweeps. status: SOLVED, residual at most 1e-10; ROUGH, more; NO_SOLUTION, more, and
+    GIVEN contacts with negative curvature, of which all combinations of open and closed ones were tried, up to 64.
     """
     scale_problem(count, theta, b, mu, force, work)
     iterations = 0
@@ -117,14 +125,14 @@ def solve_contacts(count, theta, b, mu, kind, slip, start, force, mode, work):
     rescale(count, balance(count, work), work)
     residual, more = newton(count, ITERATIONS, 0.0, kind, slip, mode, work)
     iterations += more
+    doubtful = False
+    if residual <= CLOSE:
+        residual = finish(count, kind, slip, force, mode, work)
     if not residual <= CLOSE:
-        residual, more = fall_back(count, residual, kind, slip, mode, work)
+        residual, more, doubtful = fall_back(count, residual, kind, slip, mode, work)
         iterations += more
-    status = ROUGH
-    if not residual <= ENOUGH:
-        status = NO_SOLUTION if negative_curvature(count, kind, slip, mode, work) else ROUGH
-    residual = finish(count, kind, slip, force, mode, work)
-    return residual, iterations, SOLVED if residual <= ENOUGH else status
+        residual = finish(count, kind, slip, force, mode, work)
+    return residual, iterations, SOLVED if residual <= ENOUGH else NO_SOLUTION if doubtful else ROUGH
 
 
 # -- scaling -----------------------------------------------------------------------------------------------------------
@@ -272,12 +280,12 @@ def violation(count, kind, slip, work):
         i, o = 3 * k, contact_at(count, k)
         f_n, f_1, f_2 = (to_force * load(work, f + i), to_force * load(work, f + i + 1),
                          to_force * load(work, f + i + 2))
-        _, p_n, p_1, p_2, _, _, _ = project(
-            f_n, f_1, f_2, load(work, u + i), load(work, u + i + 1), load(work, u + i + 2),
-            load(work, o + FRICTION), kind[k], slip[2 * k], slip[2 * k + 1])
+        u_n, u_1, u_2 = load(work, u + i), load(work, u + i + 1), load(work, u + i + 2)
+        _, p_n, p_1, p_2, _, _, _ = project(f_n, f_1, f_2, u_n, u_1, u_2, load(work, o + FRICTION), kind[k],
+                                            slip[2 * k], slip[2 * k + 1])
         wrong = max(abs(f_n - p_n) / load(work, scale + i),
                     np.sqrt((f_1 - p_1) * (f_1 - p_1) + (f_2 - p_2) * (f_2 - p_2)) / load(work, scale + i + 1))
-        if not wrong < np.inf:
+        if not (wrong < np.inf and abs(u_n) < np.inf and abs(u_1) < np.inf and abs(u_2) < np.inf):
             return np.inf
         worst = max(worst, wrong)
     size = extent(count, work)
@@ -322,17 +330,19 @@ def newton(count, limit, epsilon, kind, slip, mode, work):
     """Newton's method from FORCE; residual and iterations.
 
     A step must make the squares of the residual smaller than one of the last two was; if no part of it does, it is
-    taken as a whole, to begin elsewhere.
+    taken as a whole, to begin elsewhere. The best of all forces is KEPT; once close to a solution, PATIENCE steps that
+    find nothing better end the iteration.
     """
-    n = 3 * count
+    n, kept = 3 * count, vector_at(count, KEPT)
     f, df, du = vector_at(count, FORCE), vector_at(count, STEP), vector_at(count, CHANGE)
     find_velocities(count, epsilon, work)
     square, residual = classify(count, kind, slip, mode, work), violation(count, kind, slip, work)
-    before = square
-    for iteration in range(limit):
-        if not residual > AIM or not square < np.inf:
-            return residual, iteration
-        find_step(count, epsilon, mode, work)
+    before, improves, least, vain, done = square, True, residual, 0, 0
+    copy(n, f, kept, work)
+    while done < limit and residual > AIM and residual < np.inf and not (least <= CLOSE and vain >= PATIENCE):
+        done += 1
+        small = max(SMALL, min(residual, VAGUE)) if improves else SMALL
+        find_step(count, epsilon, small, mode, work)
         multiply(count, epsilon, df, du, work)
         step, allowed = 1.0, max(square, before)
         for _ in range(HALVINGS):
@@ -343,13 +353,21 @@ def newton(count, limit, epsilon, kind, slip, mode, work):
             step = 1.0
         add(n, step, df, f, work)
         find_velocities(count, epsilon, work)
-        before = square
+        before, last = square, residual
         square, residual = classify(count, kind, slip, mode, work), violation(count, kind, slip, work)
-    return residual, limit
+        improves = residual < 0.5 * last
+        if residual < least:
+            least, vain = residual, 0
+            copy(n, f, kept, work)
+        else:
+            vain += 1
+    if least < residual:
+        copy(n, kept, f, work)
+    return least, done
 
 
 @inner
-def find_step(count, epsilon, mode, work):
+def find_step(count, epsilon, small, mode, work):
     """STEP of FORCE: least-norm solution of the linear problem of `mode`, directions and sigma."""
     n = 3 * count
     f, u, df, side, column = (vector_at(count, FORCE), vector_at(count, VELOCITY), vector_at(count, STEP),
@@ -370,7 +388,7 @@ def find_step(count, epsilon, mode, work):
                       - load(work, o + TOWARDS + 1) * load(work, f + 3 * k + 1))
             store(work, at, load(work, at) - sigma * across)
     fill_matrix(count, size, epsilon, mode, work)
-    least_norm(size, matrix_at(count), side, scratch_at(count), SMALL, work)
+    least_norm(size, matrix_at(count), side, scratch_at(count), small, work)
     for k in range(count):
         i, o = 3 * k, contact_at(count, k)
         at = side + np.int64(load(work, o + FIRST))
@@ -507,17 +525,22 @@ def first_forces(count, start, kind, slip, mode, work):
     for k in range(count):
         opening = opening and load(work, bias + 3 * k) >= 0.0
     if start == NONE:
-        for i in range(n):
-            store(work, f + i, 0.0)
+        clear(n, f, work)
         copy(n, bias, vector_at(count, VELOCITY), work)
     else:
         find_velocities(count, 0.0, work)
     if not opening:
-        find_step(count, 0.0, mode, work)
+        find_step(count, 0.0, SMALL, mode, work)
         add(n, 1.0, vector_at(count, STEP), f, work)
 
 
 # -- fallback ----------------------------------------------------------------------------------------------------------
+
+@inner
+def clear(n, a, work):
+    for i in range(n):
+        store(work, a + i, 0.0)
+
 
 @inner
 def copy(n, a, b, work):
@@ -527,31 +550,30 @@ def copy(n, a, b, work):
 
 @inner
 def fall_back(count, residual, kind, slip, mode, work):
-    """Other ways to a solution, ATTEMPTS of them; leaves the best forces. Residual and iterations."""
-    n, f, base, best = 3 * count, vector_at(count, FORCE), vector_at(count, BASE), vector_at(count, BEST)
-    copy(n, f, best, work)
+    """Other ways to a solution, a fixed number; leaves the best forces. Residual, iterations, whether none may be."""
+    n, f, best = 3 * count, vector_at(count, FORCE), vector_at(count, BEST)
     least, iterations, seed = residual, 0, 1
     usual, size = load(work, contact_at(count, count)), largest(n, f, work)
     if not residual < np.inf:
         size = 1.0
-        for i in range(n):
-            store(work, best + i, 0.0)
-    for attempt in range(ATTEMPTS):
-        if attempt % 4 == 0:  # contacts that yield less and less
+        clear(n, f, work)
+    copy(n, f, best, work)
+    choices, doubtful = count_choices(count, kind), negative_curvature(count, kind, slip, mode, work)
+    for attempt in range(-choices, FEW if doubtful else ATTEMPTS):
+        if attempt < 0:  # GIVEN contacts closed or open
+            choose(count, -1 - attempt, kind, mode)
+            clear(n, f, work)
+            first_forces(count, MODES, kind, slip, mode, work)
+        elif attempt % 4 == 0:  # contacts that yield less and less
             seed = other_forces(count, size if attempt > 0 else 0.0, seed, work)
-            copy(n, f, base, work)
-            epsilon = load(work, 0)
-            for _ in range(YIELDING):
-                _, more = newton(count, YIELDING, epsilon, kind, slip, mode, work)
-                iterations += more
-                epsilon *= LESS
+            iterations += yield_less(count, usual * usual, kind, slip, mode, work)
         elif attempt % 4 == 1:  # one contact after the other
             copy(n, best, f, work)
             find_velocities(count, 0.0, work)
-            for _ in range(10 * attempt):
+            for _ in range(SWEEPS + attempt):
                 sweep(count, kind, slip, work)
-            iterations += 10 * attempt
-        else:
+            iterations += SWEEPS + attempt
+        else:  # other forces, other units
             seed = other_forces(count, size, seed, work)
             rescale(count, FACTORS[attempt % 5] * usual / load(work, contact_at(count, count)), work)
         residual, more = newton(count, ITERATIONS, 0.0, kind, slip, mode, work)
@@ -563,7 +585,39 @@ def fall_back(count, residual, kind, slip, mode, work):
             break
         rescale(count, usual / load(work, contact_at(count, count)), work)
     copy(n, best, f, work)
-    return least, iterations
+    return least, iterations, doubtful
+
+
+@inner
+def count_choices(count, kind):
+    """How many combinations of open and closed GIVEN contacts are tried."""
+    choices = 1
+    for k in range(count):
+        if kind[k] == GIVEN and choices < MOST_CHOICES:
+            choices *= 2
+    return choices if choices > 1 else 0
+
+
+@inner
+def choose(count, choice, kind, mode):
+    """Modes of a choice, by its bits; the highest has all closed."""
+    for k in range(count):
+        mode[k] = STICKING
+        if kind[k] == GIVEN:
+            mode[k] = SLIDING if choice % 2 == 1 else OPEN
+            choice //= 2
+
+
+@inner
+def yield_less(count, epsilon, kind, slip, mode, work):
+    """Follow solutions with contacts that yield by epsilon times the change of FORCE; iterations."""
+    copy(3 * count, vector_at(count, FORCE), vector_at(count, BASE), work)
+    iterations = 0
+    for _ in range(YIELDING):
+        _, more = newton(count, YIELDING, epsilon, kind, slip, mode, work)
+        iterations += more
+        epsilon *= LESS
+    return iterations
 
 
 @inner
@@ -606,8 +660,8 @@ def sweep(count, kind, slip, work):
 
 @inner
 def negative_curvature(count, kind, slip, mode, work):
-    """Whether forces of GIVEN contacts may pull where they push: the form f . u of all contacts, DISC ones sticking, is
-    not positive semidefinite. Otherwise there is a solution."""
+    """Whether pushing may increase an approach: the form f . u of all contacts, friction of GIVEN ones following, DISC
+    ones sticking, is not positive semidefinite. Then there may be no solution (Painleve)."""
     given = False
     for k in range(count):
         given = given or (kind[k] == GIVEN and load(work, contact_at(count, k) + FRICTION) > 0.0)
@@ -620,7 +674,7 @@ def negative_curvature(count, kind, slip, mode, work):
         column = matrix + size * j
         for i in range(j + 1):
             store(work, column + i, 0.5 * (load(work, column + i) + load(work, matrix + size * i + j)))
-    floor = 1e-9 * load(work, 0)
+    floor = FLAT * load(work, contact_at(count, count))**2
     for j in range(size):
         column = matrix + size * j
         for i in range(j):

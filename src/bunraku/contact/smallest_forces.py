@@ -24,6 +24,7 @@ SMALL = 1e-12       # pivots below this part of their diagonal entry are zero
 FIRM = 1e-10        # added to the diagonal of the Hessian, part of that of G^T G
 DECREASE = 1e-4     # part of the slope by which a step has to decrease the function
 ROUNDING = 1e-14    # changes of the function below this part of it
+SAME = 1e-11        # part of the size of the problem by which velocities may change
 ITERATIONS = 40
 HALVINGS = 30
 
@@ -63,8 +64,7 @@ def smallest_forces(count, theta, mu, force, mode, u, work):
     value = evaluate(count, size, rank, mu, mode, here, work)
     for _ in range(ITERATIONS):
         if not np.sqrt(dot(rank, gradient, gradient, work)) > enough:
-            take_forces(count, mu, mode, force, work)
-            return True
+            return take_forces(count, theta, mu, mode, force, work)
         find_curvature(count, size, rank, mu, mode, matrix, work)
         for j in range(rank):
             store(work, step + j, -load(work, gradient + j))
@@ -259,9 +259,10 @@ def derivative(z_n, z_1, z_2, mu, x_n, x_1, x_2):
 
 
 @inner
-def take_forces(count, mu, mode, force, work):
-    """`force` = B P(IMAGE)."""
-    image, axes, at = place(count, IMAGE), place(count, AXES), 0
+def take_forces(count, theta, mu, mode, force, work):
+    """`force` = B P(IMAGE), unless the motion changes by that; whether it does not."""
+    n, image, axes, change = 3 * count, place(count, IMAGE), place(count, AXES), place(count, TRIED)
+    at, size = 0, 0.0
     for k in range(count):
         i = 3 * k
         f_n, f_1, f_2 = 0.0, 0.0, 0.0
@@ -273,6 +274,17 @@ def take_forces(count, mu, mode, force, work):
             x = max(0.0, load(work, image + at))
             f_n, f_1, f_2 = x * load(work, axes + i), x * load(work, axes + i + 1), x * load(work, axes + i + 2)
             at += 1
-        store(force, i, f_n)
-        store(force, i + 1, f_1)
-        store(force, i + 2, f_2)
+        store(work, change + i, f_n - load(force, i))
+        store(work, change + i + 1, f_1 - load(force, i + 1))
+        store(work, change + i + 2, f_2 - load(force, i + 2))
+        for j in range(i, i + 3):
+            size = max(size, load(theta, j * n + j) * abs(load(force, j)))
+    for i in range(n):
+        moved = 0.0
+        for j in range(n):
+            moved += load(theta, i * n + j) * load(work, change + j)
+        if not abs(moved) <= SAME * size:
+            return False
+    for i in range(n):
+        store(force, i, load(force, i) + load(work, change + i))
+    return True
