@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,13 +17,28 @@ from bunraku.entries.explain import refuse
 from bunraku.entries.signatures import FINE
 from bunraku.errors import ContactError, ModelError
 from bunraku.evaluate.contacts import MARGIN, Contacts
-from bunraku.evaluate.touching import SLOW, TOO_DEEP, Touching
+from bunraku.evaluate.touching import SLOW, TOO_DEEP, Acts, Touching
 from bunraku.mechanism import Mechanism
-from bunraku.simulate.contact_motion import APPROACHING, DIRECT, contact_solve
+from bunraku.simulate.contact_motion import APPROACHING, DIRECT, LOOK, contact_solve
 
-IMPACT = 1e-3
-"""[m/s] Closed contacts that approach faster are an impact: forces are no answer to it."""
-LIMITS = np.array([TOO_DEEP, SLOW, IMPACT])
+
+class Limits(NamedTuple):
+    """How modes of contacts follow from a state."""
+
+    closed: float       # [m] gap below which a contact is closed
+    slow: float         # [m/s] slip and separation below which there is none
+    approach: float     # [m/s] a closed contact that approaches faster is an impact, to which forces are no answer
+    refuse: bool = True  # impacts and overlaps are errors; else impacts carry no force yet, and overlaps do not matter
+
+
+GIVEN = Limits(TOO_DEEP, SLOW, 1e-3)
+"""For states that people give."""
+_GIVEN = np.array(GIVEN[:3])
+EVENTS = Limits(1e-5, 1e-4, 1e-2, refuse=False)
+"""For recorded states of adaptive solvers, and between them."""
+FIXED_STEPS = Limits(1e-4, 3e-2, 5e-2, refuse=False)
+"""For recorded states of time-stepping: contacts obey the law at the velocities of the end of a step and the pose of its
+beginning, so at the recorded states with an error of the order of the step."""
 
 _known: weakref.WeakKeyDictionary[Mechanism, threading.local] = weakref.WeakKeyDictionary()
 
@@ -36,7 +52,7 @@ def touching_of(mechanism: Mechanism, locked=frozenset()) -> Touching:
     return made
 
 
-def contact_forces(mechanism: Mechanism, q, v, tau, external, prescribed):
+def contact_forces(mechanism: Mechanism, q, v, tau=None, external=None, prescribed=None, limits: Limits = GIVEN):
     """(accelerations, contacts with forces) of one state, or (B, nv) and a list of a batch."""
     from bunraku.evaluate.dynamics import _prescribe, external_forces
 
@@ -60,25 +76,30 @@ def contact_forces(mechanism: Mechanism, q, v, tau, external, prescribed):
         pushed = found[3] if pushed is not None else None
     touching = touching_of(mechanism, locked)
     if batch is None:
-        return _one(touching, q, v, tau, drives, pushed)
+        return _one(touching, q, v, tau, drives, pushed, limits)
     parts = [_one(touching, q[k], v[k], tau[k], None if drives is None else drives[k],
-                  None if pushed is None else pushed[k]) for k in range(batch)]
+                  None if pushed is None else pushed[k], limits) for k in range(batch)]
     return np.array([a for a, _ in parts]), [contacts for _, contacts in parts]
 
 
-def _one(touching: Touching, q, v, tau, drives, pushed) -> tuple[np.ndarray, Contacts]:
+def _one(touching: Touching, q, v, tau, drives, pushed, limits: Limits) -> tuple[np.ndarray, Contacts]:
+    plan, (q, v, tau) = touching.plan, (np.ascontiguousarray(x) for x in (q, v, tau))
+    acts = Acts(tau, plan.nothing if drives is None else drives, plan.nothing if pushed is None else pushed)
+    return (_strictly if limits.refuse else _leniently)(touching, q, v, acts, limits)
+
+
+def _strictly(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.ndarray, Contacts]:
     touch, plan, a = touching.touch, touching.plan, np.empty(touching.plan.nv)
-    q, v, tau = (np.ascontiguousarray(x) for x in (q, v, tau))
     touch.residual[0] = 0.0
-    status = contact_solve.call(DIRECT, touching.structure, q, v, tau, plan.nothing if drives is None else drives,
-                                plan.nothing if pushed is None else pushed, LIMITS, a, touching.work)
+    numbers = _GIVEN if limits is GIVEN else np.array(limits[:3])
+    status = contact_solve.call(DIRECT, touching.structure, q, v, *acts, numbers, a, touching.work)
     if status == APPROACHING:
         raise ContactError(f"shapes {touching.pair(int(touch.count[WORST]))} touch and approach each other: an impact, "
                            "which changes velocities at once; bk.Simulation resolves it")
     if touch.count[STATUS] == FULL:
         raise ContactError(touching.full())
     if status != FINE:
-        refuse(plan, q, {"v": v, "tau": tau})
+        refuse(plan, q, {"v": v, "tau": acts.tau})
     found = touch.found.reshape(-1, c.FOUND)
     deep = int(np.argmin(found[:, c.FOUND_GAP])) if len(found) else 0
     if len(found) and found[deep, c.FOUND_GAP] < -TOO_DEEP:
@@ -86,8 +107,40 @@ def _one(touching: Touching, q, v, tau, drives, pushed) -> tuple[np.ndarray, Con
     n = int(touch.count[ACTIVE])
     if n and touch.count[STATUS] == NO_SOLUTION:
         raise ContactError(touching.jammed_by(touch.active[:n]))
-    forces = np.zeros((len(found), 3))
     axes = touch.rows[:ROWS * n].reshape(n, 3, ROW)[:, :, 3:6]
-    forces[touch.active[:n]] = np.einsum("nr,nrx->nx", touch.force[:3 * n].reshape(n, 3), axes)
-    return a, Contacts(touching.mechanism, q, found.copy(), MARGIN, forces, touch.modes.copy(),
-                       float(touch.residual[0]) if n else 0.0)
+    return a, _listed(touching, q, touch.active[:n], touch.force[:3 * n].reshape(n, 3), axes,
+                      float(touch.residual[0]) if n else 0.0)
+
+
+def _leniently(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.ndarray, Contacts]:
+    closed = np.flatnonzero(touching.gaps(q) <= limits.closed)
+    touching.set_modes(closed)
+    look = touching.solve(LOOK, q, v, acts)
+    along = look.before[:, 0]
+    answer = touching.forces(q, v, acts, look.rows[(along >= -limits.approach) & (along <= limits.slow)], limits.slow)
+    return touching.a.copy(), _listed(touching, q, answer.rows, answer.force, answer.axes, answer.residual)
+
+
+def _listed(touching: Touching, q, rows, force, axes, residual: float) -> Contacts:
+    """Contacts near by, with forces (normal, two tangents) of those in `rows`."""
+    found = touching.touch.found.reshape(-1, c.FOUND)
+    forces = np.zeros((len(found), 3))
+    forces[rows] = np.einsum("nr,nrx->nx", force, axes)
+    return Contacts(touching.mechanism, q, found.copy(), MARGIN, forces, touching.touch.modes.copy(), residual)
+
+
+def forces_of_last_step(touching: Touching, q, step: float) -> Contacts:
+    """Contacts at q with the forces that time-stepping has had in the step to it: impulses over the step, those of
+    impacts included. Contacts that have a force are listed even if they have parted since."""
+    touch = touching.touch
+    n = int(touch.count[ACTIVE])
+    rows, axes = touch.active[:n].copy(), touch.rows[:ROWS * n].reshape(n, 3, ROW)[:, :, 3:6]
+    forces = np.zeros((touching.contacts, 3))
+    forces[rows] = np.einsum("nr,nrx->nx", touch.held.reshape(-1, 3)[rows] / step, axes)
+    before = touch.found.reshape(-1, c.FOUND)
+    touching.gaps(q)
+    found, pressed = touching.found.copy(), forces.any(axis=1)
+    lost = pressed & ~np.isfinite(found[:, c.FOUND_GAP])
+    found[lost] = before[lost]
+    margin = max(MARGIN, float(found[pressed, c.FOUND_GAP].max(initial=0.0)))
+    return Contacts(touching.mechanism, q, found, margin, forces, touch.modes.copy(), float(touch.residual[0]))

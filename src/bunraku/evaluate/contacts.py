@@ -146,6 +146,11 @@ def contacts(mechanism: Mechanism, q, margin: float = MARGIN, workers: int | Non
     return [Contacts(m, *each, margin) for each in zip(q, found, strict=True)]
 
 
+def no_contacts(mechanism: Mechanism, q) -> Contacts:
+    """Of a mechanism in which nothing can touch."""
+    return Contacts(mechanism, q, np.zeros((0, c.FOUND)), MARGIN, np.zeros((0, 3)), np.zeros(0, np.int64))
+
+
 def with_contacts(mechanism: Mechanism, touching: Contacts | list[Contacts], pushed):
     """External forces on links (6 each) with those of contacts added."""
     several = isinstance(touching, list)

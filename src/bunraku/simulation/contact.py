@@ -55,6 +55,7 @@ class Contact:
         self.watch = Watch(lambda t, q, v: -1.0, lambda simulation: None, "contact", True)
         self.watch.function = self.signal  # type: ignore[method-assign]
         self.fresh = True         # modes are to be found anew
+        self.stepped: float | None = None  # time at which the last step has ended
         self._at, self._events = -np.inf, 0
 
     @property
