@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy import empty
@@ -26,9 +25,6 @@ from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.mechanism.named import Named
 from bunraku.plan import fields as f
 from bunraku.plan.closed import reschedule, with_connections
-
-if TYPE_CHECKING:
-    from bunraku.evaluate.contact_forces import Limits
 
 METHODS = ("auto", "aba", "ada", "unit_vector")
 
@@ -103,14 +99,14 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
     return forward.forward_dynamics(plan, q, v, tau, pushed, workers)
 
 
-def _touching(mechanism, q, v, tau, external, prescribed, method="auto", schedule=None, workers=None, limits=None):
+def _touching(mechanism, q, v, tau, external, prescribed, method="auto", schedule=None, workers=None):
     """(accelerations, contacts) with contact forces; contacts is a list of a batch."""
-    from bunraku.evaluate.contact_forces import GIVEN, contact_forces
+    from bunraku.evaluate.contact_forces import contact_forces
 
     if method != "auto" or schedule is not None or workers not in (None, 1):
         raise ModelError("shapes of this mechanism may touch, and contact is for method='auto' with one worker and no "
                          "schedule; mechanism.copy() without planes has none")
-    return contact_forces(mechanism, q, v, tau, external, prescribed, limits or GIVEN)
+    return contact_forces(mechanism, q, v, tau, external, prescribed)
 
 
 def _by_team(team, plan, q, v, tau, pushed=None):
@@ -226,17 +222,17 @@ class Dynamics:
 
 
 def dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None = None,
-             prescribed: Mapping | None = None, limits: Limits | None = None) -> Dynamics:
+             prescribed: Mapping | None = None, contacts: Contacts | list[Contacts] | None = None) -> Dynamics:
     """Accelerations, joint forces, contact forces and link accelerations at once; arguments as in `forward_dynamics`.
 
-    With shapes that may touch, contacts within 1e-6 m are closed, unless `limits` (`evaluate/contact_forces.py`) say
-    otherwise. `contacts` lists all that are near, each with force and mode. Forces of redundant contacts are not unique:
-    these are the smallest admissible ones.
+    With shapes that may touch, contacts within 1e-6 m are closed. `contacts` lists all that are near, each with force
+    and mode. Forces of redundant contacts are not unique: these are the smallest admissible ones. Contact forces that
+    are known already, as from `Trajectory.contacts`, are given as `contacts`.
     """
     plan, pushed = as_mechanism(mechanism).plan(), external_forces(mechanism, external)
     apart, touching = mechanism.plan("apart"), None
     if mechanism.may_touch():
-        _, touching = _touching(mechanism, q, v, tau, external, prescribed, limits=limits)
+        touching = _touching(mechanism, q, v, tau, external, prescribed)[1] if contacts is None else contacts
         pushed = with_contacts(mechanism, touching, pushed)
         mechanism = without_contact(mechanism)
         external = {link.name: pushed[..., 6 * i:6 * i + 6] for i, link in enumerate(mechanism.links)}

@@ -13,8 +13,8 @@ import numpy as np
 
 from bunraku.checks import hint
 from bunraku.errors import ModelError, NamingError, ShapeError
-from bunraku.evaluate import forward_dynamics
-from bunraku.evaluate.contact_forces import EVENTS, FIXED_STEPS, Limits, contact_forces
+from bunraku.evaluate import dynamics, forward_dynamics
+from bunraku.evaluate.contact_forces import EVENTS, after_step, contact_forces, step_forces
 from bunraku.evaluate.contacts import Contact, Contacts, no_contacts
 from bunraku.mechanism.links import GROUND
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from bunraku.simulation.trajectory import Segment, Trajectory
 
 UNEXPLAINED = 0.2      # share of the changes of velocity: steps may be long
-IMPACTS = 0.2          # share of the steps of a motion with contact, those that fit worst, which may have impacts
-LOOKED_AT = 200        # steps by which a motion with contact is judged
+STILL = 1e-2           # [m/s^2, rad/s^2] accelerations of all coordinates together that are none
+LOOKED_AT = 60         # steps by which a motion with contact is judged
 NO_TORQUES = ("forces depend on the torques of the actuators, which this recording lacks (without any it would move "
               "otherwise); `bunraku run` and `sim.record_to(file, torques=True)` record them")
 OTHER_FORCES = ("forces depend on what else acted on it (a pull, an external force, a prescribed motion), and "
@@ -35,59 +35,80 @@ def refuse_unknown_forces(trajectory: Trajectory) -> None:
     """A ShapeError if forces do not follow from what is recorded."""
     if any(event.text.startswith(OUTSIDE) for event in trajectory.events):
         raise ShapeError(OTHER_FORCES)
-    for segment in trajectory.segments:
-        if not explained(segment):
-            raise ShapeError(NO_TORQUES if segment.tau is None else OTHER_FORCES)
+    groups: dict[int, list[Segment]] = {}  # impacts make many short segments of one mechanism: those are judged as one
+    for number, segment in enumerate(trajectory.segments):
+        groups.setdefault(-1 if segment.mechanism.may_touch() else number, []).append(segment)
+    for group in groups.values():
+        if not explained(group):
+            raise ShapeError(NO_TORQUES if group[0].tau is None else OTHER_FORCES)
 
 
-def explained(segment: Segment) -> bool:
+def explained(segments: list[Segment]) -> bool:
     """Whether the motion is, by and large, the one that the recorded torques cause."""
-    n = len(segment.t)
+    missed, moved, floor = np.sum([(0.0, 0.0, 1e-12), *(_explained(s, LOOKED_AT // len(segments)) for s in segments)],
+                                  axis=0)
+    return bool(missed <= UNEXPLAINED * moved + floor)
+
+
+def _explained(segment: Segment, most: int) -> tuple[float, float, float]:
+    """Changes of velocity that accelerations do not explain, all of them, and what would be nothing."""
+    n, touches = len(segment.t), segment.mechanism.may_touch()
     if n < 3:
-        return True
-    if not segment.mechanism.may_touch():
-        a = forward_dynamics(segment.mechanism, segment.q, segment.v, segment.tau)
-        change, predicted = np.diff(segment.v, axis=0), 0.5 * np.diff(segment.t)[:, None] * (a[1:] + a[:-1])
-        return bool(np.abs(change - predicted).sum() <= UNEXPLAINED * (np.abs(change).sum() + 1e-12))
-    first = thinned(n - 1, LOOKED_AT)
-    accelerations = {k: accelerations_and_contacts(segment, k)[0] for k in {*first, *(first + 1)}}
-    step = segment.t[first + 1] - segment.t[first]
-    change = segment.v[first + 1] - segment.v[first]
-    predicted = 0.5 * step[:, None] * np.array([accelerations[k] + accelerations[k + 1] for k in first])
-    missed, moved = np.abs(change - predicted).sum(axis=1), np.abs(change).sum(axis=1)
-    some = np.argsort(missed - UNEXPLAINED * moved)[:max(1, round((1.0 - IMPACTS) * len(first)))]
-    return bool(missed[some].sum() <= UNEXPLAINED * moved[some].sum() + 1e-2 * step[some].sum())
+        return 0.0, 0.0, 0.0
+    k = thinned(n - 1, most) if touches else np.arange(n - 1)
+    change, step = segment.v[k + 1] - segment.v[k], (segment.t[k + 1] - segment.t[k])[:, None]
+    if touches and fixed_step(segment):
+        predicted = np.array([_end_of_step(segment, i) for i in k]) - segment.v[k]
+    else:
+        some = np.union1d(k, k + 1)
+        given = segment.mechanism, segment.q[some], segment.v[some], _row(segment.tau, some)
+        a = contact_forces(*given, limits=EVENTS)[0] if touches else forward_dynamics(*given)
+        at = np.searchsorted(some, k)
+        predicted = 0.5 * step * (a[at] + a[at + 1])
+    return (float(np.abs(change - predicted).sum()), float(np.abs(change).sum()),
+            STILL * float(step.sum()) if touches else 0.0)
 
 
-def limits_of(segment: Segment) -> Limits:
-    """Time-stepping is known by its steps, which are alike; the last one may be shorter."""
-    steps = np.diff(segment.t)[:-1]
-    alike = len(steps) > 2 and np.ptp(steps) <= 1e-6 * steps[0]
-    return FIXED_STEPS if alike else EVENTS
+def fixed_step(segment: Segment) -> float:
+    """Length of the steps of time-stepping, which is known by steps that are alike (the last one may be shorter); 0 of
+    adaptive solvers."""
+    steps = np.diff(segment.t)
+    alike = len(steps) > 3 and np.ptp(steps[:-1]) <= 1e-6 * steps[0]
+    return float(steps[0]) if alike else 0.0
 
 
-def accelerations_and_contacts(segment: Segment, k: int) -> tuple[np.ndarray, Contacts]:
-    """At the recorded state k."""
-    return _evaluated(segment, segment.q[k], segment.v[k], None if segment.tau is None else segment.tau[k])
+def _end_of_step(segment: Segment, k: int) -> np.ndarray:
+    """Velocity at the end of a step of time-stepping."""
+    m, q, v, tau = segment.mechanism, segment.q[k], segment.v[k], _row(segment.tau, k)
+    contacts = contacts_in(segment, k)
+    a = dynamics(m, q, v, tau, contacts=contacts).a
+    return after_step(m, v, a, float(segment.t[k + 1] - segment.t[k]))
+
+
+def contacts_in(segment: Segment, k: int) -> Contacts:
+    """Contacts at the recorded state k; in fixed steps in the step that begins there."""
+    m, q, v, tau, step = segment.mechanism, segment.q[k], segment.v[k], _row(segment.tau, k), fixed_step(segment)
+    if not m.may_touch():
+        return no_contacts(m, q)
+    if step:
+        return step_forces(m, q, v, tau, float(segment.t[k + 1] - segment.t[k]) if k < len(segment.t) - 1 else step)
+    return contact_forces(m, q, v, tau, limits=EVENTS)[1]
+
+
+def _row(array, k):
+    return None if array is None else array[k]
 
 
 def contacts_at(segment: Segment, t: float) -> Contacts:
-    """At any time of the segment, torques interpolated; in fixed steps, whose velocities jump, at the state before."""
+    """At any time of the segment, torques interpolated; in fixed steps those of the step."""
     t = min(max(t, float(segment.t[0])), float(segment.t[-1]))
-    if limits_of(segment) is FIXED_STEPS:
-        k = int(np.searchsorted(segment.t, t + 1e-9 * (segment.t[1] - segment.t[0]), side="right")) - 1
-        return accelerations_and_contacts(segment, k)[1]
+    step = fixed_step(segment)
+    if step or not segment.mechanism.may_touch():
+        return contacts_in(segment, int(np.searchsorted(segment.t, t + 1e-9 * step, side="right")) - 1)
     tau = segment.tau
     if tau is not None:
         tau = np.array([np.interp(t, segment.t, column) for column in tau.T])
-    return _evaluated(segment, *segment.at(t), tau)[1]
-
-
-def _evaluated(segment: Segment, q, v, tau) -> tuple[np.ndarray, Contacts]:
-    m = segment.mechanism
-    if not m.may_touch():
-        return np.zeros(m.nv), no_contacts(m, q)
-    return contact_forces(m, q, v, tau, limits=limits_of(segment))
+    return contact_forces(segment.mechanism, *segment.at(t), tau, limits=EVENTS)[1]
 
 
 def refuse_no_shapes(trajectory: Trajectory) -> None:

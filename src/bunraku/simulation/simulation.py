@@ -29,7 +29,7 @@ from bunraku.errors import (
     SimulationWarning,
 )
 from bunraku.evaluate import Schedule, impact
-from bunraku.evaluate.contact_forces import EVENTS, FIXED_STEPS, contact_forces, forces_of_last_step
+from bunraku.evaluate.contact_forces import EVENTS, contact_forces, forces_of_last_step, step_forces
 from bunraku.evaluate.contacts import Contacts, no_contacts
 from bunraku.evaluate.dynamics import Dynamics, dynamics
 from bunraku.evaluate.impulse import impulse as struck
@@ -497,8 +497,8 @@ class Simulation:
 
     @property
     def contacts(self) -> Contacts:
-        """Contacts at this moment, with forces and modes: those of `dynamics()`, or in fixed steps those of the last
-        step, impulses over the step, so that impacts show as large forces."""
+        """Contacts at this moment, with forces and modes. In fixed steps: those of the last step (of the first, before
+        it is made), impulses over the step, so that impacts show as large forces."""
         contact = self._contact
         if contact is None:
             if not self.mechanism.shapes:
@@ -509,8 +509,9 @@ class Simulation:
             return forces_of_last_step(contact.touching, self.q, float(self._memory.clock[m.TAKEN]))
         tau = self.torque(self.t, self.q, self.v)
         acting = self._acting.at(self.mechanism, self.t, self.q, self.v)
-        return contact_forces(self.mechanism, self.q, self.v, tau, **acting,
-                              limits=FIXED_STEPS if contact.stepping else EVENTS)[1]
+        if contact.stepping:
+            return step_forces(self.mechanism, self.q, self.v, tau, float(self._settings.step), **acting)
+        return contact_forces(self.mechanism, self.q, self.v, tau, **acting, limits=EVENTS)[1]
 
     def run(self, until: float) -> Trajectory:
         """Simulate to the time `until`, or until a watched condition's action ends it; returns the whole trajectory.

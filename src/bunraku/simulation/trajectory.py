@@ -18,9 +18,9 @@ from bunraku.record import FORMAT as RECORDING_FORMAT
 from bunraku.record import Recording
 from bunraku.simulation.interpolation import Steps, as_steps, between
 from bunraku.simulation.recorded_forces import (
-    accelerations_and_contacts,
     as_names,
     contacts_at,
+    contacts_in,
     refuse_no_shapes,
     refuse_unknown_forces,
     total,
@@ -127,11 +127,10 @@ class Trajectory:
     def contacts(self, t) -> Contacts | list[Contacts]:
         """Contacts at a time, with forces and modes; a list for several times.
 
-        Evaluated again at the state (in fixed steps at the recorded one before) and with the recorded torques; a
-        ShapeError if these are missing, or if something acted that is not recorded. Gaps up to 1e-5 m count as closed, of motions in fixed steps up to 1e-4 m, and
-        slip below 1e-4 m/s (3e-2 m/s) as none: states of time-stepping obey the law of contact up to an error of the
-        order of the step. A contact that is about to collide has no force yet: impulses of impacts are not forces; they
-        are among the `events` of adaptive solvers, and in `sim.contacts` while fixed steps are made.
+        Evaluated again from the states and the recorded torques; a ShapeError if these are missing, or if something
+        acted that is not recorded. Of motions in fixed steps: those of the step that contains the time, impulses over
+        the step, so that impacts show as large forces. Else forces at the moment, with gaps up to 1e-5 m closed and
+        slip below 1e-4 m/s none; impacts have no force, their impulses are among the `events`.
         """
         at = self._at(t)
         refuse_no_shapes(self)
@@ -149,7 +148,7 @@ class Trajectory:
         names = as_names(self, of)
         refuse_no_shapes(self)
         refuse_unknown_forces(self)
-        return self.t, np.array([total(accelerations_and_contacts(s, k)[1], names) for s in self.segments
+        return self.t, np.array([total(contacts_in(s, k), names) for s in self.segments
                                  for k in range(len(s.t))]).reshape(-1, 3)
 
     def _extent(self) -> str:

@@ -26,6 +26,7 @@ PAPER, INK, FAINT = "#fbf9f4", "#2b2f36", "#c9c3b6"
 TONES = {LEFT: "#d1603d", MIDDLE: "#39424e", RIGHT: "#2f7f86", FIXTURE: "#a2957d"}
 KINETIC, POTENTIAL, TOTAL = "#d1603d", "#2f7f86", INK
 OTHERS = ("#8a5a9e", "#b08a2e", "#5b7f3a")  # of curves that belong to neither side
+FEW = 8  # events of contacts that are told
 WIDTH, MARGIN, DPI = 11.0, 0.66, 160  # inches, inches, dots per inch
 
 
@@ -204,10 +205,14 @@ def _clearance(left: np.ndarray, right: np.ndarray, margin: float) -> float:
 
 
 def happenings(trajectory) -> list[tuple[float, str]]:
-    """Events in few words; what one did to the structure goes without saying if it has a name."""
+    """Events in few words; what one did to the structure goes without saying if it has a name. Impacts and other events
+    of contacts are told if they are few."""
     named = {at for at, text in trajectory.events if not text.startswith(("cut ", "connect "))}
-    return [(at, text.split(":")[0].replace("'", "").replace("_", " ")) for at, text in trajectory.events
+    told = [(at, text.split(":")[0].replace("'", "").replace("_", " ")) for at, text in trajectory.events
             if not (at in named and text.startswith(("cut ", "connect ")))]
+    told = list(dict.fromkeys(told))
+    contacts = [event for event in told if event[1].startswith(("impact of ", "contact of "))]
+    return told if len(contacts) <= FEW else [event for event in told if event not in set(contacts)]
 
 
 def _labels(trajectory, strip: _Strip) -> list[tuple[float, str, int]]:
