@@ -32,6 +32,8 @@ TONES = ("#d1603d", "#2f7f86", "#8a5a9e", "#b08a2e", "#5b7f3a", "#39424e", "#c24
 MOST = len(TONES)      # curves in a panel, if none are named
 STATES = 1500          # at which forces and loops are computed, about
 WIDTH, TALL, BETWEEN = 10.0, 1.9, 0.5  # inches
+LASTING, IMPACT = 0.98, 3.0  # forces beyond a multiple of this quantile are impacts
+BRIEF = 0.01           # share of a motion: contacts that open or close for less have no mark
 MARKS = {"touch": "^", "lift-off": "v", "impact": "x"}  # of contacts, on the foot of their panel
 
 
@@ -43,6 +45,7 @@ class Panel(NamedTuple):
     note: str = ""     # what is not shown, and why
     log: bool = False
     marks: Sequence[tuple[str, str, float]] = ()  # of MARKS, curve, time
+    top: float = np.inf  # what is larger leaves the panel
 
 
 def plot(trajectory: Trajectory, path, what: Sequence[str] = ("energy", "q", "v"), joints: Sequence[str] | None = None,
@@ -115,7 +118,7 @@ def _forces(trajectory, joints):
         for name, wrench in found.items():
             curves.setdefault(name, []).append((segment.t[k], np.linalg.norm(wrench[:, :3], axis=1)))
     joined = {name: _joined(parts) for name, parts in curves.items()}
-    return [_chosen("force [N]", joined, trajectory, joints, lambda y: float(np.nanmax(y)), "carry")]
+    return [_without_impacts(_chosen("force [N]", joined, trajectory, joints, lambda y: float(np.nanmax(y)), "carry"))]
 
 
 def _contacts(trajectory, joints):
@@ -132,12 +135,22 @@ def _contacts(trajectory, joints):
         raise ShapeError(f"contacts{about}: no contact force in this motion; leave this panel out")
     panels = [{f"{a} - {b}": _joined([(t, [state.get((a, b), (0.0, 0.0))[part] for state in states])
                                       for t, states in found]) for a, b in pairs} for part in (0, 1)]
-    best = sorted(panels[0], key=lambda name: -float(np.nanmax(panels[0][name][1])))[:MOST]
-    note = f"the {MOST} of {len(pairs)} that carry most; --joints chooses others" if len(pairs) > MOST else ""
+    best = sorted(panels[0], key=lambda name: -float(np.nanmean(panels[0][name][1])))[:MOST]
+    note = f"{MOST} of {len(pairs)} pairs; --joints chooses others" if len(pairs) > MOST else ""
     shown = [{name: curve for name, curve in panel.items() if name in best} for panel in panels]
     marks = _marks(trajectory, shown[0])
-    return [Panel("normal force of contacts [N]", shown[0], note, marks=marks),
-            Panel("friction of contacts [N]", shown[1])]
+    return [_without_impacts(panel) for panel in (Panel("normal force [N]", shown[0], note, marks=marks),
+                                                  Panel("friction [N]", shown[1]))]
+
+
+def _without_impacts(panel: Panel) -> Panel:
+    """A panel of forces, cut off above those that last: in fixed steps an impact is a large force in one of them."""
+    largest = max(float(np.nanmax(y)) for _, y in panel.curves.values())
+    lasting = max(float(np.nanquantile(y, LASTING)) for _, y in panel.curves.values())
+    if not largest > IMPACT * lasting > 0.0:
+        return panel
+    note = f"impacts up to {float(f'{largest:.2g}'):.0f} N are cut off"
+    return panel._replace(top=1.5 * lasting, note=f"{panel.note}; {note}" if panel.note else note)
 
 
 def _by_pair(contacts, names) -> dict[tuple[str, str], tuple[float, float]]:
@@ -156,14 +169,20 @@ def _marks(trajectory, curves) -> list[tuple[str, str, float]]:
     marks = []
     for name, (t, force) in curves.items():
         known = np.isfinite(force)
-        at, pressed = t[known], (force[known] > 0.0).astype(int)
-        for k in np.flatnonzero(np.diff(pressed)):
-            marks.append(("touch" if pressed[k + 1] else "lift-off", name, float(at[k + 1])))
+        at, pressed = t[known], force[known] > 0.0
+        turns = np.flatnonzero(np.diff(pressed)) + 1
+        brief = np.diff(at[turns]) < BRIEF * (trajectory.t[-1] - trajectory.t[0])
+        kept = np.ones(len(turns), bool)
+        for k in np.flatnonzero(brief):  # a moment apart, or together: no mark at all
+            if kept[k]:
+                kept[k] = kept[k + 1] = False
+        marks += [("touch" if pressed[k] else "lift-off", name, float(at[k])) for k in turns[kept]]
     for event in trajectory.events:
         for name in curves:
             if event.text.startswith("impact of {!r} and {!r}:".format(*name.split(" - "))):
                 marks.append(("impact", name, event.t))
-    return list(dict.fromkeys(marks))
+    struck = {mark[1:] for mark in marks if mark[0] == "impact"}
+    return list(dict.fromkeys(mark for mark in marks if mark[0] != "touch" or mark[1:] not in struck))
 
 
 def _loops(trajectory, joints):
@@ -254,8 +273,8 @@ def _draw(axes, panel: Panel, limits: tuple[float, float], last: bool) -> None:
         axes.set_yscale("log")
     scale = np.log10 if panel.log else np.asarray
     everything = np.concatenate([y[np.isfinite(y)] for _, y in panel.curves.values()])
-    low, high = (float(scale(x)) for x in (everything.min(), everything.max()))
-    room = max(high - low, 1e-9 + 1e-3 * abs(high), 1.0 if panel.log else 0.0)
+    low, high = (float(scale(x)) for x in (everything.min(), min(everything.max(), panel.top)))
+    room = max(high - low, 1e-9 + 1e-3 * abs(high), 1.0 if panel.log or low == high == 0.0 else 0.0)
     ends = [low - 0.06 * room, low + 1.1 * room]
     axes.set(xlim=limits, ylim=[10.0**end for end in ends] if panel.log else ends)
     _draw_marks(axes, panel.marks, tones)
@@ -287,19 +306,22 @@ def _draw(axes, panel: Panel, limits: tuple[float, float], last: bool) -> None:
 
 def _draw_marks(axes, marks, tones) -> None:
     """Touch, lift-off and impact of contacts on the foot of a panel, with a key to them."""
+    from matplotlib.transforms import offset_copy
+
     for kind, symbol in MARKS.items():
         hollow = kind == "lift-off"
         for _, name, at in (mark for mark in marks if mark[0] == kind):
             axes.plot([at], [0.0], symbol, transform=axes.get_xaxis_transform(), clip_on=False, ms=4.6, zorder=5,
                       mec=tones[name], mfc=PAPER if hollow else tones[name], mew=1.0)
-    at = 1.0
-    for kind in reversed([kind for kind in MARKS if any(mark[0] == kind for mark in marks)]):
-        words = axes.annotate(kind, (at, 1), xycoords="axes fraction", xytext=(0, 6), textcoords="offset points",
-                              fontsize=8, color=INK, ha="right", annotation_clip=False)
-        at -= 0.0085 * len(words.get_text()) + 0.016
-        axes.plot([at], [1.0 + 10.0 / 72 / TALL], MARKS[kind], transform=axes.transAxes, clip_on=False, ms=4.6, mec=INK,
+    right = 0.0  # in points, from the right
+    for kind in [kind for kind in reversed(MARKS) if any(mark[0] == kind for mark in marks)]:
+        axes.annotate(kind, (1, 1), xycoords="axes fraction", xytext=(right, 6), textcoords="offset points", fontsize=8,
+                      color=INK, ha="right", annotation_clip=False)
+        right -= 4.4 * len(kind) + 6
+        place = offset_copy(axes.transAxes, axes.figure, x=right, y=9, units="points")
+        axes.plot([1], [1], MARKS[kind], transform=place, clip_on=False, ms=4.6, mec=INK,
                   mfc=PAPER if kind == "lift-off" else INK, mew=1.0)
-        at -= 0.02
+        right -= 12
 
 
 def _name_events(axes, events, duration: float) -> None:
