@@ -37,13 +37,14 @@ class Solid(NamedTuple):
 
 
 def solids(mechanism: Mechanism) -> list[Solid]:
-    """Shapes of all links, in the order of the links; a link may have none, or several."""
+    """Shapes of all links, in the order of the links; a link may have none, or several. Contact shapes on the ground
+    come last."""
     figure = Figure(mechanism)
     drawn = any(link.visuals for link in mechanism.links)
     fine = len(mechanism.links) < MANY
-    found: dict[str, list[Solid]] = {link.name: [] for link in mechanism.links}
+    found: dict[str, list[Solid]] = {name: [] for name in (*mechanism.link_names, GROUND)}
     unread: list[str] = []
-    rounded = set() if drawn else set(found)
+    rounded = {GROUND} if drawn else set(found)
     for link in mechanism.links:
         side = figure.sides[link.name]
         for visual in link.visuals:
@@ -126,6 +127,8 @@ def _hull(points: np.ndarray) -> Surface | None:
 def _balls(centres, radii, fine: bool) -> Surface | None:
     """Convex hull of balls: capsules, tapered ones, boxes with round edges."""
     radii = np.maximum(radii, 0.0)
+    if len(centres) > 3 and not radii.any():
+        return _hull(np.asarray(centres))
     if max(np.ptp(centres, axis=0).max(initial=0.0), radii.max()) < SMALLEST:
         return None
     sphere = _sphere(fine)[0] @ _towards(centres[-1] - centres[0]).T
