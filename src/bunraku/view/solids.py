@@ -17,12 +17,14 @@ from bunraku.errors import LoadError, LoadWarning, MissingExtra
 from bunraku.io.meshes import read_mesh
 from bunraku.mechanism import Box, Capsule, Mechanism, Points, Sphere, Visual
 from bunraku.mechanism.links import GROUND
-from bunraku.view.figure import MIDDLE, Figure
+from bunraku.view.contact import LEVEL, planes
+from bunraku.view.figure import FIXTURE, MIDDLE, Figure
 from bunraku.view.filmstrip import TONES
 
 GREY = Visual.colour  # of visuals whose file names no colour: they get the colour of their side
 AROUND, RINGS = 16, 4        # points of a ball: on a circle, circles from pole to equator
 MANY = 100                   # links, from which on balls have fewer points
+SLAB = 0.004                 # thickness of a plane, as a share of the size of the mechanism
 SMALLEST = 1e-9              # [m]: what is thinner cannot be seen
 
 
@@ -37,8 +39,8 @@ class Solid(NamedTuple):
 
 
 def solids(mechanism: Mechanism) -> list[Solid]:
-    """Shapes of all links, in the order of the links; a link may have none, or several. Contact shapes on the ground
-    come last."""
+    """Shapes of all links, in the order of the links; a link may have none, or several. Last come contact shapes on the
+    ground; planes are thin slabs, but for level ones on the ground, which are drawn as the floor."""
     figure = Figure(mechanism)
     drawn = any(link.visuals for link in mechanism.links)
     fine = len(mechanism.links) < MANY
@@ -60,6 +62,13 @@ def solids(mechanism: Mechanism) -> list[Solid]:
                 _balls(part.centres, part.radii, fine)
             if surface is not None:
                 found[part.link].append(Solid(part.link, *surface, part.side, rgba(TONES[part.side])))
+    for index, point, normal in planes(mechanism):
+        if index >= 0 or normal[2] <= LEVEL:
+            name, half = ([*mechanism.link_names, GROUND])[index], figure.size * (0.5 if index >= 0 else 3.0)
+            slab = _visual(Visual("box", (2 * half, 2 * half, SLAB * figure.size), point - 0.5 * SLAB * figure.size * normal,
+                                  _towards(normal)), True, [])
+            if slab is not None:
+                found[name].append(Solid(name, *slab, FIXTURE, (*rgba(TONES[FIXTURE])[:3], 0.5)))
     if unread:
         more = f" (and {len(unread) - 1} more)" if len(unread) > 1 else ""
         warnings.warn(f"mesh {unread[0]}{more}; drawn as rounded shapes where a link has no other visual",
