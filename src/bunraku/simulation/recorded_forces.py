@@ -8,14 +8,16 @@ must change as the accelerations say.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from bunraku.checks import hint
 from bunraku.errors import ModelError, NamingError, ShapeError
-from bunraku.evaluate import dynamics, forward_dynamics
+from bunraku.evaluate import dynamics, forward_dynamics, kinematics
 from bunraku.evaluate.contact_forces import EVENTS, after_step, contact_forces, step_forces
 from bunraku.evaluate.contacts import Contact, Contacts, no_contacts
+from bunraku.mechanism import Free
 from bunraku.mechanism.links import GROUND
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 UNEXPLAINED = 0.2      # share of the changes of velocity: steps may be long
 STILL = 1e-2           # [m/s^2, rad/s^2] accelerations of all coordinates together that are none
+SAME = 1e-10           # [m, rad] poses that are the same
 LOOKED_AT = 60         # steps by which a motion with contact is judged
 NO_TORQUES = ("forces depend on the torques of the actuators, which this recording lacks (without any it would move "
               "otherwise); `bunraku run` and `sim.record_to(file, torques=True)` record them")
@@ -69,12 +72,28 @@ def _explained(segment: Segment, most: int) -> tuple[float, float, float]:
             STILL * float(step.sum()) if touches else 0.0)
 
 
+_step: WeakKeyDictionary[Segment, float] = WeakKeyDictionary()
+
+
 def fixed_step(segment: Segment) -> float:
-    """Length of the steps of time-stepping, which is known by steps that are alike (the last one may be shorter); 0 of
-    adaptive solvers."""
-    steps = np.diff(segment.t)
-    alike = len(steps) > 3 and np.ptp(steps[:-1]) <= 1e-6 * steps[0]
-    return float(steps[0]) if alike else 0.0
+    """Length of the steps of time-stepping; 0 of adaptive solvers. Most steps are then alike (the last one of a run may
+    be shorter), and most lead from pose to pose by the velocity at their end, others take out overlaps as well."""
+    if segment not in _step:
+        steps, m, found = np.diff(segment.t), segment.mechanism, 0.0
+        if len(steps) > 3 and np.median(steps) >= (1.0 - 1e-6) * steps.max():
+            k = thinned(len(steps), 25)
+            h, q, v = steps[k, None], segment.q[k + 1], segment.v[k + 1]
+            missed = np.abs(m.integrate(q, -h * v) - segment.q[k])
+            before, after = kinematics(m, segment.q[k]), kinematics(m, q, v)
+            for link in m.links:
+                if isinstance(link.joint, Free):  # positions: by the velocity in axes at rest
+                    at, name = m.q_slice(link.joint_name).start, link.name
+                    missed[:, at:at + 3] = np.abs(after.poses[name][1] - before.poses[name][1]
+                                                  - h * after.velocities[name][:, :3])
+            changed = h * np.abs(v - segment.v[k]) + SAME  # adaptive solvers would miss by half of it
+            found = float(steps.max()) if np.median(missed.max(axis=1) / changed.max(axis=1)) < 0.1 else 0.0
+        _step[segment] = found
+    return _step[segment]
 
 
 def _end_of_step(segment: Segment, k: int) -> np.ndarray:
