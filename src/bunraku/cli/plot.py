@@ -32,8 +32,8 @@ def add_parser(subparsers) -> None:
     parser.add_argument("recording", type=Path, metavar="RECORDING", help="a file from `run`, `demo` or tr.save")
     parser.add_argument("--what", default=FIRST, metavar="A,B", help="what to draw (default: %(default)s), or all")
     parser.add_argument("--joints", default=None, metavar="A,B",
-                        help="joints and connections to show, or links and shapes that touch (default: the eight curves "
-                             "that vary most)")
+                        help="joints and connections to show, or links and shapes that touch (default: the eight "
+                             "curves that vary most)")
     parser.add_argument("--title", default=None, help="above the picture (default: the name of the mechanism)")
     parser.add_argument("--out", type=Path, default=None, metavar="FILE",
                         help=".png, .pdf or .svg (default: the name of the recording, with .png)")

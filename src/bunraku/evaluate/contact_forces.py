@@ -65,7 +65,7 @@ def _given(mechanism: Mechanism, q, v, tau, external, prescribed):
     """Memory of contact, size of the batch or None, and (q, v, tau, drives, forces on links) as arrays."""
     from bunraku.evaluate.dynamics import _prescribe, external_forces
 
-    plan, locked = mechanism.plan(), frozenset()
+    plan, locked = mechanism.plan(), frozenset[int]()
     if prescribed:
         if any(name in mechanism.connections for name in prescribed):
             raise ModelError("prescribed connections and contact do not go together; prescribe joints")

@@ -1,8 +1,8 @@
 """Forces of a recorded motion: evaluated again at its states, with the torques that it recorded.
 
-A trajectory has states, and torques if they were recorded; forces follow from these unless something else acted (a pull,
-an external force, a prescribed motion). Whether it did is seen from the events, and from the motion itself: velocities
-must change as the accelerations say.
+A trajectory has states, and torques if they were recorded; forces follow from these unless something else acted (a
+pull, an external force, a prescribed motion). Whether it did is seen from the events, and from the motion itself:
+velocities must change as the accelerations say.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _explained(segment: Segment, most: int) -> tuple[float, float, float]:
     k = thinned(n - 1, most) if touches else np.arange(n - 1)
     change, step = segment.v[k + 1] - segment.v[k], (segment.t[k + 1] - segment.t[k])[:, None]
     if touches and fixed_step(segment):
-        predicted = np.array([_end_of_step(segment, i) for i in k]) - segment.v[k]
+        predicted = np.array([_end_of_step(segment, int(i)) for i in k]) - segment.v[k]
     else:
         some = np.union1d(k, k + 1)
         given = segment.mechanism, segment.q[some], segment.v[some], _row(segment.tau, some)
@@ -159,8 +159,8 @@ def as_names(trajectory: Trajectory, of) -> tuple[str, ...]:
     """The name of a link or shape, or two of them."""
     names = (of,) if isinstance(of, str) else tuple(of) if isinstance(of, (tuple, list)) else ()
     if len(names) not in (1, 2):
-        raise NamingError(f"contact_forces is about a link or a shape, or a pair of them such as ('left_foot', 'floor'), "
-                          f"not {of!r}")
+        raise NamingError("contact_forces is about a link or a shape, or two such as ('left_foot', 'floor'), not "
+                          f"{of!r}")
     known = {GROUND: None}
     for segment in trajectory.segments:
         known |= dict.fromkeys([*segment.mechanism.shapes, *segment.mechanism.link_names])

@@ -600,7 +600,8 @@ class Simulation:
         in_lanes = self._sharing.in_lanes and not external.size
         address, structure = address_of(self._actuation), structure_of(plan, settings.hold, in_lanes)
         if contact is not None:
-            plan, structure, (entry, method) = contact.touching.plan, contact.structure(), contact.entry((entry, method))
+            plan, structure = contact.touching.plan, contact.structure()
+            entry, method = contact.entry((entry, method))
         memory = self._memory
         memory.clock[m.UNTIL] = until
         self._sharing.links_in_lanes = plan.lanes.in_lanes if in_lanes and plan.lanes is not None else 0

@@ -166,8 +166,8 @@ class _Strip:
         floor = self.low - 0.012 * self.height
         flying = not any(figure.anchored for figure in self.figures.values())
         grounded = any(self.planes)
-        for k, frame in enumerate(self.planes):
-            for patch, at in frame:
+        for k, near in enumerate(self.planes):
+            for patch, at in near:
                 shape = patch.outline(self.camera, 0.5 * self.room, DEEP * self.size) - at + [k * self.room, 0.0]
                 level = patch.normal[2] > LEVEL
                 axes.add_patch(Polygon(shape, closed=True, facecolor=blend(FAINT, PAPER, 0.6), edgecolor=FAINT,
@@ -186,10 +186,10 @@ class _Strip:
             for order, ((drawn, _), (colour, edge, width)) in enumerate(zip(frame, paints, strict=True)):
                 axes.add_patch(Polygon(drawn + np.array([x, 0.0]), closed=True, joinstyle="round", facecolor=colour,
                                        edgecolor=edge, lw=width, zorder=2 + k + order / 1e4))
-            for (tail, tip), colour in self.arrows[k]:
+            for (tail, tip), tone in self.arrows[k]:
                 if (tail != tip).any():
                     shape = outline(tail, tip, ARROW * self.width) + np.array([x, 0.0])
-                    axes.add_patch(Polygon(shape, closed=True, facecolor=colour, edgecolor=PAPER, lw=0.6, zorder=48))
+                    axes.add_patch(Polygon(shape, closed=True, facecolor=tone, edgecolor=PAPER, lw=0.6, zorder=48))
         for k, x, z in self.hinges:
             axes.plot(k * self.room + x, z, "o", ms=3.2, mfc=PAPER, mec=INK, mew=0.9, zorder=50)
 

@@ -133,7 +133,7 @@ def _contacts(trajectory, joints):
     if not pairs:
         about = f" of {', '.join(map(repr, joints))}" if joints else ""
         raise ShapeError(f"contacts{about}: no contact force in this motion; leave this panel out")
-    panels = [{f"{a} - {b}": _joined([(t, [state.get((a, b), (0.0, 0.0))[part] for state in states])
+    panels = [{f"{a} - {b}": _joined([(t, np.array([state.get((a, b), (0.0, 0.0))[part] for state in states]))
                                       for t, states in found]) for a, b in pairs} for part in (0, 1)]
     best = sorted(panels[0], key=lambda name: -float(np.nanmean(panels[0][name][1])))[:MOST]
     note = f"{MOST} of {len(pairs)} pairs; --joints chooses others" if len(pairs) > MOST else ""

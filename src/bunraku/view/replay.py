@@ -60,8 +60,8 @@ def replay_html(trajectory: Trajectory, path: str | Path, *, fps: float = FPS, t
              None: if `trajectory.contacts` knows them
     """
     path = Path(path)
-    page = replay_page(trajectory, fps=fps, title=title, forces=forces).encode("utf-8", "replace")  # before the file is opened
-    path.write_bytes(page)
+    page = replay_page(trajectory, fps=fps, title=title, forces=forces)
+    path.write_bytes(page.encode("utf-8", "replace"))
     return path
 
 
@@ -159,8 +159,8 @@ def _arrows(trajectory: Trajectory, times, wanted, figure: Figure, unit: float) 
             along = vector(arrow.force, figure.mechanism, figure.size, figure.fixtures)
             if along.any():
                 rows[pairs.index(arrow.pair), :, k] = *arrow.point / unit, *along / unit, 1 + arrow.sliding
-    seen = rows.any(axis=(1, 2))
-    return [" - ".join(pair) for pair, any_ in zip(pairs, seen, strict=True) if any_], np.rint(rows[seen])
+    seen = np.flatnonzero(rows.any(axis=(1, 2)))
+    return [" - ".join(pairs[k]) for k in seen], np.rint(rows[seen])
 
 
 def _frames(trajectory: Trajectory, times: np.ndarray) -> Iterator[tuple[np.ndarray, Kinematics]]:

@@ -65,8 +65,9 @@ def solids(mechanism: Mechanism) -> list[Solid]:
     for index, point, normal in planes(mechanism):
         if index >= 0 or normal[2] <= LEVEL:
             name, half = ([*mechanism.link_names, GROUND])[index], figure.size * (0.5 if index >= 0 else 3.0)
-            slab = _visual(Visual("box", (2 * half, 2 * half, SLAB * figure.size), point - 0.5 * SLAB * figure.size * normal,
-                                  _towards(normal)), True, [])
+            thick = SLAB * figure.size
+            slab = _visual(Visual("box", (2 * half, 2 * half, thick), point - 0.5 * thick * normal, _towards(normal)),
+                           True, [])
             if slab is not None:
                 found[name].append(Solid(name, *slab, FIXTURE, (*rgba(TONES[FIXTURE])[:3], 0.5)))
     if unread:

@@ -335,7 +335,8 @@ class Stage:
         if mechanism is None:
             mechanism, q = self.source.mechanism, self.source.state[0]
         links, _ = observation(mechanism.plan(), q)
-        return np.concatenate([links[:, :9].reshape(-1, 3, 3), np.eye(3)[None]]), np.vstack([links[:, 9:12], np.zeros(3)])
+        rotations = np.concatenate([links[:, :9].reshape(-1, 3, 3), np.eye(3)[None]])
+        return rotations, np.vstack([links[:, 9:12], np.zeros(3)])
 
     def _draw(self) -> None:
         mechanism, q, v = self._shown_state()
@@ -401,13 +402,13 @@ class Stage:
         if mechanism.may_touch() and isinstance(self.source, Live) and self._at is None:
             found = arrows(self.source.simulation.contacts)
         elif mechanism.may_touch():
-            self._record = self._record or self.source.trajectory
-            if self._judged[0] is not self._record:
-                self._judged = (self._record, _why_unknown(self._record))
+            record = self._record = self._record or self.source.trajectory
+            if self._judged[0] is not record:
+                self._judged = (record, _why_unknown(record))
             if self._judged[1]:
                 raise ShapeError(self._judged[1])
             t = self.source.t if self._at is None else self._at
-            found = arrows(contacts_at(segment_at(self._record, t), t))
+            found = arrows(contacts_at(segment_at(record, t), t))
         drawn = [(a.point, a.point + vector(a.force, mechanism, self._size, self._fixtures), a.sliding) for a in found]
         long = [(tail, tip, slides) for tail, tip, slides in drawn if (tail != tip).any()]
         sticking, sliding = (np.array([(a, b) for a, b, slides in long if slides == which]).reshape(-1, 2, 3)
