@@ -141,7 +141,8 @@ def _listed(touching: Touching, q, rows, force, axes, residual: float, found=Non
 def step_forces(mechanism: Mechanism, q, v, tau, step: float, external=None, prescribed=None) -> Contacts:
     """Contacts at a state with their forces in the step of time-stepping that begins there: impulses over the step.
 
-    The problem of `simulate/time_stepping.py`, with the smallest forces where they are not unique.
+    The problem of `simulate/time_stepping.py`, with the smallest forces where they are not unique. (With friction now
+    and then the motion is not unique either: a run, which starts from the forces of its last step, may find another.)
     """
     touching, _, (q, v, tau, drives, pushed) = _given(mechanism, q, v, tau, external, prescribed)
     q, v, acts = np.ascontiguousarray(q), np.ascontiguousarray(v), _acts(touching, tau, drives, pushed)
@@ -155,7 +156,7 @@ def step_forces(mechanism: Mechanism, q, v, tau, step: float, external=None, pre
     gap, before, free = gap[rows], before[rows], b[:, 0].copy()
     rebound = (e > 0.0) & (before < 0.0) & (gap + step * free <= 0.0) & (-e * before > 2.0 * np.abs(free - before))
     b[:, 0] += np.where(rebound, e * before, np.maximum(gap, 0.0) / step)
-    theta = touching.touch.theta[:9 * len(rows)**2].reshape(3 * len(rows), -1)
+    theta = touching.touch.theta[:9 * len(rows)**2].reshape(3 * len(rows), 3 * len(rows))
     answer = solve_problem(theta, b.ravel(), friction, smallest=True)
     touching.set_modes([])
     touching.touch.modes[rows] = [MODES.index(mode) for mode in answer.modes]

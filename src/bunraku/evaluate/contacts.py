@@ -44,8 +44,8 @@ class Contact(NamedTuple):
 class Contacts(Sequence[Contact]):
     """The contacts of one state, the smallest gap first."""
 
-    def __init__(self, mechanism: Mechanism, q: np.ndarray, found: np.ndarray, margin: float, forces: np.ndarray | None = None,
-                 modes: np.ndarray | None = None, residual: float = 0.0):
+    def __init__(self, mechanism: Mechanism, q: np.ndarray, found: np.ndarray, margin: float,
+                 forces: np.ndarray | None = None, modes: np.ndarray | None = None, residual: float = 0.0):
         self.mechanism, self.margin, self.q = mechanism, margin, q
         rows = np.flatnonzero(found[:, c.FOUND_GAP] <= margin)
         self._rows = rows[np.argsort(found[rows, c.FOUND_GAP], kind="stable")]
