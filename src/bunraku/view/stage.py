@@ -106,8 +106,7 @@ class Live:
     def acting(self, mechanism: Mechanism, q, v) -> dict:
         """All that acts at this moment, as arguments of `bk.dynamics`."""
         sim = self.simulation
-        touching = sim.contacts if mechanism.may_touch() else None
-        return {"tau": sim.torque(sim.t, q, v), **sim._acting.at(mechanism, sim.t, q, v), "contacts": touching}
+        return {"tau": sim.torque(sim.t, q, v), **sim._acting.at(mechanism, sim.t, q, v)}
 
 
 def segment_at(trajectory: Trajectory, t: float) -> Segment:
@@ -417,7 +416,10 @@ class Stage:
 
     def _forces(self, mechanism: Mechanism, q, v) -> np.ndarray:
         """Arrows of the forces on the child links of joints and connections, of a length by the whole weight."""
-        acting = self.source.acting(mechanism, q, v) if isinstance(self.source, Live) and self._at is None else {}
+        acting = {}
+        if isinstance(self.source, Live) and self._at is None:
+            touching = self.source.simulation.contacts if mechanism.may_touch() else None
+            acting = {**self.source.acting(mechanism, q, v), "contacts": touching}
         found = dynamics(mechanism, q, v, **acting).forces
         size = 0.4 * self._reach / (9.81 * max(mechanism.mass, 1e-9))
         pushes = []
