@@ -115,9 +115,11 @@ def _strictly(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.
     n = int(touch.count[ACTIVE])
     if n and touch.count[STATUS] == NO_SOLUTION:
         raise ContactError(touching.jammed_by(touch.active[:n]))
+    forces = np.zeros((len(found), 3))
     axes = touch.rows[:ROWS * n].reshape(n, 3, ROW)[:, :, 3:6]
-    return a, _listed(touching, q, touch.active[:n], touch.force[:3 * n].reshape(n, 3), axes,
-                      float(touch.residual[0]) if n else 0.0)
+    forces[touch.active[:n]] = np.einsum("nr,nrx->nx", touch.force[:3 * n].reshape(n, 3), axes)
+    return a, Contacts(touching.mechanism, q, found.copy(), MARGIN, forces, touch.modes.copy(),
+                       float(touch.residual[0]) if n else 0.0)
 
 
 def _leniently(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.ndarray, Contacts]:
