@@ -7,6 +7,7 @@ import bunraku as bk
 from bunraku.simulation.recorder import with_torques
 from bunraku.view.plots import MOST, plot
 from moving import pendulum
+from sliding import FRICTION, GRAVITY, MASS, crate, driven, dropped
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +105,43 @@ def test_what_cannot_be_drawn_is_said(tmp_path, what, joints, error, words):
 def test_a_single_state_is_no_motion(tmp_path):
     with pytest.raises(bk.ShapeError, match="no duration"):
         plot(bk.Simulation(pendulum(), [0.1]).trajectory, tmp_path / "a.png")
+
+
+def test_contacts_are_normal_force_and_friction_of_pairs_with_their_events(tmp_path):
+    m = crate()
+    trajectory = bk.Simulation(m, *dropped(m, height=0.3)).run(0.4)
+    normal, friction = plot(trajectory, tmp_path / "a.png", ["contacts"])
+    assert list(normal.curves) == list(friction.curves) == ["crate - floor"]
+    t, force = normal.curves["crate - floor"]
+    lands = np.sqrt(2 * 0.2 / GRAVITY)
+    assert not force[t < lands - 1e-6].any()
+    np.testing.assert_allclose(force[t > lands + 1e-6], MASS * GRAVITY, rtol=1e-6)
+    np.testing.assert_allclose(friction.curves["crate - floor"][1], FRICTION * force, atol=1e-6)
+    ((kind, pair, at),) = normal.marks
+    assert (kind, pair, at) == ("impact", "crate - floor", pytest.approx(lands))
+
+
+def test_impacts_of_fixed_steps_are_cut_off_and_that_is_said(tmp_path):
+    m = crate()
+    trajectory = bk.Simulation(m, *dropped(m, height=0.3), solver="symplectic_euler", step=0.002).run(0.6)
+    normal, _ = plot(trajectory, tmp_path / "a.png", ["contacts"])
+    assert np.nanmax(normal.curves["crate - floor"][1]) > 10 * MASS * GRAVITY
+    assert MASS * GRAVITY < normal.top < 3 * MASS * GRAVITY
+    assert "cut off" in normal.note
+    assert [kind for kind, *_ in normal.marks] == ["touch"]
+
+
+def test_contacts_that_are_not_there_are_said(tmp_path):
+    m = crate()
+    falling = bk.Simulation(m, *dropped(m, height=3.0)).run(0.1)
+    with pytest.raises(bk.ShapeError, match="no contact force"):
+        plot(falling, tmp_path / "a.png", ["contacts"])
+    with pytest.raises(bk.ModelError, match="no shapes"):
+        plot(bk.Simulation(pendulum(), [0.1]).run(0.1), tmp_path / "a.png", ["contacts"])
+
+
+def test_joint_forces_of_a_motion_in_contact_are_drawn(tmp_path):
+    sim, _ = driven()
+    (panel,) = plot(with_torques(sim), tmp_path / "a.png", ["forces"], ["z"])
+    _, force = panel.curves["z"]
+    assert np.nanmedian(force) > 0

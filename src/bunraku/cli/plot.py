@@ -14,6 +14,7 @@ ALL = {  # what there is to see
     "v": "velocities",
     "tau": "torques of the actuators, if they are recorded",
     "forces": "force in every joint and connection",
+    "contacts": "normal force and friction of every pair of shapes that touches",
     "loops": "how far the loops are from closed",
     "steps": "step size of the solver, and its order if the simulation was dense",
 }
@@ -31,7 +32,8 @@ def add_parser(subparsers) -> None:
     parser.add_argument("recording", type=Path, metavar="RECORDING", help="a file from `run`, `demo` or tr.save")
     parser.add_argument("--what", default=FIRST, metavar="A,B", help="what to draw (default: %(default)s), or all")
     parser.add_argument("--joints", default=None, metavar="A,B",
-                        help="joints and connections to show (default: the eight curves that vary most)")
+                        help="joints and connections to show, or links and shapes that touch (default: the eight "
+                             "curves that vary most)")
     parser.add_argument("--title", default=None, help="above the picture (default: the name of the mechanism)")
     parser.add_argument("--out", type=Path, default=None, metavar="FILE",
                         help=".png, .pdf or .svg (default: the name of the recording, with .png)")
@@ -67,6 +69,8 @@ def _is_there(name: str, trajectory) -> bool:
     """Whether a recording has what a panel shows."""
     if name == "tau":
         return all(segment.tau is not None for segment in trajectory.segments)
+    if name == "contacts":
+        return any(segment.mechanism.may_touch() for segment in trajectory.segments)
     if name == "loops":
         return any(segment.mechanism.connections for segment in trajectory.segments)
     return True

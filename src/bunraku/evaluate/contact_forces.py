@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,14 +16,28 @@ from bunraku.entries import closed
 from bunraku.entries.explain import refuse
 from bunraku.entries.signatures import FINE
 from bunraku.errors import ContactError, ModelError
-from bunraku.evaluate.contacts import MARGIN, Contacts
-from bunraku.evaluate.touching import SLOW, TOO_DEEP, Touching
-from bunraku.mechanism import Mechanism
-from bunraku.simulate.contact_motion import APPROACHING, DIRECT, contact_solve
+from bunraku.evaluate.contact_problem import solve_problem
+from bunraku.evaluate.contacts import MARGIN, MODES, Contacts
+from bunraku.evaluate.touching import SLOW, TOO_DEEP, Acts, Touching
+from bunraku.mechanism import Free, Mechanism
+from bunraku.simulate.contact_motion import APPROACHING, DIRECT, LOOK, contact_solve
+from bunraku.simulate.time_stepping import QUICK
 
-IMPACT = 1e-3
-"""[m/s] Closed contacts that approach faster are an impact: forces are no answer to it."""
-LIMITS = np.array([TOO_DEEP, SLOW, IMPACT])
+
+class Limits(NamedTuple):
+    """How modes of contacts follow from a state."""
+
+    closed: float       # [m] gap below which a contact is closed
+    slow: float         # [m/s] slip and separation below which there is none
+    approach: float     # [m/s] a closed contact that approaches faster is an impact, to which forces are no answer
+    refuse: bool = True  # impacts and overlaps are errors; else impacts carry no force yet, and overlaps do not matter
+
+
+GIVEN = Limits(TOO_DEEP, SLOW, 1e-3)
+"""For states that people give."""
+_GIVEN = np.array(GIVEN[:3])
+EVENTS = Limits(1e-5, 1e-4, 1e-3, refuse=False)
+"""For recorded states of adaptive solvers, and between them."""
 
 _known: weakref.WeakKeyDictionary[Mechanism, threading.local] = weakref.WeakKeyDictionary()
 
@@ -36,11 +51,21 @@ def touching_of(mechanism: Mechanism, locked=frozenset()) -> Touching:
     return made
 
 
-def contact_forces(mechanism: Mechanism, q, v, tau, external, prescribed):
+def contact_forces(mechanism: Mechanism, q, v, tau=None, external=None, prescribed=None, limits: Limits = GIVEN):
     """(accelerations, contacts with forces) of one state, or (B, nv) and a list of a batch."""
+    touching, batch, (q, v, tau, drives, pushed) = _given(mechanism, q, v, tau, external, prescribed)
+    if batch is None:
+        return _one(touching, q, v, _acts(touching, tau, drives, pushed), limits)
+    parts = [_one(touching, q[k], v[k], _acts(touching, tau[k], None if drives is None else drives[k],
+                                              None if pushed is None else pushed[k]), limits) for k in range(batch)]
+    return np.array([a for a, _ in parts]), [contacts for _, contacts in parts]
+
+
+def _given(mechanism: Mechanism, q, v, tau, external, prescribed):
+    """Memory of contact, size of the batch or None, and (q, v, tau, drives, forces on links) as arrays."""
     from bunraku.evaluate.dynamics import _prescribe, external_forces
 
-    plan, locked = mechanism.plan(), frozenset()
+    plan, locked = mechanism.plan(), frozenset[int]()
     if prescribed:
         if any(name in mechanism.connections for name in prescribed):
             raise ModelError("prescribed connections and contact do not go together; prescribe joints")
@@ -58,27 +83,31 @@ def contact_forces(mechanism: Mechanism, q, v, tau, external, prescribed):
         batch, found = aligned(*given)
         q, v, tau = found[:3]
         pushed = found[3] if pushed is not None else None
-    touching = touching_of(mechanism, locked)
-    if batch is None:
-        return _one(touching, q, v, tau, drives, pushed)
-    parts = [_one(touching, q[k], v[k], tau[k], None if drives is None else drives[k],
-                  None if pushed is None else pushed[k]) for k in range(batch)]
-    return np.array([a for a, _ in parts]), [contacts for _, contacts in parts]
+    return touching_of(mechanism, locked), batch, (q, v, tau, drives, pushed)
 
 
-def _one(touching: Touching, q, v, tau, drives, pushed) -> tuple[np.ndarray, Contacts]:
+def _acts(touching: Touching, tau, drives, pushed) -> Acts:
+    nothing = touching.plan.nothing
+    return Acts(np.ascontiguousarray(tau), nothing if drives is None else drives, nothing if pushed is None else pushed)
+
+
+def _one(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.ndarray, Contacts]:
+    q, v = np.ascontiguousarray(q), np.ascontiguousarray(v)
+    return (_strictly if limits.refuse else _leniently)(touching, q, v, acts, limits)
+
+
+def _strictly(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.ndarray, Contacts]:
     touch, plan, a = touching.touch, touching.plan, np.empty(touching.plan.nv)
-    q, v, tau = (np.ascontiguousarray(x) for x in (q, v, tau))
     touch.residual[0] = 0.0
-    status = contact_solve.call(DIRECT, touching.structure, q, v, tau, plan.nothing if drives is None else drives,
-                                plan.nothing if pushed is None else pushed, LIMITS, a, touching.work)
+    numbers = _GIVEN if limits is GIVEN else np.array(limits[:3])
+    status = contact_solve.call(DIRECT, touching.structure, q, v, *acts, numbers, a, touching.work)
     if status == APPROACHING:
         raise ContactError(f"shapes {touching.pair(int(touch.count[WORST]))} touch and approach each other: an impact, "
                            "which changes velocities at once; bk.Simulation resolves it")
     if touch.count[STATUS] == FULL:
         raise ContactError(touching.full())
     if status != FINE:
-        refuse(plan, q, {"v": v, "tau": tau})
+        refuse(plan, q, {"v": v, "tau": acts.tau})
     found = touch.found.reshape(-1, c.FOUND)
     deep = int(np.argmin(found[:, c.FOUND_GAP])) if len(found) else 0
     if len(found) and found[deep, c.FOUND_GAP] < -TOO_DEEP:
@@ -91,3 +120,68 @@ def _one(touching: Touching, q, v, tau, drives, pushed) -> tuple[np.ndarray, Con
     forces[touch.active[:n]] = np.einsum("nr,nrx->nx", touch.force[:3 * n].reshape(n, 3), axes)
     return a, Contacts(touching.mechanism, q, found.copy(), MARGIN, forces, touch.modes.copy(),
                        float(touch.residual[0]) if n else 0.0)
+
+
+def _leniently(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.ndarray, Contacts]:
+    closed = np.flatnonzero(touching.gaps(q) <= limits.closed)
+    touching.set_modes(closed)
+    look = touching.solve(LOOK, q, v, acts)
+    along = look.before[:, 0]
+    answer = touching.forces(q, v, acts, look.rows[(along >= -limits.approach) & (along <= limits.slow)], limits.slow)
+    return touching.a.copy(), _listed(touching, q, answer.rows, answer.force, answer.axes, answer.residual)
+
+
+def _listed(touching: Touching, q, rows, force, axes, residual: float, found=None) -> Contacts:
+    """Contacts near by, with forces (normal, two tangents) of those in `rows`: listed wherever they are."""
+    found = (touching.touch.found.reshape(-1, c.FOUND) if found is None else found).copy()
+    forces = np.zeros((len(found), 3))
+    forces[rows] = np.einsum("nr,nrx->nx", force, axes)
+    margin = max(MARGIN, float(found[forces.any(axis=1), c.FOUND_GAP].max(initial=0.0)))
+    return Contacts(touching.mechanism, q, found, margin, forces, touching.touch.modes.copy(), residual)
+
+
+def step_forces(mechanism: Mechanism, q, v, tau, step: float, external=None, prescribed=None) -> Contacts:
+    """Contacts at a state with their forces in the step of time-stepping that begins there: impulses over the step.
+
+    The problem of `simulate/time_stepping.py`, with the smallest forces where they are not unique. (With friction now
+    and then the motion is not unique either: a run, which starts from the forces of its last step, may find another.)
+    """
+    touching, _, (q, v, tau, drives, pushed) = _given(mechanism, q, v, tau, external, prescribed)
+    q, v, acts = np.ascontiguousarray(q), np.ascontiguousarray(v), _acts(touching, tau, drives, pushed)
+    gap, before, free = touching.gaps(q).copy(), np.zeros(touching.contacts), np.zeros(touching.contacts)
+    touching.set_modes(np.flatnonzero(np.isfinite(gap)))
+    look = touching.solve(LOOK, q, v, acts)
+    before[look.rows] = look.before[:, 0]
+    touching.set_modes(np.flatnonzero(gap <= 2.0 * step * np.maximum(0.0, -before) + QUICK * step * step))
+    look = touching.solve(LOOK, q, after_step(mechanism, v, touching.a, step), acts)
+    rows, b, (friction, e) = look.rows, look.before.copy(), touching.arrays.contact_f[look.rows].T
+    gap, before, free = gap[rows], before[rows], b[:, 0].copy()
+    rebound = (e > 0.0) & (before < 0.0) & (gap + step * free <= 0.0) & (-e * before > 2.0 * np.abs(free - before))
+    b[:, 0] += np.where(rebound, e * before, np.maximum(gap, 0.0) / step)
+    theta = touching.touch.theta[:9 * len(rows)**2].reshape(3 * len(rows), 3 * len(rows))
+    answer = solve_problem(theta, b.ravel(), friction, smallest=True)
+    touching.set_modes([])
+    touching.touch.modes[rows] = [MODES.index(mode) for mode in answer.modes]
+    return _listed(touching, q, rows, answer.force / step, look.axes, answer.residual)
+
+
+def after_step(mechanism: Mechanism, v, a, step: float) -> np.ndarray:
+    """v + step a, that of free joints in axes at rest: those of the beginning."""
+    end = v + step * a
+    for link in mechanism.links:
+        if isinstance(link.joint, Free):
+            at = mechanism.v_slice(link.joint_name).start
+            end[at:at + 3] += step * np.cross(v[at + 3:at + 6], v[at:at + 3])
+    return end
+
+
+def forces_of_last_step(touching: Touching, q, step: float) -> Contacts:
+    """Contacts at q with their forces in the step of time-stepping that has led there: impulses over the step."""
+    touch = touching.touch
+    n = int(touch.count[ACTIVE])
+    rows, axes = touch.active[:n].copy(), touch.rows[:ROWS * n].reshape(n, 3, ROW)[:, :, 3:6]
+    force, before = touch.held.reshape(-1, 3)[rows] / step, touch.found.reshape(-1, c.FOUND)
+    touching.gaps(q)
+    found, lost = touching.found.copy(), rows[~np.isfinite(touching.found[rows, c.FOUND_GAP])]
+    found[lost] = before[lost]
+    return _listed(touching, q, rows, force, axes, float(touch.residual[0]), found)

@@ -44,8 +44,8 @@ class Contact(NamedTuple):
 class Contacts(Sequence[Contact]):
     """The contacts of one state, the smallest gap first."""
 
-    def __init__(self, mechanism: Mechanism, q: np.ndarray, found: np.ndarray, margin: float, forces: np.ndarray | None = None,
-                 modes: np.ndarray | None = None, residual: float = 0.0):
+    def __init__(self, mechanism: Mechanism, q: np.ndarray, found: np.ndarray, margin: float,
+                 forces: np.ndarray | None = None, modes: np.ndarray | None = None, residual: float = 0.0):
         self.mechanism, self.margin, self.q = mechanism, margin, q
         rows = np.flatnonzero(found[:, c.FOUND_GAP] <= margin)
         self._rows = rows[np.argsort(found[rows, c.FOUND_GAP], kind="stable")]
@@ -144,6 +144,11 @@ def contacts(mechanism: Mechanism, q, margin: float = MARGIN, workers: int | Non
     if q.ndim == 1:
         return Contacts(m, q, found, margin)
     return [Contacts(m, *each, margin) for each in zip(q, found, strict=True)]
+
+
+def no_contacts(mechanism: Mechanism, q) -> Contacts:
+    """Of a mechanism in which nothing can touch."""
+    return Contacts(mechanism, q, np.zeros((0, c.FOUND)), MARGIN, np.zeros((0, 3)), np.zeros(0, np.int64))
 
 
 def with_contacts(mechanism: Mechanism, touching: Contacts | list[Contacts], pushed):

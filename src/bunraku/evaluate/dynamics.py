@@ -222,16 +222,17 @@ class Dynamics:
 
 
 def dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None = None,
-             prescribed: Mapping | None = None) -> Dynamics:
+             prescribed: Mapping | None = None, contacts: Contacts | list[Contacts] | None = None) -> Dynamics:
     """Accelerations, joint forces, contact forces and link accelerations at once; arguments as in `forward_dynamics`.
 
     With shapes that may touch, contacts within 1e-6 m are closed. `contacts` lists all that are near, each with force
-    and mode. Forces of redundant contacts are not unique: these are the smallest admissible ones.
+    and mode. Forces of redundant contacts are not unique: these are the smallest admissible ones. Contact forces that
+    are known already, as from `Trajectory.contacts`, are given as `contacts`.
     """
     plan, pushed = as_mechanism(mechanism).plan(), external_forces(mechanism, external)
     apart, touching = mechanism.plan("apart"), None
     if mechanism.may_touch():
-        _, touching = _touching(mechanism, q, v, tau, external, prescribed)
+        touching = _touching(mechanism, q, v, tau, external, prescribed)[1] if contacts is None else contacts
         pushed = with_contacts(mechanism, touching, pushed)
         mechanism = without_contact(mechanism)
         external = {link.name: pushed[..., 6 * i:6 * i + 6] for i, link in enumerate(mechanism.links)}

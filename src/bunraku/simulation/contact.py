@@ -63,6 +63,7 @@ class Contact:
         self.watch.function = self.signal  # type: ignore[method-assign]
         self.fresh = True         # modes are to be found anew
         self.slow = 1e-9          # [m/s] slip that has no direction, among the errors of the solver
+        self.stepped: float | None = None  # time at which the last step has ended
         self._at, self._events = -np.inf, 0
 
     @property

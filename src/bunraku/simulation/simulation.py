@@ -29,6 +29,8 @@ from bunraku.errors import (
     SimulationWarning,
 )
 from bunraku.evaluate import Schedule, impact
+from bunraku.evaluate.contact_forces import EVENTS, contact_forces, forces_of_last_step, step_forces
+from bunraku.evaluate.contacts import Contacts, no_contacts
 from bunraku.evaluate.dynamics import Dynamics, dynamics
 from bunraku.evaluate.impulse import impulse as struck
 from bunraku.evaluate.loops import closed_position
@@ -500,6 +502,24 @@ class Simulation:
         tau = self.torque(self.t, self.q, self.v)
         return dynamics(self.mechanism, self.q, self.v, tau, **self._acting.at(self.mechanism, self.t, self.q, self.v))
 
+    @property
+    def contacts(self) -> Contacts:
+        """Contacts at this moment, with forces and modes. In fixed steps: those of the last step (of the first, before
+        it is made), impulses over the step, so that impacts show as large forces."""
+        contact = self._contact
+        if contact is None:
+            if not self.mechanism.shapes:
+                raise ModelError(f"{self.mechanism.name} has no shapes, so nothing can touch; use m.add_shape(link, "
+                                 "bk.Sphere(0.1)) and m.add_plane()")
+            return no_contacts(self.mechanism, self.q)
+        if contact.stepping and contact.stepped == self.t:
+            return forces_of_last_step(contact.touching, self.q, float(self._memory.clock[m.TAKEN]))
+        tau = self.torque(self.t, self.q, self.v)
+        acting = self._acting.at(self.mechanism, self.t, self.q, self.v)
+        if contact.stepping:
+            return step_forces(self.mechanism, self.q, self.v, tau, float(self._settings.step), **acting)
+        return contact_forces(self.mechanism, self.q, self.v, tau, **acting, limits=EVENTS)[1]
+
     def run(self, until: float) -> Trajectory:
         """Simulate to the time `until`, or until a watched condition's action ends it; returns the whole trajectory.
 
@@ -610,6 +630,8 @@ class Simulation:
                         status = shared.run(address, self.params, external, memory, record)
                 finally:
                     self._in_step = False
+                    if contact is not None:
+                        contact.stepped = self.t
                     self._keep(memory.tally - before, record, time.perf_counter() - tick)
                 error, status = look_at_loops(self.mechanism, plan, memory, settings.hold, status)
                 self.stats.loop_error = max(self.stats.loop_error, error)

@@ -11,11 +11,20 @@ import numpy as np
 
 from bunraku.checks import as_number
 from bunraku.errors import ShapeError, SimulationWarning
+from bunraku.evaluate.contacts import Contacts
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.describe import describe, rebuild
 from bunraku.record import FORMAT as RECORDING_FORMAT
 from bunraku.record import Recording
 from bunraku.simulation.interpolation import Steps, as_steps, between
+from bunraku.simulation.recorded_forces import (
+    as_names,
+    contacts_at,
+    contacts_in,
+    refuse_no_shapes,
+    refuse_unknown_forces,
+    total,
+)
 from bunraku.simulation.storage import RECORDED, Rule, check, read, refuse, write
 from bunraku.simulation.table import to_frame
 
@@ -93,6 +102,10 @@ class Trajectory:
         Between two steps: the polynomial of the solver, if the simulation was `dense`; else a polynomial through the
         recorded states around, which is as good where they are the steps of a smooth motion.
         """
+        return [(segment.mechanism, *segment.at(min(t, segment.t[-1]))) for t, segment in self._at(times)]
+
+    def _at(self, times) -> list[tuple[float, Segment]]:
+        """(time, segment) of one time or several."""
         try:
             times = np.atleast_1d(np.asarray(times, float))
         except (TypeError, ValueError):
@@ -108,8 +121,35 @@ class Trajectory:
             if t - end > 1e-12 * abs(end) and segment is not self.segments[-1]:
                 raise ShapeError(f"time {t:g} s lies in a gap of the recorded motion, which set_state has left: "
                                  f"nothing is known after {end:g} s")
-            out.append((segment.mechanism, *segment.at(min(t, segment.t[-1]))))
+            out.append((t, segment))
         return out
+
+    def contacts(self, t) -> Contacts | list[Contacts]:
+        """Contacts at a time, with forces and modes; a list for several times.
+
+        Evaluated again from the states and the recorded torques; a ShapeError if these are missing, or if something
+        acted that is not recorded. Of motions in fixed steps: those of the step that contains the time, impulses over
+        the step, so that impacts show as large forces. Else forces at the moment, with gaps up to 1e-5 m closed and
+        slip below 1e-4 m/s none; impacts have no force, their impulses are among the `events`.
+        """
+        at = self._at(t)
+        refuse_no_shapes(self)
+        refuse_unknown_forces(self)
+        found = [contacts_at(segment, when) for when, segment in at]
+        return found if np.ndim(t) else found[0]
+
+    def contact_forces(self, of: str | tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
+        """(t, force (n, 3)) [N] at every recorded state: the total contact force on a link or shape, world axes.
+
+        of    the name of a link or shape; or two, ("left_foot", "floor"): the force on the first by the second
+
+        Evaluated as by `contacts`.
+        """
+        names = as_names(self, of)
+        refuse_no_shapes(self)
+        refuse_unknown_forces(self)
+        return self.t, np.array([total(contacts_in(s, k), names) for s in self.segments
+                                 for k in range(len(s.t))]).reshape(-1, 3)
 
     def _extent(self) -> str:
         return f", which goes from {self.segments[0].t[0]:g} to {self.segments[-1].t[-1]:g} s" if self.segments else ""

@@ -3,7 +3,8 @@
 Nothing has to be told about a mechanism. A link reaches from its own joint to the joints of its children, a last link
 through its centre of mass and as far again; its thickness is that of a body of water with the link's mass. A roundish
 last link (a head, a bob) is drawn as the ellipsoid that has its inertia. Beside something that flies free, what hangs
-from the ground is a fixture (a bar, a swing): its last links are drawn as the boxes that have their inertia.
+from the ground is a fixture (a bar, a swing): its last links are drawn as the boxes that have their inertia. A thing by
+itself (a crate, a ball) that has contact shapes is drawn by them, and so are those on the ground.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
 from bunraku.evaluate import Kinematics, kinematics
-from bunraku.mechanism import Fixed, Free, Mechanism
+from bunraku.mechanism import Box, Capsule, Fixed, Free, Mechanism, Planar, Points, Prismatic, Sphere
+from bunraku.mechanism.links import GROUND
+from bunraku.mechanism.shapes import ContactShape
 from bunraku.models.solids import thickness
 
 ROUNDISH = 1.8        # longest over shortest half-axis up to which a last link is drawn as an ellipsoid
+TINY = 1e-6           # [m] size of what has none
 LEFT, MIDDLE, RIGHT, FIXTURE = 1, 0, -1, 2
 _CIRCLE = np.exp(2j * np.pi * np.arange(40) / 40)
 CIRCLE = np.stack([_CIRCLE.real, _CIRCLE.imag], axis=1)
@@ -81,15 +85,28 @@ class Figure:
             if link.parent >= 0:
                 children[link.parent].append(i)
         ends = [self._ends(i, children[i]) for i in range(len(links))]
+        touching: dict[int, list[ContactShape]] = {}
+        for shape in mechanism.shapes.values():
+            alone = shape.link < 0 or (links[shape.link].parent < 0 and not children[shape.link]
+                                       and isinstance(links[shape.link].joint, (Free, Planar, Prismatic)))
+            if alone and isinstance(shape.shape, (Sphere, Capsule, Box, Points)):
+                touching.setdefault(shape.link, []).append(shape)
         self.fixtures = _fixtures(mechanism) if fixtures is None else fixtures
         self.size = self._size([end for link, end in zip(links, ends, strict=True) if link.name not in self.fixtures])
+        if self.size <= TINY:  # a thing by itself
+            self.size = max((2.0 * float(_bound(link, touching.get(i, ()))) for i, link in enumerate(links)),
+                            default=TINY) or TINY
         thin = 0.009 * self.size
         thick = [max(thin, _thickness(link.mass, end)) for link, end in zip(links, ends, strict=True)]
         places = self._places(mechanism.neutral())
         self.sides = {link.name: self._side(link, *places[link.name]) for link in links}
         self.parts: list[_Part] = []
         for i, link in enumerate(links):
-            self.parts += self._draw(i, self.sides[link.name], ends[i], thick, children[i])
+            shapes = touching.get(i, ())
+            if len(shapes) != 1:  # several leave something between them
+                self.parts += self._draw(i, self.sides[link.name], ends[i], thick, children[i])
+            self.parts += [_touching(link.name, self.sides[link.name], shape) for shape in shapes]
+        self.parts += [_touching(GROUND, FIXTURE, shape) for shape in touching.get(-1, ())]
         roots = [link for link in links if link.parent < 0 and not isinstance(link.joint, Free)]
         self.anchors = [link.position for link in roots]
         self.hinges = [link.position for link in roots if not isinstance(link.joint, Fixed)]
@@ -114,7 +131,7 @@ class Figure:
 
     def _size(self, ends) -> float:
         reach = max((float(np.linalg.norm(end, axis=1).max()) for end in ends if len(end)), default=0.0)
-        return max(reach * min(len(ends), 4), 1e-6)
+        return max(reach * min(len(ends), 4), TINY)
 
     def _draw(self, i: int, side: int, ends: np.ndarray, thickness: list[float], children: list[int]) -> list[_Part]:
         link, own = self.mechanism.links[i], thickness[i]
@@ -153,7 +170,12 @@ class Figure:
 
     def _places(self, q):
         poses = observed(self.mechanism, q).poses
-        return {name: (rotation[0], position[0]) for name, (rotation, position) in poses.items()}
+        return {GROUND: (np.eye(3), np.zeros(3)),
+                **{name: (rotation[0], position[0]) for name, (rotation, position) in poses.items()}}
+
+    def place(self, q, link: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rotation and position of a link by its index, -1 for the ground."""
+        return self._places(q)[GROUND if link < 0 else self.mechanism.links[link].name]
 
     def shapes(self, q, camera: Camera) -> list[Shape]:
         """Outlines at the state q, the farthest first."""
@@ -212,6 +234,26 @@ def _box(link, axes: np.ndarray, thin: float) -> _Part:
     inset = half * np.maximum(1.0 - radius / lengths, 0.0)
     signs = np.array(np.meshgrid(*3 * [(-1.0, 1.0)])).reshape(3, -1)
     return _Part(link.name, FIXTURE, link.com + (inset @ signs).T, np.full(8, radius))
+
+
+def _touching(link: str, side: int, placed: ContactShape) -> _Part:
+    """A contact shape."""
+    shape, radius = placed.shape, 0.0
+    if isinstance(shape, Points):
+        centres = shape.corners()
+    elif isinstance(shape, Box):
+        centres = np.array(shape.size()) * np.array(np.meshgrid(*3 * [(-1.0, 1.0)])).reshape(3, -1).T
+    else:
+        radius, half, _ = shape.size()
+        centres = np.array([[0.0, 0.0, -half], [0.0, 0.0, half]])
+    return _Part(link, side, placed.position + centres @ np.asarray(placed.rotation).T, np.full(len(centres), radius))
+
+
+def _bound(link, shapes) -> float:
+    """Radius of a link that reaches nowhere: of its contact shapes, or by its inertia."""
+    axes = _ellipsoid(link)
+    found = [shape.shape.bound()[1] for shape in shapes]
+    return max(found, default=0.0 if axes is None else float(np.linalg.norm(axes, axis=0).max()))
 
 
 def _hull(points: np.ndarray) -> np.ndarray:

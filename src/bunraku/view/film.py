@@ -17,8 +17,9 @@ from bunraku.checks import as_positive
 from bunraku.errors import MissingExtra, MissingFileError, ShapeError
 from bunraku.simulation.table import even_times
 from bunraku.terminal import Bar
+from bunraku.view.contact import LEVEL, SLIDES, STICKS, outline, patches, recorded_arrows, vector
 from bunraku.view.figure import Camera, Figure, Shape
-from bunraku.view.filmstrip import FAINT, INK, PAPER, TONES, blend, drawing, happenings, painted, shadow
+from bunraku.view.filmstrip import DEEP, FAINT, INK, NEAR, PAPER, TONES, blend, drawing, happenings, painted, shadow
 
 if TYPE_CHECKING:
     from bunraku.simulation import Trajectory
@@ -30,17 +31,20 @@ NARROWEST, WIDEST = 64, 8192  # pixels
 FAR = 2.5             # the view follows a motion that goes farther than so many times the figure's size
 NARROW, WIDE = 0.5, 0.8  # height over width of a picture, at least and at most
 CAPTION = 1.2         # how long what happened is told [s of film]
+WIDELY = 1.5          # sizes of a figure: half the width of a plane below it
 SPACE = 0.62          # below the picture, for the time line [inches]
 
 
 def film(trajectory: Trajectory, path, *, fps: float | None = None, speed: float = 1.0, width: int = 960,
-         title: str | None = None, camera: Camera | None = None, progress: bool | None = None) -> Path:
+         title: str | None = None, camera: Camera | None = None, progress: bool | None = None,
+         forces: bool | None = None) -> Path:
     """Draw a trajectory as a film (.gif or .mp4 by the ending) and return the path.
 
     fps     frames a second of film: 25 for GIF, 30 for MP4 by default
     speed   seconds of motion in a second of film: 0.1 shows it ten times slower
     width   of the picture in pixels; its height follows from the motion
     title   above the picture; the name of the mechanism by default, "" for none
+    forces  contact forces as arrows, as in `filmstrip`
     """
     path = Path(path)
     if path.suffix.lower() not in KINDS:
@@ -57,7 +61,7 @@ def film(trajectory: Trajectory, path, *, fps: float | None = None, speed: float
     times = even_times(trajectory, fps / speed)
     start, end = float(times[0]), float(times[-1])
     with Bar(progress, start, end + (end - start), "drawing") as bar:  # half of it places figures, half draws them
-        stage = Stage(trajectory, times, Camera() if camera is None else camera, bar)
+        stage = Stage(trajectory, times, Camera() if camera is None else camera, bar, forces)
         page = _Page(stage, trajectory, width, stage.title if title is None else title, CAPTION * speed)
         partial = path.with_name(f".{path.stem}.partial{path.suffix}")
         try:
@@ -75,13 +79,17 @@ def film(trajectory: Trajectory, path, *, fps: float | None = None, speed: float
 class Stage:
     """Where everything is in every frame, seen by a camera: outlines, and the view onto them."""
 
-    def __init__(self, trajectory: Trajectory, times: np.ndarray, camera: Camera, bar: Bar):
+    def __init__(self, trajectory: Trajectory, times: np.ndarray, camera: Camera, bar: Bar, forces: bool | None = None):
         self.times, self.title = times, trajectory.segments[0].mechanism.name
         fixtures = Figure(trajectory.segments[0].mechanism).fixtures  # and so they are drawn to the end
         figures = {id(s.mechanism): Figure(s.mechanism, fixtures) for s in trajectory.segments}
         self.shapes: list[list[Shape]] = []
         self.points: list[np.ndarray] = []
         self.hinges: list[np.ndarray] = []
+        self.planes: list[list[np.ndarray]] = []   # outlines of planes near by
+        self.floors: list[float] = []              # height of the floor in the picture, NaN without
+        self.arrows: list[list[tuple[np.ndarray, str]]] = []
+        found = recorded_arrows(trajectory, times, forces)
         coms = []
         starts = [s.t[0] for s in trajectory.segments]
         for t in times:
@@ -93,9 +101,19 @@ class Stage:
             self.points.append(np.concatenate([shape.outline for shape in shapes]) if shapes else np.zeros((1, 2)))
             coms.append(camera.project(figure.com(q)))
             self.hinges.append(camera.project(np.reshape(figure.hinges, (-1, 3))))
+            near = patches(figure, q, NEAR * figure.size)
+            self.planes.append([patch.outline(camera, WIDELY * figure.size, DEEP * figure.size) for patch in near])
+            heights = [float(camera.project(patch.middle)[1]) for patch in near if patch.normal[2] > LEVEL]
+            self.floors.append(max(heights, default=np.nan))
+            self.arrows.append([])
+            for arrow in found[len(coms) - 1]:
+                along = vector(arrow.force, segment.mechanism, figure.size, fixtures)
+                tail, tip = camera.project([arrow.point, arrow.point + along])
+                if along.any():
+                    self.arrows[-1].append((outline(tail, tip, figure.size), arrow.colour))
             bar.show(t)
         self.coms = np.array(coms)
-        self.grounded = not any(figure.anchored for figure in figures.values())
+        self.grounded = not any(figure.anchored for figure in figures.values()) and not any(self.planes)
         low, high = np.array([p.min(axis=0) for p in self.points]), np.array([p.max(axis=0) for p in self.points])
         size = float((high - low).max()) or 1.0
         self.low, whole = float(low[:, 1].min()), high.max(axis=0) - low.min(axis=0)
@@ -143,13 +161,17 @@ class _Page:
         self.marks = axes.add_collection(LineCollection([], colors=FAINT, linewidths=0.9))
         self.trail = axes.plot([], [], color=FAINT, lw=1.2, dashes=(1, 2.2), dash_capstyle="round")[0]
         self.shade = axes.add_collection(PolyCollection([], facecolors=INK, linewidths=0))
+        self.ground = axes.add_collection(PolyCollection([], facecolors=[blend(FAINT, PAPER, 0.6)], edgecolors=FAINT,
+                                                         linewidths=0.8))
         self.body = axes.add_collection(PolyCollection([], joinstyle="round"))
+        self.push = axes.add_collection(PolyCollection([], edgecolors=PAPER, linewidths=0.6))
         self.hinge = axes.plot([], [], "o", ms=4.5, mfc=PAPER, mec=INK, mew=1.0)[0]
         self.now = line.plot([], [], "o", ms=5.5, color=INK, clip_on=False)[0]
         self.done = line.plot([], [], color=INK, lw=1.6, solid_capstyle="round")[0]
         self.clock = line.text(0, 0.26, "", transform=line.transAxes, fontsize=9.5, color=INK, va="center")
         self.words = line.text(1, 0.26, "", transform=line.transAxes, fontsize=9.5, color=INK, va="center", ha="right")
-        self.moving = [(axes, artist) for artist in (self.marks, self.trail, self.shade, self.body, self.hinge)]
+        self.moving = [(axes, artist) for artist in (self.ground, self.marks, self.trail, self.shade, self.body,
+                                                    self.hinge, self.push)]
         self.moving += [(line, artist) for artist in (self.done, self.now, self.clock, self.words)]
         for _, artist in self.moving:
             artist.set_animated(True)
@@ -162,9 +184,13 @@ class _Page:
         stage, centre, t = self.stage, self.stage.centres[k], self.stage.times[k]
         self.marks.set_segments(self._marks(centre))
         self.trail.set_data(*(stage.coms[:k + 1] - centre).T)
-        if stage.grounded:
-            ellipses, alpha = shadow(stage.points[k] - centre, stage.low - centre[1], self.floor - centre[1],
-                                     stage.height)
+        self.ground.set_verts([plane - centre for plane in stage.planes[k]])
+        self.push.set_verts([arrow - centre for arrow, _ in stage.arrows[k]])
+        self.push.set_facecolors([colour for _, colour in stage.arrows[k]])
+        real = np.isfinite(stage.floors[k])
+        if real or stage.grounded:
+            low, floor = (stage.floors[k], stage.floors[k]) if real else (stage.low, self.floor)
+            ellipses, alpha = shadow(stage.points[k] - centre, low - centre[1], floor - centre[1], stage.height)
             self.shade.set_verts(ellipses)
             self.shade.set_alpha(alpha)
         paints = painted(stage.shapes[k], stage.height) if stage.shapes[k] else []
@@ -242,7 +268,7 @@ class _Gif:
 def _palette() -> list[int]:
     """The colours of the drawing, pale as far things are, and mixed with the paper as at edges."""
     colours = [blend(PAPER, PAPER, 0.0)]
-    for tone in TONES.values():
+    for tone in (*TONES.values(), STICKS, SLIDES):
         colours += [blend(tone, PAPER, 1.0 - (1.0 - far) * share) for far in (0.0, 0.075, 0.15, 0.225, 0.3)
                     for share in (1.0, 0.75, 0.5, 0.25)]
     colours += [blend(tone, PAPER, mixed) for tone in (INK, FAINT) for mixed in np.linspace(0.0, 0.95, 20)]

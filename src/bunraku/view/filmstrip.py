@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bunraku.errors import MissingExtra, ShapeError
+from bunraku.view.contact import LEVEL, SLIDES, STICKS, outline, patches, recorded_arrows, vector
 from bunraku.view.figure import CIRCLE, FIXTURE, LEFT, MIDDLE, RIGHT, Camera, Figure
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ PAPER, INK, FAINT = "#fbf9f4", "#2b2f36", "#c9c3b6"
 TONES = {LEFT: "#d1603d", MIDDLE: "#39424e", RIGHT: "#2f7f86", FIXTURE: "#a2957d"}
 KINETIC, POTENTIAL, TOTAL = "#d1603d", "#2f7f86", INK
 OTHERS = ("#8a5a9e", "#b08a2e", "#5b7f3a")  # of curves that belong to neither side
+NEAR, DEEP = 3.0, 0.4  # sizes of a figure: from which a plane is drawn, and to which depth
+ARROW = 0.12  # height of the figures for which arrows are thick enough, as a share of the width of a strip
+FEW = 8  # events of contacts that are told
 WIDTH, MARGIN, DPI = 11.0, 0.66, 160  # inches, inches, dots per inch
 
 
@@ -40,17 +44,20 @@ def drawing() -> tuple[type, type]:
 
 
 def filmstrip(trajectory: Trajectory, path: str | Path, *, frames: int = 9, title: str | None = None,
-              subtitle: str | None = None, camera: Camera | None = None, panels: Panels | None = None) -> Path:
+              subtitle: str | None = None, camera: Camera | None = None, panels: Panels | None = None,
+              forces: bool | None = None) -> Path:
     """Draw a trajectory to a picture file (its ending says which kind) and return the path.
 
     panels   more to be seen over time, below the energy: {axis label: {curve: (times, values)}}. Curves whose names
              begin with "left" or "right" have the colours of that side; NaN leaves a gap.
+    forces   contact forces as arrows, one for each pair of shapes, the weight almost as long as a leg: True (an error
+             says why they are not known), False, or None: if `trajectory.contacts` knows them
     """
     Page, FigureCanvasAgg = drawing()
     if frames < 2:
         raise ShapeError(f"a filmstrip needs at least 2 frames, not {frames}")
     camera = Camera() if camera is None else camera
-    strip = _Strip(trajectory, frames, camera)
+    strip = _Strip(trajectory, frames, camera, forces)
     t, kinetic, potential = trajectory.energy()
     shown = {"energy [J]": {"potential": (t, potential), "kinetic": (t, kinetic), "total": (t, kinetic + potential)},
              **(panels or {})}
@@ -80,6 +87,10 @@ def filmstrip(trajectory: Trajectory, path: str | Path, *, frames: int = 9, titl
         page.text(MARGIN / WIDTH, 1 - 0.42 / height, title, fontsize=17, color=INK, family="serif", va="center")
     if subtitle:
         page.text(MARGIN / WIDTH, 1 - 0.74 / height, subtitle, fontsize=10, color="#7a756b", va="center")
+    if any(strip.arrows):
+        for text, colour, at in (("contact force: sticks", STICKS, 0.55), ("slides", SLIDES, 0.0)):
+            page.text(1 - (MARGIN + at) / WIDTH, 1 - 0.24 / height, text, fontsize=8.5, color=colour, ha="right",
+                      va="center")
     path = Path(path)
     page.savefig(path, facecolor=PAPER)
     return path
@@ -88,7 +99,7 @@ def filmstrip(trajectory: Trajectory, path: str | Path, *, frames: int = 9, titl
 class _Strip:
     """Where the frames stand: x runs with time, one frame's room per frame; heights are real."""
 
-    def __init__(self, trajectory, frames: int, camera: Camera):
+    def __init__(self, trajectory, frames: int, camera: Camera, forces: bool | None):
         self.camera, self.trajectory = camera, trajectory
         first, last = float(trajectory.segments[0].t[0]), float(trajectory.segments[-1].t[-1])
         if not last > first:
@@ -96,16 +107,23 @@ class _Strip:
         self.times = np.linspace(first, last, frames)
         fixtures = Figure(trajectory.segments[0].mechanism).fixtures  # and so they are drawn to the end
         self.figures = {id(s.mechanism): Figure(s.mechanism, fixtures) for s in trajectory.segments}
+        self.size = max(figure.size for figure in self.figures.values())
         anchors = [figure.anchors for figure in self.figures.values() if figure.anchored]
-        self.anchor = float(camera.project(np.mean(anchors[0], axis=0))[0]) if anchors else None
-        self.frames, self.hinges = [], []
+        self.anchor = camera.project(np.mean(anchors[0], axis=0)) * [1.0, 0.0] if anchors else None
+        self.frames, self.hinges, self.planes, self.arrows = [], [], [], []
+        found = recorded_arrows(trajectory, self.times, forces)
         for k, (mechanism, q, _) in enumerate(trajectory.sample(self.times)):
             figure = self.figures[id(mechanism)]
             at = self._reference(figure, q)
-            self.hinges += [(k, *(camera.project(point) - [at, 0.0])) for point in figure.hinges]
-            self.frames.append([(shape.outline - [at, 0.0], shape) for shape in figure.shapes(q, camera)])
+            self.planes.append([(patch, at) for patch in patches(figure, q, NEAR * figure.size)])
+            self.arrows.append([(camera.project([a.point, a.point + vector(a.force, mechanism, figure.size, fixtures)])
+                                 - at, a.colour) for a in found[k]])
+            self.hinges += [(k, *(camera.project(point) - at)) for point in figure.hinges]
+            self.frames.append([(shape.outline - at, shape) for shape in figure.shapes(q, camera)])
         points = [np.concatenate([outline for outline, _ in frame]) for frame in self.frames]
-        everything = np.concatenate(points)
+        floors = [patch.outline(camera, 0.0, DEEP * self.size) - at for frame in self.planes for patch, at in frame
+                  if patch.normal[2] > LEVEL]
+        everything = np.concatenate([*points, *floors])
         self.low, top = float(everything[:, 1].min()), float(everything[:, 1].max())
         reach = [np.abs(p[:, 0]).max() for p in points]
         gaps = [_clearance(a, b, 0.04 * (top - self.low)) for a, b in pairwise(points)]
@@ -116,11 +134,12 @@ class _Strip:
         self.bottom, self.top = self.low - 2.2 * pad, top + pad
         self.height = self.top - self.bottom
 
-    def _reference(self, figure: Figure, q) -> float:
-        """What stays in the middle of a frame: the points it hung from at first, or the centre of mass."""
+    def _reference(self, figure: Figure, q) -> np.ndarray:
+        """What stays in the middle of a frame: the points it hung from at first, or the place below the centre of mass,
+        so that heights are the same however far it travels."""
         if self.anchor is not None:
             return self.anchor
-        return float(self.camera.project(figure.com(q))[0])
+        return self.camera.project(figure.com(q) * [1.0, 1.0, 0.0])
 
     def x_of(self, t):
         """Place of a time on the strip."""
@@ -136,8 +155,7 @@ class _Strip:
         curve = []
         for t, (mechanism, q, _) in zip(times, self.trajectory.sample(times), strict=True):
             figure = self.figures[id(mechanism)]
-            x, z = self.camera.project(figure.com(q))
-            curve.append((self.x_of(t) + x - self._reference(figure, q), z))
+            curve.append(self.camera.project(figure.com(q)) - self._reference(figure, q) + [self.x_of(t), 0.0])
         return np.array(curve)
 
     def draw(self, axes):
@@ -147,18 +165,31 @@ class _Strip:
         axes.axis("off")
         floor = self.low - 0.012 * self.height
         flying = not any(figure.anchored for figure in self.figures.values())
-        if flying:
+        grounded = any(self.planes)
+        for k, near in enumerate(self.planes):
+            for patch, at in near:
+                shape = patch.outline(self.camera, 0.5 * self.room, DEEP * self.size) - at + [k * self.room, 0.0]
+                level = patch.normal[2] > LEVEL
+                axes.add_patch(Polygon(shape, closed=True, facecolor=blend(FAINT, PAPER, 0.6), edgecolor=FAINT,
+                                       lw=0.0 if level else 0.8, zorder=0))
+        if flying and not grounded:
             axes.plot([-self.edge, self.width - self.edge], [floor, floor], color=FAINT, lw=0.8, zorder=0)
         curve = self.path()
         axes.plot(curve[:, 0], curve[:, 1], color=FAINT, lw=1.0, dashes=(1, 2.2), dash_capstyle="round", zorder=1)
         for k, frame in enumerate(self.frames):
             x = k * self.room
-            if flying:
-                self._draw_shadow(axes, x, floor, np.concatenate([outline for outline, _ in frame]))
+            below = [float((self.camera.project(patch.middle) - at)[1]) for patch, at in self.planes[k]
+                     if patch.normal[2] > LEVEL]
+            if below or (flying and not grounded):
+                self._draw_shadow(axes, x, max(below, default=floor), np.concatenate([drawn for drawn, _ in frame]))
             paints = painted([shape for _, shape in frame], self.height)
-            for order, ((outline, _), (colour, edge, width)) in enumerate(zip(frame, paints, strict=True)):
-                axes.add_patch(Polygon(outline + np.array([x, 0.0]), closed=True, joinstyle="round", facecolor=colour,
+            for order, ((drawn, _), (colour, edge, width)) in enumerate(zip(frame, paints, strict=True)):
+                axes.add_patch(Polygon(drawn + np.array([x, 0.0]), closed=True, joinstyle="round", facecolor=colour,
                                        edgecolor=edge, lw=width, zorder=2 + k + order / 1e4))
+            for (tail, tip), tone in self.arrows[k]:
+                if (tail != tip).any():
+                    shape = outline(tail, tip, ARROW * self.width) + np.array([x, 0.0])
+                    axes.add_patch(Polygon(shape, closed=True, facecolor=tone, edgecolor=PAPER, lw=0.6, zorder=48))
         for k, x, z in self.hinges:
             axes.plot(k * self.room + x, z, "o", ms=3.2, mfc=PAPER, mec=INK, mew=0.9, zorder=50)
 
@@ -204,10 +235,14 @@ def _clearance(left: np.ndarray, right: np.ndarray, margin: float) -> float:
 
 
 def happenings(trajectory) -> list[tuple[float, str]]:
-    """Events in few words; what one did to the structure goes without saying if it has a name."""
+    """Events in few words; what one did to the structure goes without saying if it has a name. Impacts and other events
+    of contacts are told if they are few."""
     named = {at for at, text in trajectory.events if not text.startswith(("cut ", "connect "))}
-    return [(at, text.split(":")[0].replace("'", "").replace("_", " ")) for at, text in trajectory.events
+    told = [(at, text.split(":")[0].replace("'", "").replace("_", " ")) for at, text in trajectory.events
             if not (at in named and text.startswith(("cut ", "connect ")))]
+    told = list(dict.fromkeys(told))
+    contacts = [event for event in told if event[1].startswith(("impact of ", "contact of "))]
+    return told if len(contacts) <= FEW else [event for event in told if event not in set(contacts)]
 
 
 def _labels(trajectory, strip: _Strip) -> list[tuple[float, str, int]]:

@@ -1,4 +1,5 @@
-"""Curves of a motion over time: energies, coordinates, velocities, forces by name, loop error, steps of the solver."""
+"""Curves of a motion over time: energies, coordinates, velocities, forces of joints and contacts, loop error, steps of
+the solver."""
 
 from __future__ import annotations
 
@@ -11,8 +12,14 @@ import numpy as np
 from bunraku.checks import hint
 from bunraku.entries.closed import gaps
 from bunraku.errors import NamingError, ShapeError
-from bunraku.evaluate import forward_dynamics, joint_forces
+from bunraku.evaluate import dynamics
 from bunraku.mechanism.coordinate_names import coordinate_names
+from bunraku.simulation.recorded_forces import (
+    contacts_in,
+    refuse_no_shapes,
+    refuse_unknown_forces,
+    thinned,
+)
 from bunraku.view.filmstrip import DPI, FAINT, INK, KINETIC, MARGIN, PAPER, POTENTIAL, TOTAL, apart, drawing, dress
 from bunraku.view.filmstrip import happenings as named_events
 
@@ -25,13 +32,9 @@ TONES = ("#d1603d", "#2f7f86", "#8a5a9e", "#b08a2e", "#5b7f3a", "#39424e", "#c24
 MOST = len(TONES)      # curves in a panel, if none are named
 STATES = 1500          # at which forces and loops are computed, about
 WIDTH, TALL, BETWEEN = 10.0, 1.9, 0.5  # inches
-UNEXPLAINED = 0.2      # share of the changes of velocity: steps may be long
-
-NO_TORQUES = ("forces depend on the torques of the actuators, which this recording lacks (without any it would move "
-              "otherwise); `bunraku run` and `sim.record_to(file, torques=True)` record them")
-OTHER_FORCES = ("forces depend on what else acted on it (a pull, an external force, a prescribed motion), and "
-                "that is not in this recording; `sim.dynamics()` has them while it runs")
-OUTSIDE = ("external forces on ", "prescribed", "push ", "pull ")  # how events begin that tell of it
+LASTING, IMPACT = 0.98, 3.0  # forces beyond a multiple of this quantile are impacts
+BRIEF = 0.01           # share of a motion: contacts that open or close for less have no mark
+MARKS = {"touch": "^", "lift-off": "v", "impact": "x"}  # of contacts, on the foot of their panel
 
 
 class Panel(NamedTuple):
@@ -41,14 +44,17 @@ class Panel(NamedTuple):
     curves: dict[str, Curve]
     note: str = ""     # what is not shown, and why
     log: bool = False
+    marks: Sequence[tuple[str, str, float]] = ()  # of MARKS, curve, time
+    top: float = np.inf  # what is larger leaves the panel
 
 
 def plot(trajectory: Trajectory, path, what: Sequence[str] = ("energy", "q", "v"), joints: Sequence[str] | None = None,
          title: str | None = None) -> list[Panel]:
     """Draw panels of a trajectory below each other to a picture file; returns what is in them.
 
-    what     of "energy", "q", "v", "tau", "forces", "loops", "steps"
-    joints   names of the joints and connections to show; by default those that move most, or carry most
+    what     of "energy", "q", "v", "tau", "forces", "contacts", "loops", "steps"
+    joints   names of the joints and connections to show, for contacts those of links and shapes; by default those that
+             move most, or carry most
     """
     Page, Canvas = drawing()
     times = trajectory.t
@@ -103,33 +109,86 @@ def _coordinates(label, kind):
 
 def _forces(trajectory, joints):
     curves: dict[str, list[Curve]] = {}
-    if any(event.text.startswith(OUTSIDE) for event in trajectory.events):
-        raise ShapeError(OTHER_FORCES)
+    refuse_unknown_forces(trajectory)
     for segment in trajectory.segments:
-        k = _thinned(len(segment.t), STATES // len(trajectory.segments))
+        k = thinned(len(segment.t), STATES // len(trajectory.segments))
         tau = None if segment.tau is None else segment.tau[k]
-        if not _explained(segment):
-            raise ShapeError(NO_TORQUES if tau is None else OTHER_FORCES)
-        for name, wrench in joint_forces(segment.mechanism, segment.q[k], segment.v[k], tau).items():
+        touching = [contacts_in(segment, i) for i in k] if segment.mechanism.may_touch() else None
+        found = dynamics(segment.mechanism, segment.q[k], segment.v[k], tau, contacts=touching).forces
+        for name, wrench in found.items():
             curves.setdefault(name, []).append((segment.t[k], np.linalg.norm(wrench[:, :3], axis=1)))
     joined = {name: _joined(parts) for name, parts in curves.items()}
-    return [_chosen("force [N]", joined, trajectory, joints, lambda y: float(np.nanmax(y)), "carry")]
+    return [_without_impacts(_chosen("force [N]", joined, trajectory, joints, lambda y: float(np.nanmax(y)), "carry"))]
 
 
-def _explained(segment) -> bool:
-    """Whether the motion is, by and large, the one that the recorded torques cause."""
-    if len(segment.t) < 3:
-        return True
-    a = forward_dynamics(segment.mechanism, segment.q, segment.v, segment.tau)
-    change, step = np.diff(segment.v, axis=0), np.diff(segment.t)[:, None]
-    predicted = 0.5 * step * (a[1:] + a[:-1])
-    return bool(np.abs(change - predicted).sum() <= UNEXPLAINED * (np.abs(change).sum() + 1e-12))
+def _contacts(trajectory, joints):
+    """Normal force and friction of every pair of shapes that touches, all its contacts together."""
+    refuse_no_shapes(trajectory)
+    refuse_unknown_forces(trajectory)
+    found: list[tuple[np.ndarray, list[dict]]] = []
+    for segment in trajectory.segments:
+        k = thinned(len(segment.t), STATES // len(trajectory.segments))
+        found.append((segment.t[k], [_by_pair(contacts_in(segment, i), joints) for i in k]))
+    pairs = dict.fromkeys(pair for _, states in found for state in states for pair in state)
+    if not pairs:
+        about = f" of {', '.join(map(repr, joints))}" if joints else ""
+        raise ShapeError(f"contacts{about}: no contact force in this motion; leave this panel out")
+    panels = [{f"{a} - {b}": _joined([(t, np.array([state.get((a, b), (0.0, 0.0))[part] for state in states]))
+                                      for t, states in found]) for a, b in pairs} for part in (0, 1)]
+    best = sorted(panels[0], key=lambda name: -float(np.nanmean(panels[0][name][1])))[:MOST]
+    note = f"{MOST} of {len(pairs)} pairs; --joints chooses others" if len(pairs) > MOST else ""
+    shown = [{name: curve for name, curve in panel.items() if name in best} for panel in panels]
+    marks = _marks(trajectory, shown[0])
+    return [_without_impacts(panel) for panel in (Panel("normal force [N]", shown[0], note, marks=marks),
+                                                  Panel("friction [N]", shown[1]))]
+
+
+def _without_impacts(panel: Panel) -> Panel:
+    """A panel of forces, cut off above those that last: in fixed steps an impact is a large force in one of them."""
+    largest = max(float(np.nanmax(y)) for _, y in panel.curves.values())
+    lasting = max(float(np.nanquantile(y, LASTING)) for _, y in panel.curves.values())
+    if not largest > IMPACT * lasting > 0.0:
+        return panel
+    note = f"impacts up to {float(f'{largest:.2g}'):.0f} N are cut off"
+    return panel._replace(top=1.5 * lasting, note=f"{panel.note}; {note}" if panel.note else note)
+
+
+def _by_pair(contacts, names) -> dict[tuple[str, str], tuple[float, float]]:
+    """{pair: (normal force, friction)} of the pairs that carry any, of all or of the named links and shapes."""
+    sums: dict[tuple[str, str], np.ndarray] = {}
+    for contact in contacts:
+        if contact.mode != "open" and (names is None or {*contact.pair, *contact.links} & set(names)):
+            along = float(contact.force @ contact.normal)
+            parts = np.array([along, *(contact.force - along * contact.normal)])
+            sums[contact.pair] = sums.get(contact.pair, 0.0) + parts
+    return {pair: (float(x[0]), float(np.linalg.norm(x[1:]))) for pair, x in sums.items()}
+
+
+def _marks(trajectory, curves) -> list[tuple[str, str, float]]:
+    """When pairs touch and lift off, by their forces; impacts, by the events."""
+    marks = []
+    for name, (t, force) in curves.items():
+        known = np.isfinite(force)
+        at, pressed = t[known], force[known] > 0.0
+        turns = np.flatnonzero(np.diff(pressed)) + 1
+        brief = np.diff(at[turns]) < BRIEF * (trajectory.t[-1] - trajectory.t[0])
+        kept = np.ones(len(turns), bool)
+        for k in np.flatnonzero(brief):  # a moment apart, or together: no mark at all
+            if kept[k]:
+                kept[k] = kept[k + 1] = False
+        marks += [("touch" if pressed[k] else "lift-off", name, float(at[k])) for k in turns[kept]]
+    for event in trajectory.events:
+        for name in curves:
+            if event.text.startswith("impact of {!r} and {!r}:".format(*name.split(" - "))):
+                marks.append(("impact", name, event.t))
+    struck = {mark[1:] for mark in marks if mark[0] == "impact"}
+    return list(dict.fromkeys(mark for mark in marks if mark[0] != "touch" or mark[1:] not in struck))
 
 
 def _loops(trajectory, joints):
     parts = []
     for segment in trajectory.segments:
-        plan, k = segment.mechanism.plan(), _thinned(len(segment.t), STATES // len(trajectory.segments))
+        plan, k = segment.mechanism.plan(), thinned(len(segment.t), STATES // len(trajectory.segments))
         if plan.loops is not None:
             parts.append((segment.t[k], np.array([gaps(plan, q)[0].max(initial=0.0) for q in segment.q[k]])))
     if not parts:
@@ -155,7 +214,8 @@ def _steps(trajectory, joints):
 WHAT: dict[str, Callable] = {
     "energy": _energy, "q": _coordinates("coordinates [m, rad]", "q"),
     "v": _coordinates("velocities [m/s, rad/s]", "v"),
-    "tau": _coordinates("torques [N, N m]", "tau"), "forces": _forces, "loops": _loops, "steps": _steps}
+    "tau": _coordinates("torques [N, N m]", "tau"), "forces": _forces,
+    "contacts": _contacts, "loops": _loops, "steps": _steps}
 
 
 def _of(name: str):
@@ -193,10 +253,6 @@ def _found(trajectory, joints) -> list[str]:
     return [known[name] for name in joints]
 
 
-def _thinned(n: int, most: int) -> np.ndarray:
-    return np.unique(np.linspace(0, n - 1, max(2, min(n, most))).astype(int))
-
-
 def _joined(parts: list[Curve]) -> Curve:
     """Curves of several segments as one, with gaps between."""
     t = np.concatenate([x for part, _ in parts for x in (part, part[-1:])])[:-1]
@@ -217,10 +273,11 @@ def _draw(axes, panel: Panel, limits: tuple[float, float], last: bool) -> None:
         axes.set_yscale("log")
     scale = np.log10 if panel.log else np.asarray
     everything = np.concatenate([y[np.isfinite(y)] for _, y in panel.curves.values()])
-    low, high = (float(scale(x)) for x in (everything.min(), everything.max()))
-    room = max(high - low, 1e-9 + 1e-3 * abs(high), 1.0 if panel.log else 0.0)
+    low, high = (float(scale(x)) for x in (everything.min(), min(everything.max(), panel.top)))
+    room = max(high - low, 1e-9 + 1e-3 * abs(high), 1.0 if panel.log or low == high == 0.0 else 0.0)
     ends = [low - 0.06 * room, low + 1.1 * room]
     axes.set(xlim=limits, ylim=[10.0**end for end in ends] if panel.log else ends)
+    _draw_marks(axes, panel.marks, tones)
     names = []
     for name, (_, y) in panel.curves.items():
         names.append((float(scale(y[np.isfinite(y)][-1])), name))
@@ -245,6 +302,26 @@ def _draw(axes, panel: Panel, limits: tuple[float, float], last: bool) -> None:
         axes.set_xlabel("time [s]", fontsize=9, color=INK)
     else:
         axes.tick_params(labelbottom=False)
+
+
+def _draw_marks(axes, marks, tones) -> None:
+    """Touch, lift-off and impact of contacts on the foot of a panel, with a key to them."""
+    from matplotlib.transforms import offset_copy
+
+    for kind, symbol in MARKS.items():
+        hollow = kind == "lift-off"
+        for _, name, at in (mark for mark in marks if mark[0] == kind):
+            axes.plot([at], [0.0], symbol, transform=axes.get_xaxis_transform(), clip_on=False, ms=4.6, zorder=5,
+                      mec=tones[name], mfc=PAPER if hollow else tones[name], mew=1.0)
+    right = 0.0  # in points, from the right
+    for kind in [kind for kind in reversed(MARKS) if any(mark[0] == kind for mark in marks)]:
+        axes.annotate(kind, (1, 1), xycoords="axes fraction", xytext=(right, 6), textcoords="offset points", fontsize=8,
+                      color=INK, ha="right", annotation_clip=False)
+        right -= 4.4 * len(kind) + 6
+        place = offset_copy(axes.transAxes, axes.figure, x=right, y=9, units="points")
+        axes.plot([1], [1], MARKS[kind], transform=place, clip_on=False, ms=4.6, mec=INK,
+                  mfc=PAPER if kind == "lift-off" else INK, mew=1.0)
+        right -= 12
 
 
 def _name_events(axes, events, duration: float) -> None:

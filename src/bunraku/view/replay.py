@@ -29,6 +29,8 @@ from bunraku.errors import ShapeError
 from bunraku.evaluate import Kinematics, kinematics
 from bunraku.mechanism import Fixed, Free, Mechanism
 from bunraku.mechanism.connections import quaternion
+from bunraku.mechanism.links import GROUND
+from bunraku.view.contact import SLIDES, STICKS, floor_height, recorded_arrows, vector
 from bunraku.view.figure import Camera, Figure
 from bunraku.view.filmstrip import FAINT, INK, KINETIC, PAPER, POTENTIAL, TOTAL, happenings
 from bunraku.view.solids import Solid, solids
@@ -47,19 +49,24 @@ CURVE = 400                     # points of a curve of energy
 INLINE = 2_000_000              # numbers in a replay within a notebook, at most; longer ones get fewer frames
 
 
-def replay_html(trajectory: Trajectory, path: str | Path, *, fps: float = FPS, title: str | None = None) -> Path:
+def replay_html(trajectory: Trajectory, path: str | Path, *, fps: float = FPS, title: str | None = None,
+                forces: bool | None = None) -> Path:
     """Write a replay of a trajectory to one HTML file and return its path.
 
     It plays in any browser, from the disk and without a network: orbit and zoom, play, pause, scrub, speeds, energy and
     events over time. Connections are dots that appear and disappear with the structure.
+
+    forces   contact forces as arrows, which the page can hide: True (an error says why they are not known), False, or
+             None: if `trajectory.contacts` knows them
     """
     path = Path(path)
-    page = replay_page(trajectory, fps=fps, title=title).encode("utf-8", "replace")  # before the file is opened
-    path.write_bytes(page)
+    page = replay_page(trajectory, fps=fps, title=title, forces=forces)
+    path.write_bytes(page.encode("utf-8", "replace"))
     return path
 
 
-def replay_page(trajectory: Trajectory, *, fps: float = FPS, title: str | None = None) -> str:
+def replay_page(trajectory: Trajectory, *, fps: float = FPS, title: str | None = None,
+                forces: bool | None = None) -> str:
     """The replay of a trajectory as the text of an HTML page."""
     fps = as_number("fps", fps, ShapeError)
     if not 0.0 < fps <= FASTEST:
@@ -69,7 +76,7 @@ def replay_page(trajectory: Trajectory, *, fps: float = FPS, title: str | None =
     title = title or (trajectory.segments[-1].mechanism.name if trajectory.segments else "")
     parts = {"title": html.escape(title), "paper": PAPER, "ink": INK, "faint": FAINT,
              "three": _base64(_asset("three.min.js.gz")), "script": _asset("replay.js").decode(),
-             "motion": _base64(gzip.compress(_motion(trajectory, fps, title), 9, mtime=0))}
+             "motion": _base64(gzip.compress(_motion(trajectory, fps, title, forces), 9, mtime=0))}
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("replay.html").decode())
 
 
@@ -91,7 +98,7 @@ class _Link(NamedTuple):
     solids: list[Solid]
 
 
-def _motion(trajectory: Trajectory, fps: float, title: str) -> bytes:
+def _motion(trajectory: Trajectory, fps: float, title: str, forces: bool | None) -> bytes:
     """Header (its length, JSON) and arrays, as page/replay.js reads them."""
     if not trajectory.segments:
         raise ShapeError("this trajectory is empty: there is nothing to replay")
@@ -120,8 +127,12 @@ def _motion(trajectory: Trajectory, fps: float, title: str) -> bytes:
         **_extent(links, poses, figure.fixtures),
         "links": [], "connections": _connections(trajectory, [link.name for link in links]),
         "events": [{"t": at, "text": text} for at, text in happenings(trajectory) if math.isfinite(at)],
-        "energy": _curves(*energy),
+        "energy": _curves(*energy), "sticks": STICKS, "slides": SLIDES,
     }
+    level = floor_height(trajectory.segments[0].mechanism)
+    if level is not None:
+        header["floor"] = level
+    header["pairs"], pushes = _arrows(trajectory, times, forces, figure, unit)
     arrays = []
     for link in links:
         vertices, faces = _joined(link.solids)
@@ -133,9 +144,23 @@ def _motion(trajectory: Trajectory, fps: float, title: str) -> bytes:
     if not any(link["weight"] for link in header["links"]):
         for link in header["links"]:
             link["weight"] = 1.0
-    arrays += [_differences(poses[:, :3] / unit, poses[:, 3:] / TURN)]
+    arrays += [_differences(poses[:, :3] / unit, poses[:, 3:] / TURN), pushes]
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
     return b"".join([struct.pack("<I", len(text)), text, *map(_planes, arrays)])
+
+
+def _arrows(trajectory: Trajectory, times, wanted, figure: Figure, unit: float) -> tuple[list[str], np.ndarray]:
+    """Names of pairs of shapes, and (pairs, 7, frames): point and arrow in units, 0 for none, 1 sticks, 2 slides."""
+    found = recorded_arrows(trajectory, times, wanted)
+    pairs = list(dict.fromkeys(arrow.pair for frame in found for arrow in frame))
+    rows = np.zeros((len(pairs), 7, len(times)))
+    for k, frame in enumerate(found):
+        for arrow in frame:
+            along = vector(arrow.force, figure.mechanism, figure.size, figure.fixtures)
+            if along.any():
+                rows[pairs.index(arrow.pair), :, k] = *arrow.point / unit, *along / unit, 1 + arrow.sliding
+    seen = np.flatnonzero(rows.any(axis=(1, 2)))
+    return [" - ".join(pairs[k]) for k in seen], np.rint(rows[seen])
 
 
 def _frames(trajectory: Trajectory, times: np.ndarray) -> Iterator[tuple[np.ndarray, Kinematics]]:
@@ -153,13 +178,15 @@ def _frames(trajectory: Trajectory, times: np.ndarray) -> Iterator[tuple[np.ndar
 def _links(trajectory: Trajectory) -> list[_Link]:
     """All links of a motion, each as drawn in the structure in which it is first seen."""
     found: dict[str, _Link] = {}
+    fixed: list[Solid] = []
     for segment in trajectory.segments:
         if all(link.name in found for link in segment.mechanism.links):
             continue
         shapes = solids(segment.mechanism)
         for link in segment.mechanism.links:
             found.setdefault(link.name, _Link(link.name, link.mass, [s for s in shapes if s.link == link.name]))
-    return list(found.values())
+        fixed = fixed or [s for s in shapes if s.link == GROUND]
+    return [*found.values(), *([_Link(GROUND, 0.0, fixed)] if fixed else [])]
 
 
 def _connections(trajectory: Trajectory, names: list[str]) -> list[dict]:
@@ -199,7 +226,7 @@ def _extent(links: list[_Link], poses: np.ndarray, fixtures: set[str]) -> dict:
     clouds = []
     for link, pose in zip(links, seen, strict=True):
         vertices, _ = _joined(link.solids)
-        if len(vertices) and (link.name not in fixtures or len(fixtures) == len(links)):
+        if len(vertices) and link.name != GROUND and (link.name not in fixtures or len(fixtures) == len(links)):
             low, high = vertices.min(axis=0), vertices.max(axis=0)
             corners = np.array(np.meshgrid(*zip(low, high, strict=True))).reshape(3, 8)
             turn = Rotation.from_quat(np.roll(pose[3:].T, -1, axis=1)).as_matrix()

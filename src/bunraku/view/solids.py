@@ -17,12 +17,14 @@ from bunraku.errors import LoadError, LoadWarning, MissingExtra
 from bunraku.io.meshes import read_mesh
 from bunraku.mechanism import Box, Capsule, Mechanism, Points, Sphere, Visual
 from bunraku.mechanism.links import GROUND
-from bunraku.view.figure import MIDDLE, Figure
+from bunraku.view.contact import LEVEL, planes
+from bunraku.view.figure import FIXTURE, MIDDLE, Figure
 from bunraku.view.filmstrip import TONES
 
 GREY = Visual.colour  # of visuals whose file names no colour: they get the colour of their side
 AROUND, RINGS = 16, 4        # points of a ball: on a circle, circles from pole to equator
 MANY = 100                   # links, from which on balls have fewer points
+SLAB = 0.004                 # thickness of a plane, as a share of the size of the mechanism
 SMALLEST = 1e-9              # [m]: what is thinner cannot be seen
 
 
@@ -37,13 +39,14 @@ class Solid(NamedTuple):
 
 
 def solids(mechanism: Mechanism) -> list[Solid]:
-    """Shapes of all links, in the order of the links; a link may have none, or several."""
+    """Shapes of all links, in the order of the links; a link may have none, or several. Last come contact shapes on the
+    ground; planes are thin slabs, but for level ones on the ground, which are drawn as the floor."""
     figure = Figure(mechanism)
     drawn = any(link.visuals for link in mechanism.links)
     fine = len(mechanism.links) < MANY
-    found: dict[str, list[Solid]] = {link.name: [] for link in mechanism.links}
+    found: dict[str, list[Solid]] = {name: [] for name in (*mechanism.link_names, GROUND)}
     unread: list[str] = []
-    rounded = set() if drawn else set(found)
+    rounded = {GROUND} if drawn else set(found)
     for link in mechanism.links:
         side = figure.sides[link.name]
         for visual in link.visuals:
@@ -59,6 +62,14 @@ def solids(mechanism: Mechanism) -> list[Solid]:
                 _balls(part.centres, part.radii, fine)
             if surface is not None:
                 found[part.link].append(Solid(part.link, *surface, part.side, rgba(TONES[part.side])))
+    for index, point, normal in planes(mechanism):
+        if index >= 0 or normal[2] <= LEVEL:
+            name, half = ([*mechanism.link_names, GROUND])[index], figure.size * (0.5 if index >= 0 else 3.0)
+            thick = SLAB * figure.size
+            slab = _visual(Visual("box", (2 * half, 2 * half, thick), point - 0.5 * thick * normal, _towards(normal)),
+                           True, [])
+            if slab is not None:
+                found[name].append(Solid(name, *slab, FIXTURE, (*rgba(TONES[FIXTURE])[:3], 0.5)))
     if unread:
         more = f" (and {len(unread) - 1} more)" if len(unread) > 1 else ""
         warnings.warn(f"mesh {unread[0]}{more}; drawn as rounded shapes where a link has no other visual",
@@ -126,6 +137,8 @@ def _hull(points: np.ndarray) -> Surface | None:
 def _balls(centres, radii, fine: bool) -> Surface | None:
     """Convex hull of balls: capsules, tapered ones, boxes with round edges."""
     radii = np.maximum(radii, 0.0)
+    if len(centres) > 3 and not radii.any():
+        return _hull(np.asarray(centres))
     if max(np.ptp(centres, axis=0).max(initial=0.0), radii.max()) < SMALLEST:
         return None
     sphere = _sphere(fine)[0] @ _towards(centres[-1] - centres[0]).T

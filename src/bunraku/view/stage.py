@@ -21,11 +21,14 @@ from typing import NamedTuple
 import numpy as np
 
 from bunraku.entries.kinematics import observation
-from bunraku.errors import BunrakuError, ShapeError, ViewerError
+from bunraku.errors import BunrakuError, ContactError, ShapeError, ViewerError
 from bunraku.evaluate import constraints, dynamics, schedule
 from bunraku.integrate import memory as m
 from bunraku.mechanism import Fixed, Free, Mechanism, Prismatic, Revolute, Spherical
-from bunraku.simulation import Guide, Simulation, Trajectory
+from bunraku.mechanism.links import GROUND
+from bunraku.simulation import Guide, Segment, Simulation, Trajectory
+from bunraku.simulation.recorded_forces import contacts_at, refuse_unknown_forces
+from bunraku.view.contact import Arrow, arrows, floor_height, vector
 from bunraku.view.figure import FIXTURE, Camera, Figure
 from bunraku.view.filmstrip import OTHERS, TONES
 from bunraku.view.solids import Solid, rgba, solids
@@ -39,7 +42,7 @@ WAITING = 1000         # requests: a client that sends more is not heard
 UNDONE = 50            # changes that can be undone
 PORT = 8080
 PULL, CONNECT, CUT = "pull", "connect two links", "cut a joint"
-FORCES, LOOPS, WORKERS = "forces in joints", "connections", "schedule by worker"
+FORCES, LOOPS, WORKERS, CONTACTS = "forces in joints", "connections", "schedule by worker", "contact forces"
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 JOINTS = {"Spherical": Spherical(), "Fixed": Fixed(),
           **{f"Revolute {name}": Revolute(axis) for name, axis in AXES.items()},
@@ -106,9 +109,13 @@ class Live:
         return {"tau": sim.torque(sim.t, q, v), **sim._acting.at(mechanism, sim.t, q, v)}
 
 
+def segment_at(trajectory: Trajectory, t: float) -> Segment:
+    return [trajectory.segments[0], *(s for s in trajectory.segments if s.t[0] <= t)][-1]
+
+
 def state_at(trajectory: Trajectory, t: float):
     """(mechanism, q, v) at any time: in a gap of the recorded motion, and beyond its ends, the nearest before."""
-    segment = [trajectory.segments[0], *(s for s in trajectory.segments if s.t[0] <= t)][-1]
+    segment = segment_at(trajectory, t)
     return segment.mechanism, *segment.at(min(max(t, float(segment.t[0])), float(segment.t[-1])))
 
 
@@ -158,7 +165,7 @@ class Stage:
         mechanism = self.source.mechanism
         self._solids = solids(mechanism)
         self._names = list(mechanism.link_names)
-        self._rows = {name: k for k, name in enumerate(self._names)}
+        self._rows = {name: k for k, name in enumerate([*self._names, GROUND])}  # the ground is the last row of poses
         self._solids_of: dict[str, list[Solid]] = {}
         for solid in self._solids:
             self._solids_of.setdefault(solid.link, []).append(solid)
@@ -169,12 +176,14 @@ class Stage:
         self._thread: threading.Thread | None = None
         self.playing, self.speed = playing, 1.0
         self.mode, self.joint = PULL, "Spherical"
-        self.shown = {LOOPS: True, FORCES: False, **({WORKERS: False} if self.source.live else {})}
+        self.shown = {LOOPS: True, FORCES: False, **({WORKERS: False} if self.source.live else {}),
+                      **({CONTACTS: False} if mechanism.may_touch() else {})}
         self.frames = 0                                # shown so far
         self._share = 1.0                              # of a slice, if the simulation is slower than its clock
         self._pace = 0.0                               # simulated seconds per second
         self._at: float | None = None                  # time at which the recording is looked at
         self._record: Trajectory | None = None
+        self._judged: tuple[Trajectory | None, str] = (None, "")  # a recording, and why its forces are not known
         self._grip: tuple[int, str, np.ndarray] | None = None  # client, link, point in its frame
         self._first: str | None = None                 # of two links to connect
         self._done: deque = deque(maxlen=UNDONE)
@@ -192,7 +201,9 @@ class Stage:
                                  np.array([self._rows[s.link] for s in group]))
                    for group, tones in zip(self._groups, self._tones, strict=True)]
         self.guides = self._find_guides()
-        look = adapter.Look(*_look(Figure(mechanism), self._solids, self._rows, rotations, self._positions))
+        figure = Figure(mechanism)
+        self._size, self._fixtures = figure.size, figure.fixtures
+        look = adapter.Look(*_look(figure, self._solids, self._rows, rotations, self._positions))
         self._reach = look.size
         open_ = lambda at: adapter.Screen(batches, look, texts, self.ask, host, at, tuple(self.guides))  # noqa: E731
         try:
@@ -323,15 +334,16 @@ class Stage:
         if mechanism is None:
             mechanism, q = self.source.mechanism, self.source.state[0]
         links, _ = observation(mechanism.plan(), q)
-        return links[:, :9].reshape(-1, 3, 3), links[:, 9:12]
+        rotations = np.concatenate([links[:, :9].reshape(-1, 3, 3), np.eye(3)[None]])
+        return rotations, np.vstack([links[:, 9:12], np.zeros(3)])
 
     def _draw(self) -> None:
         mechanism, q, v = self._shown_state()
         self._rotations, self._positions = self._poses(mechanism, q)
         self.screen.show(quaternions(self._rotations), self._positions.astype(np.float32))
         self._draw_marks(mechanism)
-        if self.shown[FORCES] and self.frames % 3 == 0:
-            self.screen.arrows(self._forces(mechanism, q, v))
+        if self.frames % 3 == 0:
+            self._draw_forces(mechanism, q, v)
         self.frames += 1
         self._dirty = False
 
@@ -364,19 +376,60 @@ class Stage:
                 for s in self._solids_of.get(self._names[k], ())]
         return float(np.clip(1.35 * min(near, default=0.0), 0.02 * self._reach, 0.05 * self._reach))
 
+    def _draw_forces(self, mechanism: Mechanism, q, v) -> None:
+        """Arrows of joints and contacts."""
+        for name, draw in ((FORCES, lambda: self.screen.arrows(self._forces(mechanism, q, v))),
+                           (CONTACTS, lambda: self.screen.contacts(*self._contact_arrows(mechanism)))):
+            if self.shown.get(name):
+                try:
+                    draw()
+                except ContactError:  # at this moment
+                    self._hide(name)
+                except BunrakuError as error:
+                    self._hide(name)
+                    self._say(f"{name}: {error}")
+
+    def _hide(self, name: str) -> None:
+        if name == FORCES:
+            self.screen.arrows(np.zeros((0, 2, 3)))
+        elif name == CONTACTS:
+            self.screen.contacts(np.zeros((0, 2, 3)), np.zeros((0, 2, 3)))
+
+    def _contact_arrows(self, mechanism: Mechanism) -> tuple[np.ndarray, np.ndarray]:
+        """(n, 2, 3) each: arrows of contacts that stick, and of those that slide."""
+        found: list[Arrow] = []
+        if mechanism.may_touch() and isinstance(self.source, Live) and self._at is None:
+            found = arrows(self.source.simulation.contacts)
+        elif mechanism.may_touch():
+            record = self._record = self._record or self.source.trajectory
+            if self._judged[0] is not record:
+                self._judged = (record, _why_unknown(record))
+            if self._judged[1]:
+                raise ShapeError(self._judged[1])
+            t = self.source.t if self._at is None else self._at
+            found = arrows(contacts_at(segment_at(record, t), t))
+        drawn = [(a.point, a.point + vector(a.force, mechanism, self._size, self._fixtures), a.sliding) for a in found]
+        long = [(tail, tip, slides) for tail, tip, slides in drawn if (tail != tip).any()]
+        sticking, sliding = (np.array([(a, b) for a, b, slides in long if slides == which]).reshape(-1, 2, 3)
+                             for which in (False, True))
+        return sticking, sliding
+
     def _forces(self, mechanism: Mechanism, q, v) -> np.ndarray:
         """Arrows of the forces on the child links of joints and connections, of a length by the whole weight."""
-        acting = self.source.acting(mechanism, q, v) if isinstance(self.source, Live) and self._at is None else {}
+        acting = {}
+        if isinstance(self.source, Live) and self._at is None:
+            touching = self.source.simulation.contacts if mechanism.may_touch() else None
+            acting = {**self.source.acting(mechanism, q, v), "contacts": touching}
         found = dynamics(mechanism, q, v, **acting).forces
         size = 0.4 * self._reach / (9.81 * max(mechanism.mass, 1e-9))
-        arrows = []
+        pushes = []
         for k, link in enumerate(mechanism.links):
-            arrows.append((self._positions[k], self._rotations[k] @ found[link.joint_name][:3]))
+            pushes.append((self._positions[k], self._rotations[k] @ found[link.joint_name][:3]))
         for name, c in mechanism.connections.items():
             rotation, position = ((np.eye(3), np.zeros(3)) if c.link_b < 0
                                   else (self._rotations[c.link_b], self._positions[c.link_b]))
-            arrows.append((position + rotation @ c.position_b, rotation @ c.rotation_b @ found[name][:3]))
-        points = np.array([(at, at + size * force) for at, force in arrows])
+            pushes.append((position + rotation @ c.position_b, rotation @ c.rotation_b @ found[name][:3]))
+        points = np.array([(at, at + size * force) for at, force in pushes])
         long = np.linalg.norm(points[:, 1] - points[:, 0], axis=1)
         return points[long > 0.01 * self._reach]
 
@@ -476,10 +529,10 @@ class Stage:
         if name in self.shown:
             self.shown[name] = on
         self._drawn = None
-        if name == FORCES:
+        if not on:
+            self._hide(name)
+        if name in (FORCES, CONTACTS):
             self._fade()
-            if not on:
-                self.screen.arrows(np.zeros((0, 2, 3)))
         if name == WORKERS:
             self._colour()
 
@@ -493,7 +546,7 @@ class Stage:
 
     def _fade(self):
         """Arrows, and marks of joints that can be cut, are inside the links."""
-        self.screen.fade(self.shown[FORCES] or self.mode == CUT)
+        self.screen.fade(self.shown[FORCES] or self.shown.get(CONTACTS, False) or self.mode == CUT)
 
     def _on_joint(self, value):
         if value in JOINTS:
@@ -507,7 +560,7 @@ class Stage:
 
     def _on_grab(self, client, batch, instance, point):
         solid = self._solid(batch, instance)
-        if solid is None or self._grip is not None or not isinstance(self.source, Live):
+        if solid is None or solid.link == GROUND or self._grip is not None or not isinstance(self.source, Live):
             return
         k = self._rows[solid.link]
         self._grip = (client, solid.link, self._rotations[k].T @ (np.asarray(point, float) - self._positions[k]))
@@ -611,6 +664,14 @@ class Stage:
                 self.guides[name].to(target, 0.3)
 
 
+def _why_unknown(trajectory: Trajectory) -> str:
+    try:
+        refuse_unknown_forces(trajectory)
+    except ShapeError as error:
+        return str(error)
+    return ""
+
+
 # -- geometry ----------------------------------------------------------------------------------------------------------
 
 
@@ -675,7 +736,9 @@ def _look(figure: Figure, found: list[Solid], rows, rotations, positions):
         reach = float(np.linalg.norm(points - anchor, axis=1).max())
         floor = min(floor, float(anchor[2]) - reach)
         centre, size = anchor - (0.0, 0.0, 0.35 * reach), max(size, 0.85 * reach)
-    return centre, Camera(azimuth=-35.0, elevation=12.0).away, max(size, 1e-3), floor - 0.02 * size
+    level = floor_height(figure.mechanism)
+    return (centre, Camera(azimuth=-35.0, elevation=12.0).away, max(size, 1e-3),
+            floor - 0.02 * size if level is None else level)
 
 
 def _bytes(colour) -> tuple[int, int, int]:

@@ -26,6 +26,7 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 
 from bunraku.errors import MissingExtra, ViewerError
+from bunraku.view.contact import SLIDES, STICKS
 from bunraku.view.filmstrip import FAINT, INK, KINETIC, OTHERS, PAPER, POTENTIAL
 from bunraku.view.solids import ball, rgba
 
@@ -284,9 +285,11 @@ class Screen:
                 self._ask("mark", int(event.instance_index))
 
         self._marks.on_click(click)
-        self._arrows = scene.add_arrows("/forces", np.zeros((1, 2, 3)), _bytes(OTHERS[0]), visible=False,
-                                        shaft_radius=0.007 * self._size, head_radius=0.018 * self._size,
-                                        head_length=0.04 * self._size)
+        self._arrows, *self._contacts = (
+            scene.add_arrows(f"/{name}", np.zeros((1, 2, 3)), _bytes(colour), visible=False,
+                             shaft_radius=0.007 * self._size, head_radius=0.018 * self._size,
+                             head_length=0.04 * self._size)
+            for name, colour in (("forces", OTHERS[1]), ("sticks", STICKS), ("slides", SLIDES)))
 
     def _gizmo(self, name: str):
         gizmo = self._server.scene.add_transform_controls(f"/guides/{name}", scale=0.35 * self._size, depth_test=False)
@@ -331,9 +334,12 @@ class Screen:
 
     def arrows(self, points: np.ndarray) -> None:
         """Arrows (n, 2, 3) from where to where; none hides them."""
-        self._arrows.visible = bool(len(points))
-        if len(points):
-            self._arrows.points = points
+        _fill(self._arrows, points)
+
+    def contacts(self, sticking: np.ndarray, sliding: np.ndarray) -> None:
+        """Arrows of contact forces, likewise."""
+        for node, points in zip(self._contacts, (sticking, sliding), strict=True):
+            _fill(node, points)
 
     def guide(self, name: str, position, wxyz) -> None:
         """Put a gizmo where its joint is."""
@@ -414,6 +420,13 @@ class Screen:
         """Curves over the first column."""
         if name in self._plots and len(columns[0]) > 1:
             self._plots[name].data = tuple(columns)
+
+
+def _fill(node, points: np.ndarray) -> None:
+    """Arrows of a node."""
+    node.visible = bool(len(points))
+    if len(points):
+        node.points = points
 
 
 def _bytes(colour: str) -> tuple[int, int, int]:

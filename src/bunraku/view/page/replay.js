@@ -36,6 +36,7 @@ function parsed(buffer) {
     }
   }
   header.poses = poses;
+  header.arrows = take(7 * header.pairs.length * n);  // of each pair: point, arrow, 0 or 1 (sticks) or 2 (slides)
   return header;
 }
 
@@ -55,6 +56,8 @@ class Stage {
     this.light();
     this.links = motion.links.map((link) => this.linkMesh(link));
     this.joints = motion.connections.map((c) => this.joint(c));
+    this.arrows = motion.pairs.map(() => this.arrow());
+    this.forces = true;  // whether arrows are shown
     this.centre = new T.Vector3();
     this.q = [new T.Quaternion(), new T.Quaternion()];
     this.home();
@@ -144,6 +147,47 @@ class Stage {
     return { ...connection, dot: this.dot(r), ring, point: new T.Vector3(...connection.point) };
   }
 
+  /** A contact force: shaft and head, both along z and of length 1, drawn over everything. */
+  arrow() {
+    const T = THREE, around = 12;
+    return [1, 0].map((tip) => {
+      const places = [], faces = [];
+      for (let i = 0; i < around; i++) {
+        const a = 2 * Math.PI * i / around, x = Math.cos(a), y = Math.sin(a), j = 2 * i, k = 2 * ((i + 1) % around);
+        places.push(x, y, 0, tip * x, tip * y, 1);
+        faces.push(j, k, k + 1, j, k + 1, j + 1);
+      }
+      const shape = new T.BufferGeometry();
+      shape.setAttribute("position", new T.BufferAttribute(new Float32Array(places), 3));
+      shape.setIndex(new T.BufferAttribute(new Uint32Array(faces), 1));
+      const mesh = new T.Mesh(shape, new T.MeshBasicMaterial({ depthTest: false, transparent: true }));
+      mesh.renderOrder = 8;
+      this.scene.add(mesh);
+      return mesh;
+    });
+  }
+
+  /** Arrows as they are at frame k. */
+  push(k) {
+    const { arrows, frames: n, unit, size, sticks, slides } = this.motion, thick = 0.008 * size, head = 0.05 * size;
+    this.arrows.forEach(([shaft, tip], i) => {
+      const at = (j) => arrows[(7 * i + j) * n + k], mode = at(6);
+      shaft.visible = tip.visible = this.forces && mode > 0;
+      if (!shaft.visible) return;
+      const along = new THREE.Vector3(at(3) * unit, at(4) * unit, at(5) * unit), length = along.length();
+      const end = Math.min(head, 0.6 * length);
+      along.divideScalar(length);
+      shaft.position.set(at(0) * unit, at(1) * unit, at(2) * unit);
+      tip.position.copy(shaft.position).addScaledVector(along, length - end);
+      shaft.scale.set(thick, thick, length - end);
+      tip.scale.set(0.42 * end, 0.42 * end, end);
+      for (const mesh of [shaft, tip]) {
+        mesh.quaternion.setFromUnitVectors(new THREE.Vector3(0, 0, 1), along);
+        mesh.material.color.set(mode === 1 ? sticks : slides);
+      }
+    });
+  }
+
   /** The view of the start: the whole motion, or what moves if it goes far. */
   home() {
     const { azimuth: a, elevation: e, middle, follow, view: [wide, tall, deep], radius } = this.motion;
@@ -186,6 +230,7 @@ class Stage {
     });
     this.follow(x / mass, y / mass, z / mass);
     for (const joint of this.joints) this.mark(joint, t);
+    this.push(k);
   }
 
   follow(x, y, z) {
@@ -297,6 +342,9 @@ class Player {
       $("events").append(item);
       return item;
     });
+    this.box = $("forces").querySelector("input");
+    $("forces").hidden = !motion.pairs.length;
+    for (const name of ["sticks", "slides"]) $("forces").querySelector(`.${name}`).style.color = motion[name];
     for (const speed of SPEEDS) $("speed").append(new Option(`${speed}×`, speed, speed === 1, speed === 1));
     this.listen();
     this.resize();
@@ -311,6 +359,7 @@ class Player {
 
   listen() {
     $("play").addEventListener("click", () => this.toggle());
+    this.box.addEventListener("change", () => { this.stage.forces = this.box.checked; this.stale = true; });
     this.slider.addEventListener("input", () => this.seek(this.motion.start + this.slider.value / this.motion.fps));
     addEventListener("resize", () => this.resize());
     this.stage.controls.addEventListener("change", () => { this.stale = true; });
@@ -320,6 +369,7 @@ class Player {
       const step = { ArrowLeft: -1, ArrowRight: 1, ",": -1, ".": 1 }[event.key];
       if (event.key === " ") this.toggle();
       else if (step) this.seek(this.time + step / this.motion.fps);
+      else if (event.key === "f") this.box.click();
       else if (event.key === "Home") this.seek(this.motion.start);
       else if (event.key === "End") this.seek(this.motion.end);
       else return;
