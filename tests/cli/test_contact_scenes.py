@@ -1,0 +1,96 @@
+"""The scenes with contact: what each is said to show happens, by laws that do not know the contact problem."""
+
+import json
+from contextlib import redirect_stdout
+from io import StringIO
+
+import numpy as np
+import pytest
+
+import bunraku as bk
+from bunraku import cli
+from bunraku.cli.scenes.wheel import ALPHA, LENGTH, SLOPE, Wheel
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    """What each scene reports, run once when first asked for."""
+    known = {}
+
+    def report(name):
+        if name not in known:
+            folder = tmp_path_factory.mktemp(name)
+            with redirect_stdout(StringIO()) as said:
+                assert cli.main(["demo", name, "--json", "--no-picture", "--out", str(folder)]) == 0
+            known[name] = json.loads(said.getvalue()) | {"trajectory": bk.load_trajectory(folder / f"{name}.npz")}
+        return known[name]
+    return report
+
+
+def carried(segment):
+    """Sum of the contact forces at the end of a segment, in world axes."""
+    tau = None if segment.tau is None else segment.tau[-1]
+    return np.sum([contact.force for contact in bk.dynamics(segment.mechanism, segment.q[-1], segment.v[-1], tau).contacts],
+                  axis=0)
+
+
+def deepest(segment, every=20):
+    return max(-contacts.gap.min(initial=0.0) for contacts in bk.contacts(segment.mechanism, segment.q[::every]))
+
+
+def test_the_wheel_loses_at_every_impact_what_its_closed_form_says(reports):
+    segments = reports("wheel")["trajectory"].segments
+    assert len(segments) == 15
+    m = segments[0].mechanism
+    masses = [link.mass for link in m.links]
+    inertia = m.links[0].inertia[1, 1] + sum(link.inertia[1, 1] + link.mass * (LENGTH / 2) ** 2 for link in m.links[1:])
+    about_foot = inertia + sum(masses) * LENGTH**2
+    ratio = 1.0 - sum(masses) * LENGTH**2 * (1.0 - np.cos(2 * ALPHA)) / about_foot
+    for before, after in zip(segments, segments[1:], strict=False):
+        assert after.v[0, 4] / before.v[-1, 4] == pytest.approx(ratio, abs=1e-9)
+        fall = 2.0 * sum(masses) * 9.81 * LENGTH * np.sin(ALPHA) * np.sin(SLOPE)
+        if len(after.t) > 1 and after is not segments[-1]:
+            assert 0.5 * about_foot * (after.v[-1, 4] ** 2 - after.v[0, 4] ** 2) == pytest.approx(fall, rel=1e-8)
+
+
+def test_the_speed_of_the_wheel_tends_to_its_closed_form(reports):
+    report = reports("wheel")
+    assert report["speed_error"] < 1e-9
+    assert report["energy_drift"] < 1e-8
+    assert report["speed_end"] == pytest.approx(report["steady"], rel=1e-4)
+
+
+def test_with_all_mass_in_the_hub_the_ratio_is_the_cosine(monkeypatch):
+    monkeypatch.setattr("bunraku.cli.scenes.wheel.SPOKE", 1e-9)
+    monkeypatch.setattr("bunraku.cli.scenes.wheel.RADIUS", 1e-3)
+    scene = Wheel()
+    assert scene.ratio == pytest.approx(np.cos(2 * ALPHA), abs=1e-5)
+
+
+def test_the_figure_falls_and_lies_still(reports):
+    report = reports("fall")
+    end = report["trajectory"].segments[-1]
+    assert report["speed_end"] < 1e-9
+    assert np.abs(end.v[-1]).max() < 1e-9
+    assert bk.poses(end.mechanism, end.q[-1])["head"][1][2] < 0.3
+
+
+def test_the_energy_of_the_fall_never_rises(reports):
+    _, kinetic, potential = reports("fall")["trajectory"].energy()
+    energy = kinetic + potential
+    after_push = energy[1:]
+    assert np.diff(after_push).max() < 1e-10
+    assert energy[0] - energy[-1] > 500.0
+
+
+def test_the_floor_carries_the_figure_that_lies(reports):
+    report = reports("fall")
+    end = report["trajectory"].segments[-1]
+    assert report["force_end"][2] == pytest.approx(report["weight"], rel=1e-9)
+    np.testing.assert_allclose(carried(end), [0, 0, report["weight"]], atol=1e-6)
+    assert deepest(end) < 1e-3
+
+
+def test_a_fixed_step_can_be_exchanged_for_events(tmp_path):
+    assert cli.main(["demo", "fall", "--seconds", "0.2", "--solver", "gear", "--no-picture", "--json", "--out",
+                     str(tmp_path)]) == 0
