@@ -3,12 +3,14 @@
 import json
 from contextlib import redirect_stdout
 from io import StringIO
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import bunraku as bk
 from bunraku import cli
+from bunraku.cli.scenes.pickup import HERE, THERE, Pickup
 from bunraku.cli.scenes.wheel import ALPHA, LENGTH, SLOPE, Wheel
 
 
@@ -30,8 +32,8 @@ def reports(tmp_path_factory):
 def carried(segment):
     """Sum of the contact forces at the end of a segment, in world axes."""
     tau = None if segment.tau is None else segment.tau[-1]
-    return np.sum([contact.force for contact in bk.dynamics(segment.mechanism, segment.q[-1], segment.v[-1], tau).contacts],
-                  axis=0)
+    found = bk.dynamics(segment.mechanism, segment.q[-1], segment.v[-1], tau).contacts
+    return np.sum([contact.force for contact in found], axis=0)
 
 
 def deepest(segment, every=20):
@@ -46,7 +48,7 @@ def test_the_wheel_loses_at_every_impact_what_its_closed_form_says(reports):
     inertia = m.links[0].inertia[1, 1] + sum(link.inertia[1, 1] + link.mass * (LENGTH / 2) ** 2 for link in m.links[1:])
     about_foot = inertia + sum(masses) * LENGTH**2
     ratio = 1.0 - sum(masses) * LENGTH**2 * (1.0 - np.cos(2 * ALPHA)) / about_foot
-    for before, after in zip(segments, segments[1:], strict=False):
+    for before, after in pairwise(segments):
         assert after.v[0, 4] / before.v[-1, 4] == pytest.approx(ratio, abs=1e-9)
         fall = 2.0 * sum(masses) * 9.81 * LENGTH * np.sin(ALPHA) * np.sin(SLOPE)
         if len(after.t) > 1 and after is not segments[-1]:
@@ -94,3 +96,33 @@ def test_the_floor_carries_the_figure_that_lies(reports):
 def test_a_fixed_step_can_be_exchanged_for_events(tmp_path):
     assert cli.main(["demo", "fall", "--seconds", "0.2", "--solver", "gear", "--no-picture", "--json", "--out",
                      str(tmp_path)]) == 0
+
+
+def test_the_box_is_carried_by_friction_alone(reports):
+    report = reports("pickup")
+    motion = report["trajectory"].segments[0]
+    assert not motion.mechanism.connections
+    bottom = [min(c.gap for c in bk.contacts(motion.mechanism, q, margin=1.0) if c.links == ("box", "ground"))
+              for q in motion.q[::100]]
+    assert max(bottom) == pytest.approx(report["lift"], abs=1e-3)
+    assert report["lift"] > 0.2
+    assert report["shift"] < 2e-3
+    assert report["friction_used"] < 1.0
+    assert report["press"] == pytest.approx(report["press_fingers"], rel=0.02)  # it moves at an even pace on average
+
+
+def test_the_box_stands_where_it_was_put(reports):
+    report = reports("pickup")
+    end = report["trajectory"].segments[-1]
+    assert report["moved"] == pytest.approx(THERE - HERE, abs=5e-3)
+    assert np.abs(end.v[-1, end.mechanism.v_slice("box")]).max() < 1e-9
+    np.testing.assert_allclose(carried(end), [0, 0, report["box_weight"]], atol=1e-6)
+
+
+def test_a_slippery_box_stays_where_it_is(monkeypatch):
+    monkeypatch.setattr("bunraku.cli.scenes.pickup.FRICTION", 0.05)
+    scene = Pickup()
+    scene.touches = []
+    sim = scene.simulation()
+    sim.run(until=2.0)
+    assert bk.poses(sim.mechanism, sim.q)["box"][1][2] < 0.06

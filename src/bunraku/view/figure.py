@@ -15,7 +15,7 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
 from bunraku.evaluate import Kinematics, kinematics
-from bunraku.mechanism import Fixed, Free, Mechanism
+from bunraku.mechanism import Box, Fixed, Free, Mechanism
 from bunraku.models.solids import thickness
 
 ROUNDISH = 1.8        # longest over shortest half-axis up to which a last link is drawn as an ellipsoid
@@ -119,6 +119,9 @@ class Figure:
     def _draw(self, i: int, side: int, ends: np.ndarray, thickness: list[float], children: list[int]) -> list[_Part]:
         link, own = self.mechanism.links[i], thickness[i]
         if not children:
+            crate = self._crate(i)
+            if crate is not None:
+                return [crate]
             axes = _ellipsoid(link)
             if side == FIXTURE and axes is not None:
                 return [_box(link, axes, 0.004 * self.size)]
@@ -139,6 +142,18 @@ class Figure:
         else:
             radii = np.array([0.9 * own, *(min(own, 1.05 * thickness[c]) for c in children)])
         return [_Part(link.name, side, np.concatenate([np.zeros((1, 3)), ends]), radii)]
+
+    def _crate(self, i: int) -> _Part | None:
+        """A thing by itself that touches as a box is drawn as that box."""
+        link = self.mechanism.links[i]
+        shapes = [placed for placed in self.mechanism.shapes.values() if placed.link == i]
+        if link.parent >= 0 or len(shapes) != 1 or not isinstance(shapes[0].shape, Box):
+            return None
+        edges = np.array([shapes[0].shape.x, shapes[0].shape.y, shapes[0].shape.z])
+        radius = 0.05 * edges.min()
+        signs = np.array(np.meshgrid(*3 * [(-1.0, 1.0)])).reshape(3, -1).T
+        corners = shapes[0].position + (signs * (0.5 * edges - radius)) @ shapes[0].rotation.T
+        return _Part(link.name, MIDDLE, corners, np.full(8, radius))
 
     def com(self, q) -> np.ndarray:
         """Centre of mass without the fixtures."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 
 import bunraku as bk
-from bunraku.cli.scenes.account import torques
 from bunraku.cli.scenes.scene import Scene, happened
 
 AVERAGED = 0.02  # [s] over which forces are averaged
@@ -25,7 +24,7 @@ class ContactScene(Scene):
     def report(self, sim):
         trajectory, m, stats = sim.trajectory, sim.mechanism, sim.stats
         t, kinetic, potential = trajectory.energy()
-        energy, work = kinetic + potential, muscle_work(trajectory, self.params)
+        energy, work = kinetic + potential, work_of(self.drive, trajectory, self.params)
         moving = bk.kinematics(m, sim.q, sim.v)
         when, force = external_force(trajectory)
         touching = bk.contacts(m, sim.q, margin=NEAR)
@@ -51,7 +50,7 @@ class ContactScene(Scene):
             ("solver", f"{r['solver']}, {r['steps']} steps{every}"),
             ("computed in", f"{1e3 * r['wall_time']:.1f} ms: {r['real_time_factor']:.1f} times real time"),
             ("energy", f"{r['energy_start']:.1f} J at the start, {r['energy_end']:.1f} J at the end"
-                       + (f", {r['work']:+.1f} J by muscles" if len(self.params) else "")
+                       + (f", {r['work']:+.1f} J by joint torques" if len(self.params) else "")
                        + f"; {r['energy_lost']:.1f} J lost"),
         ]
 
@@ -101,12 +100,21 @@ def external_force(trajectory: bk.Trajectory) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(times), np.concatenate(forces)
 
 
-def muscle_work(trajectory: bk.Trajectory, params: np.ndarray) -> float:
+def step_forces(sim: bk.Simulation) -> list[tuple[str, np.ndarray]]:
+    """(names of the shapes, (normal, tangent, tangent) [N]) of the contacts that carried something in the last step of
+    a simulation by time-stepping."""
+    assert sim._contact is not None
+    touching = sim._contact.touching
+    held = touching.touch.held.reshape(-1, 3) / sim._settings.step
+    return [(touching.pair(int(k)), held[k].copy()) for k in np.flatnonzero(held[:, 0] > 0)]
+
+
+def work_of(drive, trajectory: bk.Trajectory, params: np.ndarray) -> float:
     """[J] of torques that are constant during a step, as in time-stepping."""
     if not len(params):
         return 0.0
     total = 0.0
     for s in trajectory.segments:
-        moved = 0.5 * (s.v[1:] + s.v[:-1]) * np.diff(s.t)[:, None]
-        total += float(np.sum(torques(params, s)[:-1] * moved))
+        tau = np.array([drive.torque(*state, params.copy(), s.v.shape[1]) for state in zip(s.t, s.q, s.v, strict=True)])
+        total += float(np.sum(tau[:-1] * 0.5 * (s.v[1:] + s.v[:-1]) * np.diff(s.t)[:, None]))
     return total

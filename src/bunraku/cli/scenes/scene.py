@@ -35,6 +35,7 @@ class Scene:
     q: np.ndarray
     v: np.ndarray
     params: np.ndarray = np.zeros(0)
+    drive = muscles               # what gives the torques, by `params`
     folder: Path | None = None    # for files that belong to the scene
     files: Sequence[Path] = ()    # which it has written there
 
@@ -45,7 +46,7 @@ class Scene:
         """Ready to run; settings as of `bk.Simulation`."""
         sim = bk.Simulation(self.mechanism, self.q, self.v, **{
             "solver": self.solver, "step": self.step, "rtol": self.rtol, "atol": 1e-9,
-            "actuation": muscles if len(self.params) else None, "params": self.params, **settings})
+            "actuation": self.drive if len(self.params) else None, "params": self.params, **settings})
         self.watch(sim)
         return sim
 

@@ -5,8 +5,8 @@ about its foot is kept: with n spokes of length l, 2 alpha = 2 pi / n between th
 
     omega+ = eta omega-,    eta = (J + m l^2 cos 2 alpha) / (J + m l^2),
 
-cos 2 alpha if all mass is in the hub. On a slope gamma every step gains 2 m g l sin(alpha) sin(gamma), so that the speed
-before an impact tends to  omega^2 = 4 m g l sin(alpha) sin(gamma) / ((J + m l^2) (1 - eta^2)).
+cos 2 alpha if all mass is in the hub. On a slope gamma every step gains 2 m g l sin(alpha) sin(gamma), so that the
+speed before an impact tends to  omega^2 = 4 m g l sin(alpha) sin(gamma) / ((J + m l^2) (1 - eta^2)).
 
 The slope is the plane z = 0, and gravity is tilted. Contact is resolved by events.
 """
@@ -81,8 +81,8 @@ class Wheel(ContactScene):
         ]
 
     def subtitle(self, r):
-        return (f"{np.degrees(SLOPE):.1f} degrees of slope, drawn level  ·  every impact leaves {r['ratio']:.3f} of the "
-                f"speed, which tends to {r['steady']:.3f} rad/s")
+        return (f"{np.degrees(SLOPE):.1f} degrees of slope, drawn level  ·  every impact leaves {r['ratio']:.3f} of "
+                f"the speed, which tends to {r['steady']:.3f} rad/s")
 
     def panels(self, trajectory, report):
         t = trajectory.t
