@@ -10,6 +10,7 @@ import pytest
 
 import bunraku as bk
 from bunraku import cli
+from bunraku.cli.scenes.dismount import FLOOR, Dismount
 from bunraku.cli.scenes.pickup import HERE, THERE, Pickup
 from bunraku.cli.scenes.wheel import ALPHA, LENGTH, SLOPE, Wheel
 
@@ -122,7 +123,40 @@ def test_the_box_stands_where_it_was_put(reports):
 def test_a_slippery_box_stays_where_it_is(monkeypatch):
     monkeypatch.setattr("bunraku.cli.scenes.pickup.FRICTION", 0.05)
     scene = Pickup()
-    scene.touches = []
     sim = scene.simulation()
     sim.run(until=2.0)
     assert bk.poses(sim.mechanism, sim.q)["box"][1][2] < 0.06
+
+
+def test_the_gymnast_lets_go_flies_and_lands(reports):
+    report = reports("dismount")
+    on_bar, free = report["trajectory"].segments[0], report["trajectory"].segments[-1]
+    assert set(on_bar.mechanism.connections) == {"left_grip", "right_grip"}
+    assert not free.mechanism.connections
+    assert 0.1 < report["landed"] - report["let_go"] < 0.5
+    flight = free.t < report["landed"] - 0.01
+    moving = bk.kinematics(free.mechanism, free.q[flight], free.v[flight])
+    gained = np.diff(moving.momentum[[0, -1], :3], axis=0)[0] / np.ptp(free.t[flight])
+    np.testing.assert_allclose(gained, [0, 0, -report["weight"]], atol=0.01)
+    assert report["landing_speed"] > 2.0
+
+
+def test_the_gymnast_stands_on_the_feet(reports):
+    report = reports("dismount")
+    end = report["trajectory"].segments[-1]
+    assert report["touching_end"] == ["left_foot", "right_foot"]
+    assert report["pelvis_height"] > 0.85
+    assert report["speed_end"] < 2e-3
+    assert report["feet_slip"] < 1e-3
+    assert 20.0 < report["knees_bent"] < 90.0
+    assert report["force_end"][2] == pytest.approx(report["weight"], rel=1e-3)
+    np.testing.assert_allclose(carried(end), [0, 0, report["weight"]], atol=1.0)
+
+
+def test_the_gymnast_stands_also_after_letting_go_elsewhere(monkeypatch):
+    monkeypatch.setattr("bunraku.cli.scenes.dismount.LET_GO", -0.5)
+    scene = Dismount()
+    sim = scene.simulation()
+    sim.run(until=1.8)
+    assert bk.poses(sim.mechanism, sim.q)["head"][1][2] > FLOOR + 1.3
+    assert np.abs(sim.v[:3]).max() < 0.2

@@ -27,6 +27,7 @@ SCENES = {  # name: where it is, what happens
     "wheel": ("Wheel", "a rimless wheel rolls down a slope, from spoke to spoke"),
     "fall": ("Fall", "a figure is pushed, falls and lies still"),
     "pickup": ("Pickup", "a hand picks up a box, held by friction alone, and puts it down"),
+    "dismount": ("Dismount", "a figure swings on a bar, lets go, lands and stands"),
     "recorded": ("Recorded", "a walk from motion capture, and its joint moments"),
 }
 FIRST = next(iter(SCENES))  # its replay comes with the package

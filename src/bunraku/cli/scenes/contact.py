@@ -9,6 +9,7 @@ import numpy as np
 
 import bunraku as bk
 from bunraku.cli.scenes.scene import Scene, happened
+from bunraku.simulation.recorder import with_torques
 
 AVERAGED = 0.02  # [s] over which forces are averaged
 NEAR = 1e-4      # [m] gap below which shapes touch
@@ -21,10 +22,22 @@ class ContactScene(Scene):
 
     solver, step = "symplectic_euler", 5e-4
 
+    motion: bk.Trajectory  # of the last run, with torques
+
+    def run(self, seconds=None, progress=None):
+        sim = self.simulation(progress=progress)
+        self.advance(sim, seconds or self.seconds)
+        self.motion = with_torques(sim)
+        return self.motion, self.report(sim)
+
+    def advance(self, sim: bk.Simulation, until: float) -> None:
+        """Simulate: in pieces, if something is to be read on the way."""
+        sim.advance(until)
+
     def report(self, sim):
-        trajectory, m, stats = sim.trajectory, sim.mechanism, sim.stats
+        trajectory, m, stats = self.motion, sim.mechanism, sim.stats
         t, kinetic, potential = trajectory.energy()
-        energy, work = kinetic + potential, work_of(self.drive, trajectory, self.params)
+        energy, work = kinetic + potential, work_of(trajectory)
         moving = bk.kinematics(m, sim.q, sim.v)
         when, force = external_force(trajectory)
         touching = bk.contacts(m, sim.q, margin=NEAR)
@@ -50,7 +63,7 @@ class ContactScene(Scene):
             ("solver", f"{r['solver']}, {r['steps']} steps{every}"),
             ("computed in", f"{1e3 * r['wall_time']:.1f} ms: {r['real_time_factor']:.1f} times real time"),
             ("energy", f"{r['energy_start']:.1f} J at the start, {r['energy_end']:.1f} J at the end"
-                       + (f", {r['work']:+.1f} J by joint torques" if len(self.params) else "")
+                       + (f", {r['work']:+.1f} J by joint torques" if r["work"] else "")
                        + f"; {r['energy_lost']:.1f} J lost"),
         ]
 
@@ -109,12 +122,11 @@ def step_forces(sim: bk.Simulation) -> list[tuple[str, np.ndarray]]:
     return [(touching.pair(int(k)), held[k].copy()) for k in np.flatnonzero(held[:, 0] > 0)]
 
 
-def work_of(drive, trajectory: bk.Trajectory, params: np.ndarray) -> float:
+def work_of(trajectory: bk.Trajectory) -> float:
     """[J] of torques that are constant during a step, as in time-stepping."""
-    if not len(params):
-        return 0.0
     total = 0.0
     for s in trajectory.segments:
-        tau = np.array([drive.torque(*state, params.copy(), s.v.shape[1]) for state in zip(s.t, s.q, s.v, strict=True)])
-        total += float(np.sum(tau[:-1] * 0.5 * (s.v[1:] + s.v[:-1]) * np.diff(s.t)[:, None]))
+        if s.tau is not None:
+            tau = s.tau[:-1, :s.v.shape[1]]
+            total += float(np.sum(tau * 0.5 * (s.v[1:] + s.v[:-1]) * np.diff(s.t)[:, None]))
     return total

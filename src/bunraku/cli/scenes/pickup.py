@@ -12,7 +12,6 @@ import bunraku as bk
 from bunraku.cli.scenes.contact import ContactScene, step_forces
 from bunraku.cli.scenes.servo import Servo, servo_params, servos, smooth
 from bunraku.models.solids import box
-from bunraku.simulation.recorder import with_torques
 
 SHOULDER, UPPER, FORE = (0.0, 0.0, 0.62), 0.36, 0.30   # place and lengths of the arm [m]
 PALM = (0.10, 0.09, 0.08)                              # [m] size
@@ -58,22 +57,23 @@ class Pickup(ContactScene):
         m.add_link("box", joint=bk.Free(), **crate._asdict())
         m.add_shape("box", bk.Box(*CRATE), friction=FRICTION)
         m.add_plane(friction=FRICTION)
-        self.params = servo_params(m, ARM | {name: THUMB if name.startswith("thumb") else FINGER for name in grasp(0.0)}, course, self.seconds)
+        hand = {name: THUMB if name.startswith("thumb") else FINGER for name in grasp(0.0)}
+        self.params = servo_params(m, ARM | hand, course, self.seconds)
         self.q, self.v = m.neutral(), np.zeros(m.nv)
         for joint, at in course(0.0).items():
             self.q[m.q_slice(joint)] = at
         self.q[m.q_slice("box")][:3] = HERE, 0, CRATE[2] / 2
 
-    def run(self, seconds=None, progress=None):
+    def advance(self, sim, until):
         """In pieces, to read the forces of the fingers."""
-        sim, self.touches = self.simulation(progress=progress), []
-        for t in np.arange(1, int((seconds or self.seconds) / READ) + 1) * READ:
+        self.touches = []
+        for t in READ * np.arange(1, int(until / READ + 1e-9) + 1):
             sim.advance(t)
             self.touches.append((t, *fingers_press(sim)))
-        return with_torques(sim), self.report(sim)
+        sim.advance(until)
 
     def report(self, sim):
-        t, q = sim.trajectory.t, sim.trajectory.q
+        t, q = self.motion.t, self.motion.q
         places = bk.poses(self.mechanism, q)
         height, up = places["box"][1][:, 2] - CRATE[2] / 2, places["box"][0][:, 2, 2]
         when, thumb, fingers, rubs = np.array(self.touches).T
@@ -81,7 +81,7 @@ class Pickup(ContactScene):
         in_hand = places["box"][1] - places["palm"][1]
         held = in_hand[(t > LIFTED[0]) & (t < LIFTED[1])]
         return super().report(sim) | {
-            "lift": float(height.max()), "moved": float(places["box"][1][-1, 0] - HERE), "height_end": float(height[-1]),
+            "lift": float(height.max()), "moved": float(places["box"][1][-1, 0] - HERE),
             "tilt_max": float(np.degrees(np.arccos(np.minimum(up, 1.0))).max()), "box_weight": MASS * 9.81,
             **({"press": float(thumb[carried].mean()), "press_fingers": float(fingers[carried].mean()),
                 "friction_used": float(rubs[carried].max()), "shift": float(np.ptp(held, axis=0).max())}
