@@ -28,6 +28,7 @@ SCENES = {  # name: where it is, what happens
     "fall": ("Fall", "a figure is pushed, falls and lies still"),
     "pickup": ("Pickup", "a hand picks up a box, held by friction alone, and puts it down"),
     "dismount": ("Dismount", "a figure swings on a bar, lets go, lands and stands"),
+    "walk": ("Walk", "a humanoid robot walks six steps and stops"),
     "recorded": ("Recorded", "a walk from motion capture, and its joint moments"),
 }
 FIRST = next(iter(SCENES))  # its replay comes with the package
