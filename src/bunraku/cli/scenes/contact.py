@@ -20,7 +20,8 @@ LAST = 0.2       # [s] at the end, over which they are compared with the weight
 class ContactScene(Scene):
     """A scene in which shapes touch. `grips` stays empty: what holds are contacts."""
 
-    solver, step = "symplectic_euler", 5e-4
+    solver = "symplectic_euler"
+    step: float | None = 5e-4
 
     motion: bk.Trajectory  # of the last run, with torques
 
@@ -49,7 +50,7 @@ class ContactScene(Scene):
             "energy_start": float(energy[0]), "energy_end": float(energy[-1]), "work": work,
             "energy_lost": float(energy[0] - energy[-1]) + work, "energy_rise": float(np.diff(energy).max()),
             "force_max": float(force[:, 2].max()), "force_end": force[when > t[-1] - LAST].mean(axis=0).tolist(),
-            "touching_end": sorted({name for c in touching for name in c.links} - {"ground"}),
+            "touching_end": sorted({name for k in range(len(touching)) for name in touching[k].links} - {"ground"}),
             "speed_end": float(max(np.linalg.norm(v[:3]) for v in moving.velocities.values())),
             "events": [{"t": event.t, "text": event.text} for event in trajectory.events],
         }

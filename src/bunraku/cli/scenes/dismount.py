@@ -24,7 +24,8 @@ HANGING = {"shoulder": -3.05}
 FLYING = {"shoulder": -2.0, "hip": -0.18, "knee": 0.4}
 LANDING = {"shoulder": -1.0, "hip": -0.3, "knee": 0.6, "elbow": 0.3}
 STANDING = {"shoulder": -0.1, "hip": -0.15, "knee": 0.25, "elbow": 0.2}
-POSES = ((0.0, HANGING), (0.15, FLYING), (0.35, LANDING), (0.9, LANDING), (1.6, STANDING))
+POSES: tuple[tuple[float, dict[str, float]], ...] = (
+    (0.0, HANGING), (0.15, FLYING), (0.35, LANDING), (0.9, LANDING), (1.6, STANDING))
 BENT = ("shoulder", "elbow", "hip", "knee")
 
 GAINS = {"shoulder": (80.0, 8.0), "elbow": (40.0, 4.0), "waist": (800.0, 50.0), "neck": (60.0, 5.0),
@@ -61,9 +62,8 @@ class Gymnast:
     def pose(self, t: float) -> dict[str, float]:
         """Bend of the joints that is wanted."""
         since = 0.0 if t <= self.released else t - self.released
-        times, poses = zip(*POSES, strict=True)
-        return dict(zip(BENT, smooth(times, [[pose.get(name, 0.0) for name in BENT] for pose in poses], since),
-                        strict=True))
+        bent = smooth([time for time, _ in POSES], [[pose.get(name, 0.0) for name in BENT] for _, pose in POSES], since)
+        return dict(zip(BENT, bent, strict=True))
 
     def __call__(self, t, q, v):
         pose, free = self.pose(t), t > self.released
@@ -141,8 +141,8 @@ class Dismount(ContactScene):
             "balance": float(moving.com[-1, 0] - ankles[-1, 0])}
 
     def about_motion(self, r):
-        landing = [("landing", f"at {r['landing_speed']:.1f} m/s down and {r['landing_forward']:.1f} m/s forward; knees "
-                               f"bend by {r['knees_bent']:.0f} degrees")] if r["landed"] else []
+        landing = [("landing", f"at {r['landing_speed']:.1f} m/s down and {r['landing_forward']:.1f} m/s forward; "
+                               f"knees bend by {r['knees_bent']:.0f} degrees")] if r["landed"] else []
         return [*landing, *super().about_motion(r),
                 ("balance", f"pelvis {r['pelvis_height']:.2f} m above the floor, centre of mass "
                             f"{100 * r['balance']:.1f} cm before the ankles")]

@@ -1,8 +1,8 @@
 """A biped that steps: a humanoid robot walks some steps and stops, on a flat floor.
 
-The walk is planned, then played by servos; nothing holds the robot but its feet. Planned are the feet and the zero-moment
-point (ZMP), which must stay under them. The centre of mass moves as a pendulum upside down of constant height that has
-this ZMP [Kajita et al. 2003], here as the solution of a boundary-value problem:
+The walk is planned, then played by servos; nothing holds the robot but its feet. Planned are the feet and the
+zero-moment point (ZMP), which must stay under them. The centre of mass moves as a pendulum upside down of constant
+height that has this ZMP [Kajita et al. 2003], here as the solution of a boundary-value problem:
 
     x'' = g/z (x - zmp),   at rest above the feet at both ends.
 
@@ -20,13 +20,14 @@ from bunraku.cli.scenes.servo import EVERY, Servo, servo_params, servos, smooth
 
 STEPS, LENGTH, LIFT = 6, 0.24, 0.05      # how many, from foot to foot [m], height of a lifted foot [m]
 BEGIN, SINGLE, DOUBLE, STOP = 1.2, 0.55, 0.2, 1.2  # [s] to shift the weight, on one foot, on both, to stop
-HEIGHT = 0.89                            # of the base [m]
+REST = 0.7                               # [s] at the end
+HEIGHT = 0.915                           # of the base [m]
 HIP, LEG, ANKLE = (0.0, 0.09, -0.14), 0.36, 0.10  # place in the base, length of thigh and of shank, above the sole [m]
 SOLE = 0.03                              # middle of the sole before the ankle [m]
 CORRECTIONS = 4
 FRICTION = 0.8
-ARMATURE = 0.1                           # rotors of the motors, seen at the joints [kg m^2]
-STRONG, WEAK = Servo(8000.0, 120.0), Servo(1000.0, 30.0)  # of legs and waist; of arms and head
+ARMATURE = 0.3                           # rotors of the motors, seen at the joints [kg m^2]
+STRONG, WEAK = Servo(8000.0, 400.0), Servo(1000.0, 60.0)  # of legs and waist; of arms and head
 ARMS = {"elbow_pitch": -0.5, "shoulder_roll": 0.12}       # [rad]
 READ = 0.02                              # [s] forces are read so often
 SIDES = {"left": 1.0, "right": -1.0}
@@ -34,22 +35,22 @@ SIDES = {"left": 1.0, "right": -1.0}
 
 class Walk(ContactScene):
     title = "A biped that steps"
-    seconds = BEGIN + STEPS * (SINGLE + DOUBLE) + STOP
+    seconds = BEGIN + STEPS * (SINGLE + DOUBLE) + STOP + REST
     step = 5e-4
-    frames = 10
+    frames, elevation = 10, 0.0
     figures = ()
     drive = servos
 
     def __init__(self):
         m = self.mechanism = bk.models.humanoid(armature=ARMATURE)
         m.add_plane(friction=FRICTION)
-        self.plan = Plan(m, self.seconds)
+        self.plan = Plan(m, self.seconds - REST)
         legs = ("hip", "knee", "ankle", "waist")
         joints = {link.joint_name: STRONG if any(part in link.joint_name for part in legs) else WEAK
                   for link in m.links if isinstance(link.joint, bk.Revolute)}
         targets = self.plan.q[:, [m.q_slice(name).start for name in joints]]
         torques = self.plan.torques()[:, [m.v_slice(name).start for name in joints]]
-        targets = targets + torques / [servo.stiffness for servo in joints.values()]  # what the servos would give way by
+        targets = targets + torques / [servo.stiffness for servo in joints.values()]  # for what servos yield by
         course = [dict(zip(joints, row, strict=True)) for row in targets]
         self.params = servo_params(m, joints, lambda t: course[min(round(t / EVERY), len(course) - 1)], self.seconds)
         self.q, self.v = self.plan.q[0], np.zeros(m.nv)
@@ -67,11 +68,12 @@ class Walk(ContactScene):
         motion = self.motion
         moving = bk.kinematics(self.mechanism, motion.q, motion.v)
         _, left, right = np.array(self.loads).T
-        on_one = (left == 0) != (right == 0)
+        lifted = [moving.poses[f"{side}_ankle_roll"][1][:, 2] - ANKLE > 0.5 * LIFT for side in SIDES]
         upright = moving.poses["base"][0][:, 2, 2]
         return super().report(sim) | {
-            "steps_taken": int(sum(np.count_nonzero(np.diff((load == 0).astype(int)) == 1) for load in (left, right))),
-            "distance": float(moving.com[-1, 0] - moving.com[0, 0]), "on_one_foot": float(on_one.mean()),
+            "steps_taken": int(sum(np.count_nonzero(np.diff(up.astype(int)) == 1) for up in lifted)),
+            "distance": float(moving.com[-1, 0] - moving.com[0, 0]),
+            "on_one_foot": float(((left == 0) != (right == 0)).mean()),
             "tilt_max": float(np.degrees(np.arccos(np.minimum(upright, 1.0))).max()),
             "planned_zmp_error": self.plan.zmp_error}
 
@@ -83,8 +85,8 @@ class Walk(ContactScene):
             *super().about_motion(r)]
 
     def subtitle(self, r):
-        return (f"humanoid robot with {r['dof']} degrees of freedom  ·  {r['steps_taken']} steps, {r['distance']:.2f} m  ·"
-                f"  in the end the floor carries {r['force_end'][2]:.1f} N, the weight is {r['weight']:.1f} N")
+        return (f"humanoid robot with {r['dof']} degrees of freedom  ·  {r['steps_taken']} steps, {r['distance']:.2f} m"
+                f"  ·  in the end the floor carries {r['force_end'][2]:.1f} N, the weight is {r['weight']:.1f} N")
 
     def panels(self, trajectory, report):
         when, left, right = np.array(self.loads).T
@@ -103,19 +105,20 @@ class Plan:
         for _ in range(CORRECTIONS + 1):
             self.q = self.coordinates(pendulum(asked, com[2]) - com[:2])
             error = wanted - self.zmp()
-            self.zmp_error = float(np.abs(error).max())
             asked += error
+        self.zmp_error = float(np.abs(error).max())
 
     def coordinates(self, base: np.ndarray) -> np.ndarray:
         """With the base at these places (n, 2), and the feet where they are planned."""
         m = self.mechanism
         q = np.tile(m.neutral(), (len(self.t), 1))
-        q[:, :2], q[:, 2] = base, HEIGHT - m.links[0].position[2]
+        q[:, :2] = base
+        q[:, 2] = HEIGHT - m.links[0].position[2]
         apart = self.feet["left"][:, 0] - self.feet["right"][:, 0]
         for side, y in SIDES.items():
             hip = np.column_stack([base, np.full(len(base), HEIGHT)]) + np.multiply(HIP, (1, y, 1))
-            for joint, angle in leg(self.feet[side] - hip).items():
-                q[:, m.q_slice(f"{side}_{joint}").start] = angle
+            for joint, angles in leg(self.feet[side] - hip).items():
+                q[:, m.q_slice(f"{side}_{joint}").start] = angles
             for joint, angle in ARMS.items():
                 q[:, m.q_slice(f"{side}_{joint}").start] = angle * (y if joint.endswith("roll") else 1.0)
             q[:, m.q_slice(f"{side}_shoulder_pitch").start] = y * apart  # arms against legs
@@ -153,27 +156,24 @@ class Plan:
 
 def footsteps(t: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Places of the ankles {side: (n, 3)} and of the ZMP (n, 2)."""
-    ankle = {side: [(0.0, np.array([0.0, y * HIP[1], ANKLE]))] for side, y in SIDES.items()}
-    middle = np.array([SOLE, 0.0])
-    points = [(0.0, middle), (0.5 * BEGIN, middle)]
-    feet = {side: np.tile(course[0][1], (len(t), 1)) for side, course in ankle.items()}
-    at, now = BEGIN, {side: course[0][1].copy() for side, course in ankle.items()}
+    now = {side: np.array([0.0, y * HIP[1], ANKLE]) for side, y in SIDES.items()}
+    feet = {side: np.tile(place, (len(t), 1)) for side, place in now.items()}
+    to_sole = np.array([SOLE, 0.0])
+    at, points = BEGIN, [(0.0, to_sole), (0.5 * BEGIN, to_sole)]
     for k in range(STEPS):
         swings, stands = ("right", "left") if k % 2 == 0 else ("left", "right")
-        pressed = now[stands][:2] + (SOLE, 0.0)
+        pressed = now[stands][:2] + to_sole
         points += [(at, pressed), (at + SINGLE, pressed)]
         goal = now[swings].copy()
         goal[0] = now[stands][0] + (LENGTH if k < STEPS - 1 else 0.0)  # the last one closes up
         s = np.clip((t - at) / SINGLE, 0.0, 1.0)
-        eased = s**3 * (10.0 - 15.0 * s + 6.0 * s**2)
-        feet[swings] += eased[:, None] * (goal - now[swings])
+        feet[swings] += np.array([smooth((0.0, 1.0), (0.0 * goal, goal - now[swings]), x) for x in s])
         feet[swings][:, 2] += LIFT * 64.0 * (s * (1.0 - s)) ** 3
         now[swings] = goal
         at += SINGLE + DOUBLE
-    middle = 0.5 * (now["left"] + now["right"])[:2] + (SOLE, 0.0)
-    points += [(at - DOUBLE + 0.5 * STOP, middle), (max(t[-1], at + STOP), middle)]
-    times, places = zip(*points, strict=True)
-    return feet, np.array([smooth(times, places, x) for x in t])
+    middle = 0.5 * (now["left"] + now["right"])[:2] + to_sole
+    points += [(at - DOUBLE + 0.5 * STOP, middle), (at + STOP, middle)]
+    return feet, np.array([smooth([time for time, _ in points], [place for _, place in points], x) for x in t])
 
 
 def pendulum(zmp: np.ndarray, height: float) -> np.ndarray:

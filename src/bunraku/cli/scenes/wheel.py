@@ -34,14 +34,15 @@ class Wheel(ContactScene):
     figures = ()
 
     def __init__(self):
-        m = self.mechanism = bk.Mechanism(9.81 * np.array([np.sin(SLOPE), 0.0, -np.cos(SLOPE)]), name="rimless wheel")
+        m = self.mechanism = bk.Mechanism((9.81 * np.sin(SLOPE), 0.0, -9.81 * np.cos(SLOPE)), name="rimless wheel")
         m.add_link("hub", joint=bk.Free(), mass=HUB, inertia=np.full(3, 0.4 * HUB * RADIUS**2))
         across = SPOKE * LENGTH**2 / 12.0
         for k in range(SPOKES):
             c, s = np.cos(2 * ALPHA * k), np.sin(2 * ALPHA * k)
             m.add_link(f"spoke{k}", "hub", bk.Fixed(), rotation=((c, 0, s), (0, 1, 0), (-s, 0, c)), mass=SPOKE,
                        com=(0, 0, -LENGTH / 2), inertia=(across, across, 0.02 * across))
-            m.add_shape(f"spoke{k}", bk.Points([(0, y, -LENGTH) for y in (-WIDTH / 2, WIDTH / 2)]), friction=FRICTION)
+            m.add_shape(f"spoke{k}", bk.Points(np.array([(0, -WIDTH / 2, -LENGTH), (0, WIDTH / 2, -LENGTH)])),
+                        friction=FRICTION)
         m.add_plane(friction=FRICTION)
         self.q, self.v = m.neutral(), np.zeros(m.nv)
         self.q[2] = LENGTH
