@@ -9,6 +9,7 @@ import numpy as np
 
 import bunraku as bk
 from bunraku.cli.scenes.scene import Scene, happened
+from bunraku.evaluate.contacts import Contacts
 from bunraku.simulation.recorder import with_torques
 
 AVERAGED = 0.02  # [s] over which forces are averaged
@@ -42,6 +43,7 @@ class ContactScene(Scene):
         moving = bk.kinematics(m, sim.q, sim.v)
         when, force = external_force(trajectory)
         touching = bk.contacts(m, sim.q, margin=NEAR)
+        assert isinstance(touching, Contacts)
         return {
             "title": self.title, "links": len(m.links), "dof": m.nv, "mass": moving_mass(m), "weight": weight(m),
             "seconds": float(t[-1]), "solver": sim.solver, "step": self.step, "steps": stats.steps,
@@ -50,7 +52,7 @@ class ContactScene(Scene):
             "energy_start": float(energy[0]), "energy_end": float(energy[-1]), "work": work,
             "energy_lost": float(energy[0] - energy[-1]) + work, "energy_rise": float(np.diff(energy).max()),
             "force_max": float(force[:, 2].max()), "force_end": force[when > t[-1] - LAST].mean(axis=0).tolist(),
-            "touching_end": sorted({name for k in range(len(touching)) for name in touching[k].links} - {"ground"}),
+            "touching_end": sorted({name for contact in touching for name in contact.links} - {"ground"}),
             "speed_end": float(max(np.linalg.norm(v[:3]) for v in moving.velocities.values())),
             "events": [{"t": event.t, "text": event.text} for event in trajectory.events],
         }
