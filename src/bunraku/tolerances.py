@@ -98,3 +98,5 @@ LAST_STEP = 1e-9
 """Part of a fixed step of symplectic Euler by which the last one may be longer, instead of one more."""
 LAST_STAGE = 1e-12
 """The same for methods with stages."""
+AT_REST = 1e-12
+"""Part of what contact forces do, below which the sum with everything else is nothing: what is at rest stays there."""

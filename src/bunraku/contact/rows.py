@@ -21,10 +21,11 @@ from bunraku.algorithms.tree import row9, zero3
 from bunraku.contact import fields as c
 from bunraku.contact.detect import of_solids
 from bunraku.contact.memory import ACTIVE, FULL, HANDLES, PATH, ROW, ROWS, STATUS, WORST
-from bunraku.contact.nearest import across
+from bunraku.contact.nearest import across, magnitude
 from bunraku.contact.response import between_ground_and, group_origin
 from bunraku.jit import inline, inner
 from bunraku.spatial.algebra import (
+    accumulate3,
     add,
     cross,
     dot,
@@ -38,7 +39,8 @@ from bunraku.spatial.algebra import (
     store9,
     sub,
 )
-from bunraku.spatial.scalar import clear, constant, load, store
+from bunraku.spatial.scalar import clear, constant, load, sqrt, store, where_positive
+from bunraku.tolerances import AT_REST
 
 NUDGE = 1e-3
 """Part of its size that a pair of shapes moves, for differences of order 4."""
@@ -166,19 +168,31 @@ def tangent(touch, place, x, y):
 
 @inner
 def put_forces(touch, force, body_i):
-    """The contact forces as forces on bodies, with the sign changed (`respond`)."""
+    """The contact forces as forces on bodies, with the sign changed (`respond`). What rounding leaves where they cancel
+    is nothing: so that a body which they hold at rest stays there."""
     clear(touch.forces)
+    clear(touch.bodies)
     for place in range(touch.count[ACTIVE]):
         k = touch.active[place]
-        for r in range(3):
-            size = load(force, 3 * place + r)
-            for side in range(2):
-                body = np.int64(touch.contact_i[k, c.CONTACT_A + side])
-                if body >= 0:
-                    for d in range(6):
-                        o = 6 * body + d
-                        x = load(touch.rows, ROWS * place + ROW * r + 6 * side + d)
-                        store(touch.forces, o, load(touch.forces, o) - x * size)
+        whole = norm(load3(force, 3 * place))
+        for side in range(2):
+            body = np.int64(touch.contact_i[k, c.CONTACT_A + side])
+            if body >= 0:
+                turn, push, arm = zero3(force), zero3(force), constant(force, 0.0)
+                for r in range(3):
+                    size, o = load(force, 3 * place + r), ROWS * place + ROW * r + 6 * side
+                    moment = load3(touch.rows, o)
+                    turn, push = add(turn, scale(moment, size)), add(push, scale(load3(touch.rows, o + 3), size))
+                    arm = arm + dot(moment, moment)
+                accumulate3(touch.forces, 6 * body, scale(turn, -1.0))
+                accumulate3(touch.forces, 6 * body + 3, scale(push, -1.0))
+                arm = sqrt(arm) * whole
+                accumulate3(touch.bodies, 6 * body, (arm, arm, arm))
+                accumulate3(touch.bodies, 6 * body + 3, (whole, whole, whole))
+    for h in range(touch.count[HANDLES]):
+        for o in range(6 * touch.handles[h], 6 * touch.handles[h] + 6):
+            x = load(touch.forces, o)
+            store(touch.forces, o, where_positive(magnitude(x) - AT_REST * load(touch.bodies, o), x, 0.0 * x))
 
 
 # -- accelerations: one state only -------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from bunraku.contact.memory import ACTIVE, BASE, MARK, MARK_GAP, MARK_SLIP, ROW,
 from bunraku.contact.rows import contact_drift, forget_problem, motion_at, take_up
 from bunraku.entries.signatures import FAILED, FINE, MOTION, PLAN, float64, floats, int64, move
 from bunraku.jit import entry, hold, inline, inner
-from bunraku.simulate.time_stepping import solve_noting
+from bunraku.simulate.time_stepping import add_answer, solve_noting
 from bunraku.simulate.touching import (
     answer_any_forces,
     change_of_contacts,
@@ -41,7 +41,6 @@ from bunraku.simulate.touching import (
     velocities_after,
 )
 from bunraku.spatial.algebra import dot, load3, norm, scale, store3, sub
-from bunraku.tolerances import CANCELLED
 
 HOLD = 20.0        # [1/s]
 SMALL_GAP = 1e-9   # [m]
@@ -51,7 +50,7 @@ SLOW = 1e-9        # [m/s] slip that is too slow to have a direction
 RANK = 1e-11       # of columns of the forces' matrix
 ADMISSIBLE = 1e-9  # part of the largest force by which one may miss the law
 SAME_MOTION = 1e-8  # part of the largest acceleration by which motions may differ that are the same
-LOOK, IMPACT, FORCES, DIRECT = range(4)  # what `contact_solve` does
+LOOK, IMPACT, HOLD_SPEED, HOLD_GAP, FORCES, DIRECT = range(6)  # what `contact_solve` does
 APPROACHING = 7    # an answer beside those of entries: contacts are closed and approach each other
 
 
@@ -251,6 +250,8 @@ def contact_solve(what, plan, q, v, tau, drives, external, restitution, a, work)
 
     LOOK: velocities in `speed`, accelerations without contact forces in `b`.
     IMPACT: impulses, velocities after them, `delta`; restitution of every contact is given.
+    HOLD_SPEED, HOLD_GAP: the change of velocity, or the move, `delta` that leaves closed contacts no normal velocity and
+    sticking ones no slip, or no gap: what the solver's errors have left.
     FORCES: forces, accelerations in `velocity`, a with contact; contacts of mode SLIDING have their slip in `mark`.
     DIRECT: the same with modes found from the state; then `restitution` holds the gap below which contacts are closed,
     the speed below which they do not slide or part, and the speed of approach that is an impact.
@@ -275,6 +276,17 @@ def solve_at(what, touch, plan, q, v, tau, drives, external, restitution, a, wor
     count = touch.count[ACTIVE]
     if what == LOOK or count == 0:
         return FINE
+    if what == HOLD_SPEED or what == HOLD_GAP:
+        for place in range(count):
+            gap = touch.found[c.FOUND * touch.active[place] + c.FOUND_GAP]
+            touch.mu[place] = 0.0
+            if what == HOLD_GAP:
+                touch.mode[place] = SLIDING
+            for r in range(3):
+                touch.b[3 * place + r] = touch.speed[3 * place + r] if what == HOLD_SPEED else gap if r == 0 else 0.0
+        mode_forces(touch)
+        answer_any_forces(touch, plan, nv, touch.force, work, touch.delta)
+        return FINE
     if what == IMPACT:
         for place in range(count):
             k = touch.active[place]
@@ -294,14 +306,6 @@ def solve_at(what, touch, plan, q, v, tau, drives, external, restitution, a, wor
     if what >= FORCES:
         add_answer(a, touch.delta)
     return FINE
-
-
-@inline
-def add_answer(a, delta):
-    """a + delta; what is left of their cancellation by rounding is nothing, so that rest is rest."""
-    for j in range(a.shape[0]):
-        total = a[j] + delta[j]
-        a[j] = total if abs(total) > CANCELLED * abs(delta[j]) else 0.0
 
 
 @inner

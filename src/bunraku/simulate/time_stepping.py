@@ -60,7 +60,7 @@ from bunraku.spatial.algebra import (
     sub,
 )
 from bunraku.spatial.scalar import clear, largest, load, store
-from bunraku.tolerances import LAST_STEP
+from bunraku.tolerances import AT_REST, LAST_STEP
 
 NEAR = 1.0            # [rad] as in `stepping.py`
 QUICK = 20.0          # [m/s^2] acceleration within which a contact near by is in the problem
@@ -222,6 +222,14 @@ def part_shapes(touch, structure, nv, taken, h, work):
     answer_any_forces(touch, structure, nv, touch.force, work, touch.shift)
 
 
+@inline
+def add_answer(a, delta):
+    """Add what contact forces do. What rounding leaves where that cancels is nothing, so that rest is rest."""
+    for j in range(a.shape[0]):
+        total = a[j] + delta[j]
+        a[j] = total if abs(total) > AT_REST * abs(delta[j]) else 0.0
+
+
 @inner
 def contact_step(touch, structure, dof_f, q, v, a, h, work):
     """From (q, v) and the accelerations a without contact to the end of a step, in place. Whether there was room."""
@@ -237,8 +245,7 @@ def contact_step(touch, structure, dof_f, q, v, a, h, work):
             touch.up[j] = a[j] - v[j]
         copy(touch.up, touch.delta)
         taken = contact_impulses(touch, structure, dof_f, q, touch.delta, h, work)
-        for j in range(nv):
-            a[j] += touch.delta[j]
+        add_answer(a, touch.delta)
         part_shapes(touch, structure, nv, taken, h, work)
     copy(a, v)
     travel(structure.body_i, q, v, h, touch.shift)

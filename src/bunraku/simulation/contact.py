@@ -2,6 +2,8 @@
 
 At an event (`simulate/contact_motion.py` says when) everything is decided anew from the state:
 
+0. Contacts that were closed are made so exactly: the smallest move and change of velocity take out what the solver's
+   errors have left of gap and slip.
 1. Contacts with a gap below CLOSED are closed. If any of them approach each other there is an impact: the contact
    problem on velocities, with friction and restitution. A rebound that would last less than REST seconds does not take
    place, and a separation that would is held back: so endless bouncing comes to rest.
@@ -22,7 +24,7 @@ from bunraku.errors import BunrakuError, ContactError, ModelError, SimulationErr
 from bunraku.evaluate.touching import CLOSED, Acts, Touching
 from bunraku.integrate.callbacks import PlainFunction
 from bunraku.mechanism import Mechanism
-from bunraku.simulate.contact_motion import LOOK, contact_one, contact_signal
+from bunraku.simulate.contact_motion import HOLD_GAP, HOLD_SPEED, LOOK, contact_one, contact_signal
 from bunraku.simulate.time_stepping import run_time_stepping
 from bunraku.simulation.conditions import Watch
 from bunraku.simulation.settings import Settings
@@ -116,12 +118,13 @@ class Contact:
     def _settle(self, simulation, before) -> None:
         touching, t, q, v = self.touching, simulation.t, simulation.q.copy(), simulation.v.copy()
         touch = touching.touch
+        acts = self.acts(simulation, t, q, v)
+        if (before != OPEN).any() and not self.fresh:
+            q, v = self._cleared(q, v, acts, before)
         gap = touching.gaps(q).copy()
-        near = (gap <= CLOSED) | ((before != OPEN) & (gap <= DRIFTED))
-        closed = np.flatnonzero(near)
+        closed = np.flatnonzero((gap <= CLOSED) | ((before != OPEN) & (gap <= DRIFTED)))
         texts, jumped = [], False
         if closed.size:
-            acts = self.acts(simulation, t, q, v)
             touching.set_modes(closed)
             look = touching.solve(LOOK, q, v, acts)
             if (look.before[:, 0] < -STILL).any():
@@ -155,8 +158,8 @@ class Contact:
         texts += self._changes(before, touch.modes)
         if jumped or not np.array_equal(before, touch.modes):
             simulation._restart()
-        if not np.array_equal(v, simulation.v):
-            simulation._memory.rows[0, simulation.mechanism.nq:] = v
+        if not (np.array_equal(v, simulation.v) and np.array_equal(q, simulation.q)):
+            simulation._memory.rows[0] = np.concatenate([q, v])
             simulation._restart()
             if jumped:
                 simulation._tape.change(simulation.mechanism, t, simulation._memory.rows[0])
@@ -164,6 +167,18 @@ class Contact:
                 simulation._tape.replace_last(simulation._memory.rows[0])
         for text in texts:
             simulation._tape.event(Event(t, text))
+
+    def _cleared(self, q, v, acts, modes):
+        """The state with no gap, normal velocity or slip left where contacts are closed or stick."""
+        touching = self.touching
+        for what in (HOLD_GAP, HOLD_GAP, HOLD_SPEED):
+            touching.touch.modes[:] = modes
+            touching.solve(what, q, v, acts)
+            if what == HOLD_GAP:
+                q = touching.mechanism.integrate(q, touching.touch.delta)
+            else:
+                v = v + touching.touch.delta
+        return q, v
 
     def _restitution(self, look) -> np.ndarray:
         """Of every contact; none for rebounds that would be too short."""
@@ -177,16 +192,9 @@ class Contact:
         """The velocity with contacts that would part for a moment only held together: the nearest one in the metric of
         the mass matrix, which has less energy."""
         touching = self.touching
-        # an impact between the state and its mirror image in time: u_n >= 0 and forces that only push, backwards
-        touching.set_modes(look.rows[slowly])
-        friction = touching.arrays.contact_f[:, c.FRICTION].copy()
-        try:
-            touching.arrays.contact_f[:, c.FRICTION] = 0.0
-            answer = touching.solve(1, q, -v, acts)
-        finally:
-            touching.arrays.contact_f[:, c.FRICTION] = friction
-        assert answer is not None
-        return v - touching.touch.delta
+        touching.set_modes(look.rows[slowly], SLIDING)
+        touching.solve(HOLD_SPEED, q, v, acts)
+        return v + touching.touch.delta
 
     def _changes(self, before, after) -> list[str]:
         words = {OPEN: "lifts off", STICKING: "sticks", SLIDING: "slides"}

@@ -14,17 +14,21 @@ import warnings
 
 import numpy as np
 
+from bunraku.contact.memory import handles_of
 from bunraku.entries.explain import explain
 from bunraku.entries.moves import unit_quaternions
 from bunraku.entries.pool import take_turns
-from bunraku.errors import ConstraintError, SimulationWarning
+from bunraku.errors import BunrakuError, ConstraintError, SimulationError, SimulationWarning
+from bunraku.evaluate.touching import Touching
 from bunraku.integrate import memory as m
 from bunraku.integrate.methods import FIXED_STEP
 from bunraku.integrate.record import empty_record
 from bunraku.mechanism import Mechanism
 from bunraku.simulate.actuation import Actuation, PlainActuation
+from bunraku.simulate.contact_lanes import contact_steps_lanes
 from bunraku.simulate.context import structure_of
 from bunraku.simulate.lanes import NEXT, TIME, fixed_steps_lanes
+from bunraku.simulate.time_stepping import CONTACT_FULL
 from bunraku.simulation.closing import closed_start, look_at_loops
 from bunraku.simulation.failures import LeftOpen, stopped
 from bunraku.simulation.settings import address_of
@@ -56,6 +60,7 @@ class Group:
         self.min_step = 0.0
         self.causes: dict[int, BaseException] = {}  # what an actuation in Python raised, by state
         self.open_loops: dict[int, str] = {}        # what is to be said of them, by state
+        self.stops: dict[int, str] = {}             # what is to be said of those that contact has stopped
         self.left_open: dict[int, LeftOpen] = {}    # by state, of those that failed on the way
         self.status[~np.isfinite(self.y).all(axis=1)] = CANNOT_START
         if plan.loops is not None:
@@ -64,6 +69,13 @@ class Group:
                     q, v, _ = closed_start(self.mechanism, *np.split(self.y[k], [self.nq]))
                     self.y[k] = np.concatenate([q, v])
                 except ConstraintError as error:
+                    self.status[k], self.open_loops[k] = CANNOT_START, str(error)
+        if self.mechanism.may_touch():
+            touching = Touching(self.mechanism)
+            for k in np.flatnonzero(self.status == 0).tolist():
+                try:
+                    touching.refuse_overlap(self.y[k, :self.nq], "contact")
+                except BunrakuError as error:
                     self.status[k], self.open_loops[k] = CANNOT_START, str(error)
 
     def params_of(self, k: int) -> np.ndarray:
@@ -89,6 +101,8 @@ class Group:
             reason = self.open_loops.get(k) or explain(self.mechanism.plan(), self.given[k], {"v": v})
             return f"cannot start: {reason}"
         cause = self.causes.get(k)
+        if k in self.stops:
+            return self.stops[k]
         if status == m.ACTUATION_FAILED and isinstance(self.actuation, Actuation):
             cause = self.actuation.raised(self.reached[k], q, v, self.params_of(k), self._torques_size())
         return stopped(status, f"at t = {self.reached[k]:.6g} s", self.mechanism, q, v, cause=cause,
@@ -215,4 +229,69 @@ def in_lanes(group: Group, first: Simulation, workers: int, bar) -> float:
     begin = time.perf_counter()
     take_turns(work, -(-tiles // each), workers)
     group.evaluations[:] = group.steps * (len(method.B) if method else 1) + (group.status == m.STATE_FAILED)
+    return time.perf_counter() - begin
+
+
+ROOM_IN_LANES = 128
+"""Contacts that states in the same lanes may have, all together."""
+
+
+def touching_in_lanes(group: Group, first: Simulation, workers: int, bar) -> float:
+    """As `in_lanes`, with contact. Returns the seconds it took."""
+    contact_steps_lanes.load()
+    assert first._contact is not None
+    touching, count = first._contact.touching, len(group.y)
+    group.actuation = first._actuation
+    arrays, plan = touching.arrays, touching.plan
+    places = min(touching.contacts, max(ROOM_IN_LANES, first._room or 0))
+    constants = (plan.arrays, arrays, places, handles_of(arrays, places), address_of(first._actuation), group.params,
+                 float(first._memory.clock[m.STEP]), LAST_STEP)
+    held = np.zeros((count, 3 * touching.contacts))
+    tiles = -(-count // WIDTH)
+    each = max(1, tiles // (TURNS_EACH * workers))
+    room, mean = max(1, BODY_STEPS_PER_CALL // (plan.bodies * each)), _Mean(bar, count)
+
+    def work(turns):
+        for piece in turns:
+            start, stop = piece * each * WIDTH, min(count, (piece + 1) * each * WIDTH)
+            clock = np.zeros(2)
+            while clock[NEXT] < len(group.times) and not turns.stopped:
+                t, before = clock[TIME], group.status[start:stop].copy()
+                contact_steps_lanes.call(*constants, group.y, held, group.times, group.q_at, group.v_at, group.status,
+                                         group.reached, group.steps, clock, room, start, stop)
+                lost = start + np.flatnonzero((group.status[start:stop] == m.ACTUATION_FAILED) & (before == 0))
+                if lost.size:
+                    group.blame(lost[np.lexsort((lost, group.reached[lost], lost // WIDTH))])
+                mean.add((clock[TIME] - t) * (stop - start))
+
+    begin = time.perf_counter()
+    take_turns(work, -(-tiles // each), workers)
+    for k in np.flatnonzero(group.status == CONTACT_FULL).tolist():
+        group.stops[k] = (f"at t = {group.reached[k]:.6g} s there are more than {places} contacts in the states that are "
+                          f"computed together; give room for more: max_contacts={2 * places}")
+    group.evaluations[:] = group.steps
+    return time.perf_counter() - begin
+
+
+def touching_one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
+    """Each state by a simulation of its own: from event to event. Returns the seconds it took."""
+    begin, mean = time.perf_counter(), _Mean(bar, len(group.y))
+    for k in np.flatnonzero(group.status == 0).tolist():
+        simulation = first.begun_anew(group.y[k, :group.nq], group.y[k, group.nq:], group.params_of(k))
+        for place, until in enumerate(group.times):
+            before = simulation.t
+            try:
+                simulation.advance(until)
+            except SimulationError as error:
+                group.status[k], group.stops[k] = m.STATE_FAILED, str(error)
+                if error.__cause__ is not None:
+                    group.causes[k] = error.__cause__
+                break
+            finally:
+                mean.add(simulation.t - before)
+            group.keep(k, place, simulation._memory.rows[0])
+        stats = simulation.stats
+        group.y[k], group.reached[k] = simulation._memory.rows[0], simulation.t
+        group.steps[k], group.rejected[k], group.evaluations[k] = stats.steps, stats.rejected, stats.evaluations
+        group.loop_error[k], group.loop_drift[k] = stats.loop_error, stats.loop_drift
     return time.perf_counter() - begin

@@ -15,7 +15,7 @@ from bunraku.integrate.runge_kutta import Tableau
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.simulate.actuation import Actuation
-from bunraku.simulation.group import Group, in_lanes, one_by_one
+from bunraku.simulation.group import Group, in_lanes, one_by_one, touching_in_lanes, touching_one_by_one
 from bunraku.simulation.settings import WITH_STEP
 from bunraku.simulation.simulation import Simulation
 from bunraku.simulation.trajectory import Segment, Trajectory
@@ -62,8 +62,8 @@ class Rollout:
 def rollout(mechanism: Mechanism, q=None, v=None, until: float | None = None, *, times=None,
             solver: str | Tableau = "gear", step: float | None = None, rtol: float = 1e-6, atol: float = 1e-8,
             actuation=None, params=None, max_step: float = math.inf, min_step: float = 0.0,
-            max_order: int | None = None, baumgarte: float | None = None, workers: int | None = None,
-            progress: bool | None = None) -> Rollout:
+            max_order: int | None = None, baumgarte: float | None = None, max_contacts: int | None = None,
+            workers: int | None = None, progress: bool | None = None) -> Rollout:
     """Simulate every state of a batch from time 0: what `Simulation` does with each, all in compiled code.
 
     q, v        (nq,), (nv,), or with a leading axis B; a single one serves for all. Neutral, at rest by default
@@ -74,6 +74,8 @@ def rollout(mechanism: Mechanism, q=None, v=None, until: float | None = None, *,
     solver, step, rtol, atol, actuation, ...    as for `Simulation`
 
     Fixed steps ("symplectic_euler", "rk4") without connections take several states at once in lanes of the processor.
+    Where shapes may touch, fixed steps are time-stepping; adaptive solvers go from event to event, one state after the
+    other.
     A SimulationError names all the states that failed, after the others are done, and has everything in `.result`.
     """
     ends = _times(until, times)
@@ -83,12 +85,17 @@ def rollout(mechanism: Mechanism, q=None, v=None, until: float | None = None, *,
     group, used = Group(mechanism, q, v, params, ends), how_many(workers, len(q))
     seconds, able = 0.0, np.flatnonzero(group.status == 0)
     if able.size:  # settings and entries are those of a simulation of the first
+        touches = group.mechanism.may_touch()
         together = solver in WITH_STEP and group.plan.loops is None and len(q) > 1
         first = Simulation(mechanism, group.y[able[0], :group.nq], v[able[0]], solver, rtol, atol, actuation,
                            params[0], step=step, max_step=max_step, min_step=min_step, max_order=max_order,
-                           baumgarte=baumgarte, _in_batch=together)
+                           baumgarte=baumgarte, max_contacts=max_contacts, _in_batch=together)
+        run = in_lanes if together else one_by_one
+        if touches:
+            run = touching_in_lanes if together else touching_one_by_one
+            used = used if together else 1
         with Bar(progress, 0.0, float(ends[-1])) as bar:
-            seconds = (in_lanes if together else one_by_one)(group, first, used, bar)
+            seconds = run(group, first, used, bar)
     return _result(group, batch, used, seconds)
 
 

@@ -192,6 +192,13 @@ class Simulation:
             raise ReadOnlyError(f"sim.{name} is read-only; {READ_ONLY[name].format(name=name)}")
         super().__setattr__(name, as_params(value) if name == "params" else value)
 
+    def begun_anew(self, q, v, params) -> Simulation:
+        """Another simulation of the same mechanism with the same settings and actuation, from another state."""
+        s = self._settings
+        return Simulation(self.mechanism, q, v, s.solver, s.rtol, s.atol, self._drive, params, step=s.step or None,
+                          max_step=s.max_step, min_step=0.0 if s.fixed_step else s.min_step, max_order=s.max_order,
+                          baumgarte=s.hold or None, progress=False, record=None, max_contacts=self._room)
+
     def _contact_of(self, mechanism: Mechanism) -> Contact | None:
         """Contact, if any shapes may touch."""
         if not mechanism.may_touch():
@@ -549,8 +556,6 @@ class Simulation:
                     self._memory.rows[0] = state
                 self._tidy()
             if contact is not None and happened is contact.watch:
-                happened.times.append(self.t)
-                happened.holds = True
                 contact.settle(self)
             elif self._act(happened) or self.t > until:  # an action may set the time
                 break
@@ -580,7 +585,8 @@ class Simulation:
         in_lanes = self._sharing.in_lanes and not external.size
         address, structure = address_of(self._actuation), structure_of(plan, settings.hold, in_lanes)
         if contact is not None:
-            plan, structure, (entry, method) = contact.touching.plan, contact.structure(), contact.entry((entry, method))
+            plan, structure = contact.touching.plan, contact.structure()
+            entry, method = contact.entry((entry, method))
         memory = self._memory
         memory.clock[m.UNTIL] = until
         self._sharing.links_in_lanes = plan.lanes.in_lanes if in_lanes and plan.lanes is not None else 0
