@@ -117,12 +117,17 @@ def external_force(trajectory: bk.Trajectory) -> tuple[np.ndarray, np.ndarray]:
 
 
 def step_forces(sim: bk.Simulation) -> list[tuple[str, np.ndarray]]:
-    """(names of the shapes, (normal, tangent, tangent) [N]) of the contacts that carried something in the last step of
-    a simulation by time-stepping."""
+    """(names of the shapes, (normal, tangent, tangent) [N]) of the contacts that carry something: in the last step, or
+    by events at this moment."""
     assert sim._contact is not None
-    touching = sim._contact.touching
-    held = touching.touch.held.reshape(-1, 3) / sim._settings.step
-    return [(touching.pair(int(k)), held[k].copy()) for k in np.flatnonzero(held[:, 0] > 0)]
+    if not sim._contact.stepping:
+        touching = sim.dynamics().contacts
+        assert isinstance(touching, Contacts)
+        found = [(contact.pair, contact.force, contact.normal @ contact.force * contact.normal) for contact in touching]
+        return [(" and ".join(pair), np.array([np.linalg.norm(pushed), np.linalg.norm(force - pushed), 0.0]))
+                for pair, force, pushed in found if pushed.any()]
+    pair, held = sim._contact.touching.pair, sim._contact.touching.touch.held.reshape(-1, 3) / sim._settings.step
+    return [(pair(int(k)), held[k].copy()) for k in np.flatnonzero(held[:, 0] > 0)]
 
 
 def work_of(trajectory: bk.Trajectory) -> float:
