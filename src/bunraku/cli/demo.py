@@ -24,6 +24,11 @@ SCENES = {  # name: where it is, what happens
     "fourbars": ("FourBars", "a row of four-bar linkages falls through lying flat"),
     "hands": ("Hands", "two figures, hand in hand, weightless, pull together and let go"),
     "byhand": ("ByHand", "a mobile whose suspension is moved in six directions"),
+    "wheel": ("Wheel", "a rimless wheel rolls down a slope, from spoke to spoke"),
+    "fall": ("Fall", "a figure is pushed, falls and lies still"),
+    "pickup": ("Pickup", "a hand picks up a box, held by friction alone, and puts it down"),
+    "dismount": ("Dismount", "a figure swings on a bar, lets go, lands and stands"),
+    "walk": ("Walk", "a humanoid robot walks six steps and stops"),
     "recorded": ("Recorded", "a walk from motion capture, and its joint moments"),
 }
 FIRST = next(iter(SCENES))  # its replay comes with the package
@@ -86,9 +91,10 @@ def run(args) -> int:
         raise ModelError(f"{args.name} is played by a figure with {kind.figures[0]} degrees of freedom, not {args.dof}"
                          if kind.figures else f"{args.name} has no figure: leave --dof out")
     args.out.mkdir(parents=True, exist_ok=True)
-    prepare_scene(args.solver or kind.solver)
+    prepare_scene(args.solver or kind.solver, None if args.solver else kind.step)
     scene = kind() if args.dof is None else kind(args.dof)
-    scene.solver = args.solver or scene.solver
+    if args.solver:
+        scene.solver, scene.step = args.solver, None
     scene.folder = args.out
     trajectory, report = scene.run(args.seconds)
     written = [*scene.files, trajectory.save(args.out / f"{args.name}.npz"),

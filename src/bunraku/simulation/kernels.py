@@ -11,6 +11,7 @@ from bunraku.entries.moves import difference_of_states, integrate_states, normal
 from bunraku.jit import prepare
 from bunraku.plan.assemble import assemble, lay_out_records, mark_slots
 from bunraku.simulate.context import tree_one
+from bunraku.simulate.time_stepping import run_time_stepping
 from bunraku.simulation.settings import Settings
 
 ALWAYS = (assemble, normalise_states)
@@ -25,7 +26,7 @@ def prepare_simulation(settings: Settings, loops: bool) -> None:
     prepare((*ALWAYS, run, *(LOOPS if loops else (tree_one,))), (tree_one, *LOOPS, *EVENTS))
 
 
-def prepare_scene(solver: str) -> None:
-    """Have ready all that a simulation with loops needs from its model to its picture."""
-    run, _ = Settings.of(solver, 1e-6, 1e-9).entry()
-    prepare((*ALWAYS, run, *LOOPS, *ENERGY))
+def prepare_scene(solver: str, step: float | None = None) -> None:
+    """Have ready all that a simulation with loops needs from its model to its picture; with a step, contact."""
+    run, _ = Settings.of(solver, 1e-6, 1e-9, step=step).entry()
+    prepare((*ALWAYS, run if step is None else run_time_stepping, *LOOPS, *ENERGY))

@@ -26,6 +26,7 @@ class Scene:
     caption = ""                  # what happens, in a line
     seconds: float                # how long it lasts
     solver, rtol = "tsit5", 1e-6
+    step: float | None = None     # of solvers with a fixed one [s]
     grips: tuple[str, ...] = ()   # connections whose forces are shown
     frames = 8                    # of the picture
     elevation = 9.0               # from which it is seen [degrees]
@@ -34,6 +35,7 @@ class Scene:
     q: np.ndarray
     v: np.ndarray
     params: np.ndarray = np.zeros(0)
+    drive = muscles               # what gives the torques, by `params`
     folder: Path | None = None    # for files that belong to the scene
     files: Sequence[Path] = ()    # which it has written there
 
@@ -43,8 +45,8 @@ class Scene:
     def simulation(self, **settings) -> bk.Simulation:
         """Ready to run; settings as of `bk.Simulation`."""
         sim = bk.Simulation(self.mechanism, self.q, self.v, **{
-            "solver": self.solver, "rtol": self.rtol, "atol": 1e-9, "actuation": muscles if len(self.params) else None,
-            "params": self.params, **settings})
+            "solver": self.solver, "step": self.step, "rtol": self.rtol, "atol": 1e-9,
+            "actuation": self.drive if len(self.params) else None, "params": self.params, **settings})
         self.watch(sim)
         return sim
 
@@ -80,13 +82,17 @@ class Scene:
         most = max(r["forces_max"][name] for name in self.grips if name.endswith("grip"))
         return f"{self.caption}  ·  a hand carries up to {most:.0f} N, {most / r['weight']:.1f} times the weight"
 
+    def panels(self, trajectory: bk.Trajectory, report: dict) -> dict:
+        """Curves below the energy: {axis label: {curve: (times, values)}}."""
+        if not self.grips:
+            return {}
+        curves = grip_forces(trajectory, self.params, self.grips)
+        return {"force [N]": {_plain(name): curve for name, curve in curves.items()}}
+
     def picture(self, trajectory: bk.Trajectory, report: dict, path: Path) -> Path:
-        panels = {}
-        if self.grips:
-            curves = grip_forces(trajectory, self.params, self.grips)
-            panels["force [N]"] = {_plain(name): curve for name, curve in curves.items()}
-        return filmstrip(trajectory, path, title=self.title, subtitle=self.subtitle(report), panels=panels,
-                         frames=self.frames, camera=Camera(elevation=self.elevation))
+        return filmstrip(trajectory, path, title=self.title, subtitle=self.subtitle(report),
+                         panels=self.panels(trajectory, report), frames=self.frames,
+                         camera=Camera(elevation=self.elevation))
 
 
 def about_energy(r: dict) -> list[tuple[str, str]]:
