@@ -85,15 +85,16 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "ActuationError", "Box", "BunrakuError", "Capsule", "Compound", "ConstraintError", "ContactError", "Cylindrical", "Fixed",
-    "ForcePlate", "Free", "Guide", "Helical", "InertiaError", "JointMoments", "LoadError", "LoadWarning", "Markers",
-    "Mechanism", "MissingExtra", "MissingFileError", "ModelError", "Motion", "MotionTable", "NamingError", "Planar",
-    "Points", "Prismatic", "ReadOnlyError", "Revolute", "Rollout", "RolloutCase", "Schedule", "SettingError",
+    "ActuationError", "Box", "BunrakuError", "Capsule", "Compound", "ConstraintError", "ContactError", "Cylindrical",
+    "Fixed", "ForcePlate", "Free", "Guide", "Helical", "InertiaError", "JointMoments", "LoadError", "LoadWarning",
+    "Markers", "Mechanism", "MissingExtra", "MissingFileError", "ModelError", "Motion", "MotionTable", "NamingError",
+    "Planar", "Points", "Prismatic", "ReadOnlyError", "Revolute", "Rollout", "RolloutCase", "Schedule", "SettingError",
     "ShapeError", "Simulation", "SimulationError", "SimulationWarning", "Sphere", "Spherical", "StateError",
     "Trajectory", "ViewerError", "actuation", "closed_chain", "constraints", "contacts", "convert", "coordinates",
     "dynamics", "ensemble", "force_above", "forward_dynamics", "impact", "inverse_dynamics", "joint_forces",
-    "kinematics", "load", "load_ensemble", "load_motion", "load_trajectory", "mass_matrix", "models", "operation_count",
-    "points_meet", "points_part", "poses", "processor_array", "project", "rollout", "schedule", "solve_ivp",
+    "kinematics", "load", "load_ensemble", "load_motion", "load_trajectory", "mass_matrix", "models",
+    "operation_count", "points_meet", "points_part", "poses", "processor_array", "project", "rollout", "schedule",
+    "solve_ivp",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter

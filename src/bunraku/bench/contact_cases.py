@@ -145,7 +145,8 @@ def _roll():
 
     return Case("ball, slip to roll", f"{rolling:.6f} m/s from {sliding:.6f} s on", scene, 1.0, measure,
                 {"speed": "relative", "place": "relative", "time": "relative"},
-                {"speed": 1e-9, "place": 1e-9, "time": 1e-9}, {"speed": 1e-3, "place": 1e-3}, order="place")
+                {"speed": 1e-9, "place": 1e-9, "time": 1e-9}, {"speed": 1e-3, "place": 1e-3}, order="place",
+                settings={"solver": "tsit5", **TIGHT})
 
 
 def bounce_times(motion: Motion, floor: float) -> np.ndarray:
@@ -172,7 +173,8 @@ def _bounce():
 
     return Case("bouncing ball, e = 0.8", f"at rest after {end:.6f} s", scene, 6.0, measure,
                 {"first": "s", "20 bounces": "s", "rest": "m/s", "height": "m"},
-                {"20 bounces": 1e-9, "rest": 1e-9, "height": 1e-9}, {"rest": 1e-6, "height": STEP * G * STEP})
+                {"20 bounces": 1e-9, "rest": 1e-9, "height": 1e-9}, {"rest": 1e-6, "height": STEP * G * STEP},
+                settings={"solver": "tsit5", **TIGHT})
 
 
 def _drop():

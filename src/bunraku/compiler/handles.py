@@ -8,6 +8,7 @@ With the JIT off a handle is the tuple itself.
 """
 
 import ctypes
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -106,7 +107,7 @@ def array_by_address(kind: types.Array):
         address, *shape = table[ADDRESS * place:ADDRESS * (place + 1)].tolist()
         shape = shape[:kind.ndim]
         size = dtype.itemsize * int(np.prod(shape))
-        raw = (ctypes.c_char * size).from_address(address) if size else b""
+        raw: Any = (ctypes.c_char * size).from_address(address) if size else b""
         return np.frombuffer(raw, dtype).reshape(shape)
 
     @intrinsic

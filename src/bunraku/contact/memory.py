@@ -49,7 +49,7 @@ class Touch(NamedTuple):
     pair_i: np.ndarray
     contact_i: np.ndarray
     contact_f: np.ndarray
-    count: np.ndarray        # (COUNTS,) int64
+    count: np.ndarray        # type: ignore[assignment]  # (COUNTS,) int64
     active: np.ndarray       # (room,) int64: numbers of the contacts in the problem
     handles: np.ndarray      # (handles,) int64: bodies
     handle: np.ndarray       # (bodies,) int64: its number among the handles, or -1
@@ -131,7 +131,8 @@ def room_for(arrays: ContactArrays, bodies: int, nv: int, room: int, loops: bool
 def make_touch(arrays: ContactArrays, bodies: int, nv: int, room: int, loops: bool) -> tuple[Touch, np.ndarray]:
     """(memory, its table of addresses) of one run."""
     sizes = room_for(arrays, bodies, nv, room, loops)
-    made = [np.zeros(n, np.int64 if kind is COUNT else float) for n, kind in zip(sizes.values(), KINDS[6:], strict=True)]
+    made = [np.zeros(n, np.int64 if kind is COUNT else float)
+            for n, kind in zip(sizes.values(), KINDS[6:], strict=True)]
     touch = Touch(*arrays, *made)
     touch.handle[:] = touch.on[:] = -1
     touch.count[LOOPS] = loops

@@ -13,6 +13,7 @@ from bunraku.entries.pool import spread
 from bunraku.entries.signatures import (
     FAILED,
     FINE,
+    MOTION,
     PLAN,
     WRONG_SHAPE,
     flags,
@@ -27,6 +28,13 @@ from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import clear, gather, prefetch, scatter, store
 
 SMALLEST_SHARE = 256  # states worth a thread
+
+
+@entry("motion of trees", MOTION, seconds=5, brief=True, by_address=True)
+def tree_one(mode, plan, dof_f, q, v, tau, drives, external, a, work):
+    """As `closed_one`, for a mechanism without connections."""
+    margin, residue = accelerate_tree(plan, dof_f, q, v, tau, external, a, work)
+    return FINE if margin > 0.0 and residue == 0.0 else FAILED
 
 
 @entry("forward dynamics", int64(PLAN, floats, floats, floats, floats, floats), seconds=5, brief=True)

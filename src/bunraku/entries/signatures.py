@@ -16,7 +16,8 @@ flags = types.uint8[::1]
 counts = types.int64[::1]
 
 PLAN = Held(types.NamedTuple([integers, table, table, integers, table, integers, table, integers, table,
-                              types.int32[::1], integers, integers, integers, counts, types.int64[:, ::1], floats, counts],
+                              types.int32[::1], integers, integers, integers, counts, types.int64[:, ::1], floats,
+                              counts],
                              Arrays))
 
 # A mechanism in motion, for whoever integrates it: mode, plan, dof_f, q, v, tau, drives, external, a, work

@@ -10,8 +10,10 @@ import numpy as np
 
 from bunraku.checks import aligned
 from bunraku.contact import fields as c
-from bunraku.contact.fields import NO_SOLUTION
+from bunraku.contact.fields import NO_SOLUTION, SOLVED
 from bunraku.contact.memory import ACTIVE, FULL, ROW, ROWS, STATUS, WORST
+from bunraku.contact.motion import APPROACHING, DIRECT, LOOK, OVERLAPPING, contact_solve
+from bunraku.contact.stepping import QUICK
 from bunraku.entries import closed
 from bunraku.entries.explain import refuse
 from bunraku.entries.signatures import FINE
@@ -20,8 +22,6 @@ from bunraku.evaluate.contact_problem import solve_problem
 from bunraku.evaluate.contacts import MARGIN, MODES, Contacts
 from bunraku.evaluate.touching import SLOW, TOO_DEEP, Acts, Touching
 from bunraku.mechanism import Free, Mechanism
-from bunraku.simulate.contact_motion import APPROACHING, DIRECT, LOOK, contact_solve
-from bunraku.simulate.time_stepping import QUICK
 
 
 class Limits(NamedTuple):
@@ -44,11 +44,25 @@ _known: weakref.WeakKeyDictionary[Mechanism, threading.local] = weakref.WeakKeyD
 
 def touching_of(mechanism: Mechanism, locked=frozenset()) -> Touching:
     """The memory of contact of a mechanism in this thread."""
-    known = _known.setdefault(mechanism, threading.local()).__dict__
-    made = known.get(locked)
-    if made is None or made.plan is not mechanism.touching_plan(locked):
-        made = known[locked] = Touching(mechanism, locked)
+    own = _known.get(mechanism)
+    if own is None:
+        own = _known.setdefault(mechanism, threading.local())
+    made = own.__dict__.get(locked)
+    if made is None or made.pairs is not mechanism._variants.get("contact"):
+        made = own.__dict__[locked] = Touching(mechanism, locked)
     return made
+
+
+def contact_accelerations(mechanism: Mechanism, q, v, tau):
+    """Accelerations of one state in plain arrays; None if they are not, or something is to be said."""
+    touching, a = touching_of(mechanism), np.empty(len(v))
+    plan, touch = touching.plan, touching.touch
+    tau = plan.zero_tau if tau is None else tau
+    if q.shape != (plan.nq,) or v.shape != (plan.nv,) or tau.shape != (plan.nv,):
+        return None
+    status = contact_solve.call(DIRECT, touching.structure, q, v, tau, plan.nothing, plan.nothing, _GIVEN, a,
+                                touching.work)
+    return a if status == FINE and (touch.count[ACTIVE] == 0 or touch.count[STATUS] == SOLVED) else None
 
 
 def contact_forces(mechanism: Mechanism, q, v, tau=None, external=None, prescribed=None, limits: Limits = GIVEN):
@@ -104,14 +118,13 @@ def _strictly(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.
     if status == APPROACHING:
         raise ContactError(f"shapes {touching.pair(int(touch.count[WORST]))} touch and approach each other: an impact, "
                            "which changes velocities at once; bk.Simulation resolves it")
+    if status == OVERLAPPING:
+        touching.refuse_overlap(q, "contact")
     if touch.count[STATUS] == FULL:
         raise ContactError(touching.full())
     if status != FINE:
         refuse(plan, q, {"v": v, "tau": acts.tau})
     found = touch.found.reshape(-1, c.FOUND)
-    deep = int(np.argmin(found[:, c.FOUND_GAP])) if len(found) else 0
-    if len(found) and found[deep, c.FOUND_GAP] < -TOO_DEEP:
-        touching.refuse_overlap(q, "contact")
     n = int(touch.count[ACTIVE])
     if n and touch.count[STATUS] == NO_SOLUTION:
         raise ContactError(touching.jammed_by(touch.active[:n]))
@@ -143,7 +156,7 @@ def _listed(touching: Touching, q, rows, force, axes, residual: float, found=Non
 def step_forces(mechanism: Mechanism, q, v, tau, step: float, external=None, prescribed=None) -> Contacts:
     """Contacts at a state with their forces in the step of time-stepping that begins there: impulses over the step.
 
-    The problem of `simulate/time_stepping.py`, with the smallest forces where they are not unique. (With friction now
+    The problem of `contact/stepping.py`, with the smallest forces where they are not unique. (With friction now
     and then the motion is not unique either: a run, which starts from the forces of its last step, may find another.)
     """
     touching, _, (q, v, tau, drives, pushed) = _given(mechanism, q, v, tau, external, prescribed)

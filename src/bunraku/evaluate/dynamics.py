@@ -54,7 +54,12 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
             if plan is None:
                 plan = mechanism.plan_for(closed_plain if mechanism.connections else forward_one)
                 if mechanism.may_touch():
-                    return _touching(mechanism, q, v, tau, None, None, method, schedule)[0]
+                    from bunraku.evaluate.contact_forces import contact_accelerations
+
+                    a = None
+                    if method == "auto" and schedule is None and not mechanism.connections:
+                        a = contact_accelerations(mechanism, q, v, tau)
+                    return _touching(mechanism, q, v, tau, None, None, method, schedule)[0] if a is None else a
                 mechanism._free_plan = plan
             if method != "auto" or schedule is not None:
                 team = team_for(mechanism, plan, schedule, workers) if method == "auto" else None

@@ -26,14 +26,14 @@ from bunraku.contact.memory import (
     WORST,
     make_touch,
 )
+from bunraku.contact.motion import FORCES, IMPACT, LOOK, NEAR, contact_solve
 from bunraku.entries.explain import refuse
+from bunraku.entries.forward import tree_one
 from bunraku.entries.loops import closed_one
 from bunraku.entries.signatures import FINE
 from bunraku.errors import ContactError
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.links import GROUND
-from bunraku.simulate.contact_motion import FORCES, IMPACT, LOOK, NEAR, contact_solve
-from bunraku.simulate.context import tree_one
 
 CLOSED = 1e-9
 """[m] Gaps below count as closed, unless said otherwise."""
@@ -69,7 +69,8 @@ class Touching:
     """Memory of contact, for one run at a time."""
 
     def __init__(self, mechanism: Mechanism, locked=frozenset(), room: int | None = None):
-        self.mechanism, self.arrays = mechanism, mechanism.contact_pairs().arrays
+        self.mechanism, self.pairs = mechanism, mechanism.contact_pairs()
+        self.arrays = self.pairs.arrays
         self.plan = plan = mechanism.touching_plan(locked)
         self.contacts = len(self.arrays.contact_i)
         self.room = min(self.contacts, ROOM if room is None else room)

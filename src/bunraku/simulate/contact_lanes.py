@@ -18,20 +18,22 @@ from bunraku.contact.fields import DISC, FORCES, NONE
 from bunraku.contact.memory import ACTIVE, COUNTS, MARK, ROWS, Touch
 from bunraku.contact.problem import problem_size
 from bunraku.contact.rows import forget_problem, motion_at, take_up
-from bunraku.entries.signatures import PLAN, float64, floats, int64, lane_array, table
-from bunraku.integrate.control import fixed_step
-from bunraku.jit import allocating, entry, hold, inline, inner, outlived
-from bunraku.plan import fields as f
-from bunraku.simulate.lanes import NEXT, TIME, counts, drive_lanes, judge, keep, leave
-from bunraku.simulate.time_stepping import CONTACT_FULL, OVERLAP, QUICK, fly, normal_side, reaches, solve_noting, travel
-from bunraku.simulate.touching import (
+from bunraku.contact.stepping import OVERLAP, QUICK, fly, normal_side, reaches, travel
+from bunraku.contact.touching import (
     answer_forces,
     change_of_contacts,
     fastest_shape,
     find_touching,
     make_problem,
     see_bodies,
+    solve_noting,
 )
+from bunraku.entries.signatures import PLAN, float64, floats, int64, lane_array, table
+from bunraku.integrate.control import fixed_step
+from bunraku.jit import allocating, entry, hold, inline, inner, outlived
+from bunraku.plan import fields as f
+from bunraku.simulate.lanes import NEXT, TIME, counts, drive_lanes, judge, keep, leave
+from bunraku.simulate.time_stepping import CONTACT_FULL
 from bunraku.spatial.algebra import dot, load3, sub
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import clear, gather, largest, load, maximum, pick, store, where_positive
@@ -124,7 +126,7 @@ def solve_in_lane(w, touch, theta, h, near, held, force, shifts):
         held[i] = 0.0
     taken = 0.0
     for i in range(own):
-        place = np.int64(touch.velocity[i])
+        place = int(touch.velocity[i])
         k = touch.active[place]
         for r in range(3):
             f = touch.force[3 * i + r]

@@ -14,11 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from bunraku.algorithms.connections import DYNAMICS
-from bunraku.algorithms.forward import accelerate_tree, scratch_total
+from bunraku.algorithms.forward import scratch_total
 from bunraku.algorithms.states import coordinate_rates
+from bunraku.entries.forward import tree_one
 from bunraku.entries.loops import closed_one
 from bunraku.entries.parts import lanes_one
-from bunraku.entries.signatures import CLASHED, FAILED, FINE, MOTION, PLAN, floats, int64, move
+from bunraku.entries.signatures import CLASHED, FINE, PLAN, floats, int64, move
 from bunraku.integrate.callbacks import call_function
 from bunraku.integrate.memory import (
     ACTUATION_FAILED,
@@ -31,7 +32,7 @@ from bunraku.integrate.memory import (
 )
 from bunraku.integrate.record import RECORD
 from bunraku.integrate.sums import alone
-from bunraku.jit import allocating, entry, inline, inner
+from bunraku.jit import allocating, inline, inner
 from bunraku.plan import fields as f
 from bunraku.plan.arrays import Arrays
 from bunraku.workers.sums import agree_together
@@ -76,13 +77,6 @@ PASSING = 8
 
 # Arguments of runs: motion, structure, address of the actuation, params, external forces, memory, record
 RUN = (int64, PLAN, int64, floats, floats, MEMORY, RECORD)
-
-
-@entry("motion of trees", MOTION, seconds=5, brief=True, by_address=True)
-def tree_one(mode, plan, dof_f, q, v, tau, drives, external, a, work):
-    """As `closed_one`, for a mechanism without connections."""
-    margin, residue = accelerate_tree(plan, dof_f, q, v, tau, external, a, work)
-    return FINE if margin > 0.0 and residue == 0.0 else FAILED
 
 
 def structure_of(plan, hold: float = 0.0, lanes: bool = False) -> tuple[int, Arrays]:

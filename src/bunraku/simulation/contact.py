@@ -1,6 +1,6 @@
 """Contact in a simulation: its events between steps of adaptive solvers, and its room and statistics for all.
 
-At an event (`simulate/contact_motion.py` says when) everything is decided anew from the state:
+At an event (`contact/motion.py` says when) everything is decided anew from the state:
 
 0. Contacts that were closed are made so exactly: the smallest move and change of velocity take out what the solver's
    errors have left of gap and slip.
@@ -10,7 +10,7 @@ At an event (`simulate/contact_motion.py` says when) everything is decided anew 
 2. Closed contacts that separate are open. Of the others the contact problem on accelerations says which stay closed,
    sticking or sliding.
 
-With fixed steps there are no events: every step solves its own problem (`simulate/time_stepping.py`).
+With fixed steps there are no events: every step solves its own problem (`contact/stepping.py`).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import numpy as np
 from bunraku.contact import fields as c
 from bunraku.contact.fields import OPEN, SLIDING, STICKING
 from bunraku.contact.memory import MARK, MARK_GAP, SOLVED_COUNT
+from bunraku.contact.motion import HOLD_GAP, HOLD_SPEED, LOOK, contact_one, contact_signal
 from bunraku.errors import BunrakuError, ContactError, ModelError, SimulationError
 from bunraku.evaluate.touching import CLOSED, Acts, Touching
 from bunraku.integrate.callbacks import PlainFunction
 from bunraku.mechanism import Mechanism
-from bunraku.simulate.contact_motion import HOLD_GAP, HOLD_SPEED, LOOK, contact_one, contact_signal
 from bunraku.simulate.time_stepping import run_time_stepping
 from bunraku.simulation.conditions import Watch
 from bunraku.simulation.settings import Settings

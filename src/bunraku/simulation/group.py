@@ -267,8 +267,8 @@ def touching_in_lanes(group: Group, first: Simulation, workers: int, bar) -> flo
     begin = time.perf_counter()
     take_turns(work, -(-tiles // each), workers)
     for k in np.flatnonzero(group.status == CONTACT_FULL).tolist():
-        group.stops[k] = (f"at t = {group.reached[k]:.6g} s there are more than {places} contacts in the states that are "
-                          f"computed together; give room for more: max_contacts={2 * places}")
+        group.stops[k] = (f"at t = {group.reached[k]:.6g} s there are more than {places} contacts in the states that "
+                          f"are computed together; give room for more: max_contacts={2 * places}")
     group.evaluations[:] = group.steps
     return time.perf_counter() - begin
 

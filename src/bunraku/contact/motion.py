@@ -32,17 +32,18 @@ from bunraku.contact.fields import DISC, GIVEN, NO_SOLUTION, NONE, OPEN, SLIDING
 from bunraku.contact.least_norm import least_norm
 from bunraku.contact.memory import ACTIVE, BASE, MARK, MARK_GAP, MARK_SLIP, ROW, ROWS, STATUS, WORST, touch_of
 from bunraku.contact.rows import contact_drift, forget_problem, motion_at, take_up
-from bunraku.entries.signatures import FAILED, FINE, MOTION, PLAN, float64, floats, int64, move
-from bunraku.jit import entry, hold, inline, inner
-from bunraku.simulate.time_stepping import add_answer, solve_noting
-from bunraku.simulate.touching import (
+from bunraku.contact.touching import (
+    add_answer,
     answer_any_forces,
     change_of_contacts,
     find_touching,
     make_any_problem,
     see_bodies,
+    solve_noting,
     velocities_after,
 )
+from bunraku.entries.signatures import FAILED, FINE, MOTION, PLAN, float64, floats, int64, move
+from bunraku.jit import entry, hold, inline, inner
 from bunraku.spatial.algebra import dot, load3, norm, scale, store3, sub
 
 HOLD = 20.0        # [1/s]
@@ -55,7 +56,7 @@ RANK = 1e-11       # of columns of the forces' matrix
 ADMISSIBLE = 1e-9  # part of the largest force by which one may miss the law
 SAME_MOTION = 1e-8  # part of the largest acceleration by which motions may differ that are the same
 LOOK, IMPACT, HOLD_SPEED, HOLD_GAP, FORCES, DIRECT = range(6)  # what `contact_solve` does
-APPROACHING = 7    # an answer beside those of entries: contacts are closed and approach each other
+APPROACHING, OVERLAPPING = 7, 8  # answers beside those of entries: contacts are closed and approach; shapes overlap
 
 
 @inner
@@ -264,8 +265,8 @@ def contact_solve(what, plan, q, v, tau, drives, external, restitution, a, work)
 
     LOOK: velocities in `speed`, accelerations without contact forces in `b`.
     IMPACT: impulses, velocities after them, `delta`; restitution of every contact is given.
-    HOLD_SPEED, HOLD_GAP: the change of velocity, or the move, `delta` that leaves closed contacts no normal velocity and
-    sticking ones no slip, or no gap: what the solver's errors have left.
+    HOLD_SPEED, HOLD_GAP: the change of velocity, or the move, `delta` that leaves closed contacts no normal velocity,
+    and sticking ones no slip, or no gap: what the solver's errors have left.
     FORCES: forces, accelerations in `velocity`, a with contact; contacts of mode SLIDING have their slip in `mark`.
     DIRECT: the same with modes found from the state; then `restitution` holds the gap below which contacts are closed,
     the speed below which they do not slide or part, and the speed of approach that is an impact.
@@ -284,7 +285,7 @@ def solve_at(what, touch, plan, q, v, tau, drives, external, restitution, a, wor
         impact = modes_of_state(touch, restitution[0], restitution[1], restitution[2])
         if impact >= 0:
             touch.count[WORST] = impact
-            return APPROACHING
+            return OVERLAPPING if touch.found[c.FOUND * impact + c.FOUND_GAP] < -restitution[0] else APPROACHING
     if not closed_contacts(False, touch, plan, dof_f, q, v, a, work):
         return FAILED
     count = touch.count[ACTIVE]
@@ -325,7 +326,7 @@ def solve_at(what, touch, plan, q, v, tau, drives, external, restitution, a, wor
 @inner
 def modes_of_state(touch, near, slow, impact):
     """Modes of contacts from the state: closed below the gap `near` if they do not part, sliding if there is slip.
-    Returns one that approaches faster than `impact`, or -1."""
+    Returns one that approaches faster than `impact` or overlaps by more than `near`; or -1."""
     for k in range(touch.modes.shape[0]):
         touch.modes[k] = OPEN
         if touch.found[c.FOUND * k + c.FOUND_GAP] <= near:
@@ -335,7 +336,7 @@ def modes_of_state(touch, near, slow, impact):
             v_b, _ = motion_at(np.int64(touch.contact_i[k, c.CONTACT_B]), x, touch.states)
             u = sub(v_a, v_b)
             along = dot(normal, u)
-            if along < -impact:
+            if along < -impact or touch.found[c.FOUND * k + c.FOUND_GAP] < -near:
                 return k
             if along <= slow:
                 slip = sub(u, scale(normal, along))

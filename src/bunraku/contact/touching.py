@@ -20,7 +20,21 @@ from bunraku.algorithms.kinematics import STATE, body_states
 from bunraku.algorithms.tree import joint_column, joint_motion, zero3
 from bunraku.contact import fields as c
 from bunraku.contact.detect import find_contacts, place_shapes
-from bunraku.contact.memory import ACTIVE, BASE, HANDLES, LOOPS, PATH, ROW, ROWS
+from bunraku.contact.fields import SOLVED
+from bunraku.contact.memory import (
+    ACTIVE,
+    BASE,
+    HANDLES,
+    ITERATIONS,
+    LOOPS,
+    PATH,
+    ROUGHLY,
+    ROW,
+    ROWS,
+    SOLVED_COUNT,
+    STATUS,
+)
+from bunraku.contact.problem import solve_contacts
 from bunraku.contact.response import group_origin, handle_responses, respond
 from bunraku.contact.rows import make_rows, make_theta, put_forces
 from bunraku.entries.signatures import FINE, move
@@ -28,6 +42,7 @@ from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
 from bunraku.spatial.algebra import add, cross, dot, load3, load9, norm, store3, sub
 from bunraku.spatial.scalar import constant, load, maximum, store
+from bunraku.tolerances import AT_REST
 
 
 @inner
@@ -119,7 +134,7 @@ def make_problem_closed(touch, structure, dof_f, q, work):
             push, answer = touch.pushes[first:first + nv], touch.answers[first:first + nv]
             for j in range(nv):
                 push[j] = 0.0
-            i = touch.handles[h]
+            i = int(touch.handles[h])
             while i >= 0:
                 o, j = STATE * i, np.int64(body_i[i, f.V_INDEX])
                 R, r = load9(states, o), sub(load3(states, o + 9), origin)
@@ -127,7 +142,7 @@ def make_problem_closed(touch, structure, dof_f, q, work):
                     s_w, s_v = joint_column(body_i[i, f.KIND], body_f[i, f.RATE_ANGULAR], body_f[i, f.RATE_LINEAR], n,
                                             R, r)
                     push[j + n] = s_w[d] if d < 3 else s_v[d - 3]
-                i = np.int64(body_i[i, f.PARENT])
+                i = int(body_i[i, f.PARENT])
             fine = fine and move(touch.count[BASE], IMPULSE, structure, dof_f, q, touch.still, push, nothing, nothing,
                                  answer, work) == FINE
     size = 6 * handles
@@ -192,3 +207,26 @@ def velocities_after(touch, force):
         for j in range(n):
             total += load(touch.theta, i * n + j) * force[j]
         touch.velocity[i] = total
+
+
+@inner
+def solve_noting(touch, count, start):
+    """Solve the problem and take notes. The residual."""
+    residual, iterations, status = solve_contacts(count, touch.theta, touch.b, touch.mu, touch.kind, touch.slip, start,
+                                                  touch.force, touch.mode, touch.work)
+    notes = touch.count
+    notes[SOLVED_COUNT] += 1
+    notes[ITERATIONS] += iterations
+    touch.residual[0] = max(touch.residual[0], residual)
+    if status != SOLVED:
+        notes[ROUGHLY] += 1
+    notes[STATUS] = status
+    return residual
+
+
+@inline
+def add_answer(a, delta):
+    """Add what contact forces do. What rounding leaves where that cancels is nothing, so that rest is rest."""
+    for j in range(a.shape[0]):
+        total = a[j] + delta[j]
+        a[j] = total if abs(total) > AT_REST * abs(delta[j]) else 0.0
