@@ -190,12 +190,10 @@ def test_a_state_without_an_answer_is_refused():
         bk.contacts(m, np.array([far, q, far]))
 
 
-def test_a_simulation_says_that_it_does_not_resolve_contact():
+def test_solvers_that_do_not_resolve_contact_are_refused():
     m = bk.models.human(dof=16)
     bk.Simulation(m, solver="rk4", step=0.01)  # nothing that could touch: nothing to say
     m.add_plane()
-    with pytest.warns(bk.SimulationWarning, match="do not resolve contact"):
-        bk.Simulation(m, solver="rk4", step=0.01)
-    with pytest.warns(bk.SimulationWarning, match="do not resolve contact") as said:
-        bk.rollout(m, np.tile(m.neutral(), (2, 1)), np.zeros((2, m.nv)), until=0.01, solver="rk4", step=0.01)
-    assert len(said) == 1
+    for solver, more in (("rk4", {"step": 0.01}), ("implicit", {})):
+        with pytest.raises(bk.ModelError, match=f"'{solver}' does not resolve contact"):
+            bk.Simulation(m, solver=solver, **more)

@@ -50,6 +50,7 @@ HOLD = 20.0        # [1/s]
 SMALL_GAP = 1e-9   # [m]
 SMALL_SPEED = 1e-8  # [m/s]
 NEAR = 0.02        # [m] how near contacts must be to be looked at between events
+FAR = 1e6          # [m] the same for what may close in a step, however long
 SLOW = 1e-9        # [m/s] slip that is too slow to have a direction
 UNDER_WAY = 10.0   # times the speed at which slip ends
 RANK = 1e-11       # of columns of the forces' matrix
@@ -225,12 +226,12 @@ def contact_signal(plan, q, v, tau, drives, external, a, work):
 @inner
 def signal_at(touch, plan, q, v, tau, drives, external, a, work):
     see_bodies(touch, plan, q, v)
-    find_touching(touch, NEAR)
-    signal, closed = -NEAR, False
+    find_touching(touch, FAR)
+    signal, closed = -FAR, False
     for k in range(touch.modes.shape[0]):
         gap = touch.found[c.FOUND * k + c.FOUND_GAP]
         if touch.modes[k] == OPEN:
-            near = touch.mark[MARK * k + MARK_GAP] - min(gap, NEAR)
+            near = touch.mark[MARK * k + MARK_GAP] - min(gap, FAR)
             if near > signal:  # it closes where it approaches: the first steps of a solver are not exact in between
                 x = load3(touch.found, c.FOUND * k + c.FOUND_POINT)
                 v_a, _ = motion_at(np.int64(touch.contact_i[k, c.CONTACT_A]), x, touch.states)

@@ -2,8 +2,8 @@
 
 Idea: I, U and D depend on the configuration alone, so a further force costs one way up and one way down. The way up
 touches the bodies between it and the ground only. *Handles* are bodies that contacts act on: the acceleration of every
-handle per unit of force and moment on every handle is the Theta of the assembly [YN02, eq. 35] with the handles open,
-six rows each; any number of contacts at a body share them. References: Featherstone, Rigid Body Dynamics Algorithms
+handle per unit of force and moment on every handle is the Theta of the assembly (`ada.py`) with the handles open, six
+rows each; any number of contacts at a body share them. References: Featherstone, Rigid Body Dynamics Algorithms
 (2008), sec. 7.3. Cost O(depth) for each of the six columns of a handle and each handle.
 
 Needs joints that are eliminated column by column (`Plan.with_columns`): others keep no factors. Forces and motions are

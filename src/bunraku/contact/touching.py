@@ -136,12 +136,12 @@ def make_problem_closed(touch, structure, dof_f, q, work):
                 push[j] = 0.0
             i = int(touch.handles[h])
             while i >= 0:
-                o, j = STATE * i, np.int64(body_i[i, f.V_INDEX])
+                o, at = STATE * i, body_i[i, f.V_INDEX]
                 R, r = load9(states, o), sub(load3(states, o + 9), origin)
                 for n in range(body_i[i, f.DOF] if body_i[i, f.ELIMINATION] != f.LOCKED else 0):
                     s_w, s_v = joint_column(body_i[i, f.KIND], body_f[i, f.RATE_ANGULAR], body_f[i, f.RATE_LINEAR], n,
                                             R, r)
-                    push[j + n] = s_w[d] if d < 3 else s_v[d - 3]
+                    push[at + n] = s_w[d] if d < 3 else s_v[d - 3]
                 i = int(body_i[i, f.PARENT])
             fine = fine and move(touch.count[BASE], IMPULSE, structure, dof_f, q, touch.still, push, nothing, nothing,
                                  answer, work) == FINE

@@ -10,7 +10,7 @@ import numpy as np
 
 from bunraku.checks import aligned
 from bunraku.contact import fields as c
-from bunraku.contact.fields import NO_SOLUTION, SOLVED
+from bunraku.contact.fields import NO_SOLUTION, ROUGH, SLIDING, SOLVED
 from bunraku.contact.memory import ACTIVE, FULL, ROW, ROWS, STATUS, WORST
 from bunraku.contact.motion import APPROACHING, DIRECT, LOOK, OVERLAPPING, contact_solve
 from bunraku.contact.stepping import QUICK
@@ -128,11 +128,25 @@ def _strictly(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.
     n = int(touch.count[ACTIVE])
     if n and touch.count[STATUS] == NO_SOLUTION:
         raise ContactError(touching.jammed_by(touch.active[:n]))
+    if n and touch.count[STATUS] == ROUGH:
+        raise ContactError(touching.rough())
+    if n:
+        _make_smallest(touch, n)
     forces = np.zeros((len(found), 3))
     axes = touch.rows[:ROWS * n].reshape(n, 3, ROW)[:, :, 3:6]
     forces[touch.active[:n]] = np.einsum("nr,nrx->nx", touch.force[:3 * n].reshape(n, 3), axes)
     return a, Contacts(touching.mechanism, q, found.copy(), MARGIN, forces, touch.modes.copy(),
                        float(touch.residual[0]) if n else 0.0)
+
+
+def _make_smallest(touch, n: int) -> None:
+    """Replace forces of redundant contacts by the smallest with the same motion."""
+    theta, sliding = touch.theta[:9 * n * n].reshape(3 * n, 3 * n), touch.modes[touch.active[:n]] == SLIDING
+    slip = np.where(sliding[:, None], touch.slip[:2 * n].reshape(n, 2), np.nan)
+    found = solve_problem(theta, touch.b[:3 * n], touch.mu[:n], slip=slip, start="forces",
+                          force=touch.force[:3 * n].reshape(n, 3), smallest=True)
+    if found.status == "solved":
+        touch.force[:3 * n] = found.force.ravel()
 
 
 def _leniently(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.ndarray, Contacts]:

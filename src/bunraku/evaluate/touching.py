@@ -143,6 +143,12 @@ class Touching:
         return (f"more than {self.room} contacts at once, the last one of shapes {last}: give room for more, as in "
                 f"bk.Simulation(..., max_contacts={2 * self.room})")
 
+    def rough(self) -> str:
+        """What to say where a contact problem was not solved."""
+        pairs = dict.fromkeys(self.pair(int(k)) for k in self.touch.active[:self.touch.count[ACTIVE]])
+        return (f"contact of {', '.join(pairs)}: the forces were solved to a residual of {self.touch.residual[0]:.1g} "
+                "only (1e-10 is asked for): masses of extremely different size, or no forces that obey Coulomb's law")
+
     def mark_slip(self, answer: Answer, slides, direction) -> None:
         """The contacts `slides` (by place in the answer) slide along these directions (two numbers each)."""
         for place, d in zip(slides, direction, strict=True):

@@ -38,6 +38,9 @@ KEPT = ("clock", "tally", "tolerance", "rows", "matrix", "pivots")  # of the mem
 KINDS: tuple[Any, ...] = (int, int, bool, bool, bool)  # of the rest of a tableau
 
 
+CONTACT = ("modes", "held", "mark")  # what a simulation knows of its contacts
+
+
 def _version() -> str:
     return importlib.import_module("bunraku").__version__
 
@@ -71,6 +74,10 @@ def save_checkpoint(simulation, path):
         header["solver"] = {name: kind(getattr(solver, name)) for name, kind in zip(rest, KINDS, strict=True)}
         arrays |= {f"tableau {name}": getattr(solver, name) for name in TABLEAU}
     arrays |= {f"memory {name}": getattr(simulation._memory, name) for name in KEPT}
+    contact = simulation._contact
+    header["contact"] = None if contact is None else {"room": simulation._room, "stepped": contact.stepped}
+    if contact is not None:
+        arrays |= {f"contact {name}": getattr(contact.touching.touch, name) for name in CONTACT}
     return write(path, header, {**arrays, "params": simulation.params})
 
 
@@ -131,9 +138,15 @@ def _rebuilt(cls, header, arrays, actuation, mechanism, progress, external, pres
                      step=memory.clock[m.MAX_STEP] if memory.clock[m.MIN_STEP] == memory.clock[m.MAX_STEP] else None,
                      max_order=max_order, baumgarte=hold or None, dense=bool(header["dense"]), progress=progress,
                      record=header["record"] or None, prescribed=prescribed, reads=header["reads"],
-                     external={**header["forces"], **(external or {})}, _resumed=True)
+                     external={**header["forces"], **(external or {})},
+                     max_contacts=(header.get("contact") or {}).get("room"), _resumed=True)
     simulation._acting.restore_pulls(header["pulls"], present.mechanism)
     simulation._memory = memory
+    if simulation._contact is not None and header.get("contact"):
+        for name in CONTACT:
+            kept = getattr(simulation._contact.touching.touch, name)
+            kept[:] = arrays(f"contact {name}", Rule(kept.shape, kept.dtype.type), {}, f"{name} of contacts")
+        simulation._contact.stepped = header["contact"]["stepped"]
     simulation._tape.restore(trajectory)
     for name, value in header["stats"].items():
         if name not in vars(simulation.stats) or not isinstance(value, (int, float)):

@@ -19,7 +19,7 @@ import numpy as np
 
 from bunraku.contact import fields as c
 from bunraku.contact.fields import OPEN, SLIDING, STICKING
-from bunraku.contact.memory import MARK, MARK_GAP, SOLVED_COUNT
+from bunraku.contact.memory import MARK, MARK_GAP, ROUGHLY, SOLVED_COUNT
 from bunraku.contact.motion import HOLD_GAP, HOLD_SPEED, LOOK, contact_one, contact_signal
 from bunraku.errors import BunrakuError, ContactError, ModelError, SimulationError
 from bunraku.evaluate.touching import CLOSED, Acts, Touching
@@ -224,8 +224,13 @@ class Contact:
     def _named(self, which) -> str:
         return ", ".join(dict.fromkeys(self.touching.pair(int(k)) for k in np.flatnonzero(which))) or "none is closed"
 
-    @property
-    def problems(self) -> int:
-        return int(self.touching.touch.count[SOLVED_COUNT])
+    def said(self) -> str:
+        """What is to be said, once, of contact problems that were not solved."""
+        touch = self.touching.touch
+        rough, touch.count[ROUGHLY] = int(touch.count[ROUGHLY]), 0
+        if not rough:
+            return ""
+        return (f"{rough} of {int(touch.count[SOLVED_COUNT])} contact problems were solved roughly, with a residual of "
+                f"up to {touch.residual[0]:.1g} of their size: {self._named(touch.modes != OPEN)}")
 
 

@@ -547,6 +547,10 @@ class Simulation:
             raise
         finally:
             self._tape.settle()
+        if self._contact is not None:
+            said = self._contact.said()
+            if said:
+                warnings.warn(said, SimulationWarning, stacklevel=3)
         for text in never_applied(self._watches, self.mechanism):
             warnings.warn(text, SimulationWarning, stacklevel=3)
 
