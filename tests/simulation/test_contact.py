@@ -173,8 +173,15 @@ def test_what_cannot_be_is_refused_in_words():
         with pytest.raises(bk.ContactError, match=r"'box' and 'ground' overlap by 0.01 m.*move link 'box' by"):
             start()
     q[2] = 0.05
-    with pytest.raises(bk.SimulationError, match="more than 3 contacts at once"):
-        bk.Simulation(m, q, max_contacts=3).run(0.1)
+    for settings in ({}, STEPPING):
+        with pytest.raises(bk.SimulationError, match="more than 3 contacts at once.*max_contacts=6"):
+            bk.Simulation(m, q, max_contacts=3, **settings).run(0.1)
+    slider = bk.Mechanism()
+    slider.add_link("s", joint=bk.Prismatic((0, 0, 1)), mass=2.0, inertia=(0.1,) * 3)
+    slider.add_shape("s", bk.Sphere(0.1))
+    slider.add_plane()
+    with pytest.raises(bk.SimulationError, match="nothing keeps 's' and 'ground' apart"):
+        bk.Simulation(slider, [0.5], [-1.0], prescribed={"s": lambda t: 0.5 - t}).run(1.0)
     with pytest.raises(bk.ContactError, match="approach each other"):
         bk.forward_dynamics(m, q, np.array([0, 0, -1.0, 0, 0, 0]))
     with pytest.raises(bk.ModelError, match="one worker"):

@@ -146,6 +146,10 @@ class Contact:
                 v = after
                 touching.set_modes(closed)
                 look = touching.solve(LOOK, q, v, acts)
+                if (look.before[:, 0] < -DRIFTED).any():
+                    pair = touching.pair(int(look.rows[look.before[:, 0].argmin()]))
+                    raise ContactError(f"nothing keeps {pair} apart: no force of theirs can move them, since the motion "
+                                       "of their joints is prescribed, or connections hold them")
             apart = look.before[:, 0]
             slowly = (apart > SEPARATES) & (look.after[:, 0] < 0) & (2 * apart < -REST * look.after[:, 0])
             if slowly.any():

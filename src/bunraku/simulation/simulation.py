@@ -42,6 +42,7 @@ from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.mechanism.readonly import StateArray
 from bunraku.simulate.actuation import Actuation, PlainActuation
 from bunraku.simulate.context import structure_of
+from bunraku.simulate.time_stepping import CONTACT_FULL
 from bunraku.simulation.acting import Acting, as_pull
 from bunraku.simulation.checkpoint import load_checkpoint, refuse_forgotten, restore, save_checkpoint
 from bunraku.simulation.closing import (
@@ -692,6 +693,8 @@ class Simulation:
         if self.t > self._tape.end:  # a step was made, and what failed was to look at it
             self._tape.append(np.array([self.t]), self._memory.rows[:1])
         trajectory, where, cause = self.trajectory, f"at t = {self.t:.6g} s", None
+        if status == CONTACT_FULL and self._contact is not None:
+            raise SimulationError(f"{where}: {self._contact.touching.full()}", trajectory)
         if status == m.ACTUATION_FAILED:
             compiled = isinstance(self._actuation, Actuation)
             here = self.t, self.q, self.v, self.params, self.mechanism.nv + self.mechanism.nc
