@@ -61,7 +61,8 @@ class Touch(NamedTuple):
     states: np.ndarray       # scalars in use, STATE per body
     places: np.ndarray       #   PLACE per shape
     found: np.ndarray        #   FOUND per contact
-    up: np.ndarray           #   (nv)
+    up: np.ndarray           #   6 per degree of freedom
+    six: np.ndarray          #   36 per body, and 36: six accelerations of each
     bodies: np.ndarray       #   6 per body
     forces: np.ndarray       #   6 per body
     reach: np.ndarray        #   (6 handles)^2: acceleration of handles per force on them
@@ -87,7 +88,7 @@ class Touch(NamedTuple):
 
 
 FLOATS, TABLE, COUNT, INTEGERS = (types.float64[::1], types.float64[:, ::1], types.int64[::1], types.int32[:, ::1])
-KINDS = (INTEGERS, TABLE, TABLE, INTEGERS, INTEGERS, TABLE, *9 * (COUNT,), *26 * (FLOATS,))
+KINDS = (INTEGERS, TABLE, TABLE, INTEGERS, INTEGERS, TABLE, *9 * (COUNT,), *27 * (FLOATS,))
 
 _floats, _table = array_by_address(FLOATS), array_by_address(TABLE)
 _counts, _integers = array_by_address(COUNT), array_by_address(INTEGERS)
@@ -104,7 +105,7 @@ def touch_of(table):
                  _floats(table, 25), _floats(table, 26), _floats(table, 27), _floats(table, 28), _floats(table, 29),
                  _floats(table, 30), _floats(table, 31), _floats(table, 32), _floats(table, 33), _floats(table, 34),
                  _floats(table, 35), _floats(table, 36), _floats(table, 37), _floats(table, 38), _floats(table, 39),
-                 _floats(table, 40))
+                 _floats(table, 40), _floats(table, 41))
 
 
 def handles_of(arrays: ContactArrays, room: int) -> int:
@@ -119,7 +120,8 @@ def room_for(arrays: ContactArrays, bodies: int, nv: int, room: int, loops: bool
     dense = 6 * handles * nv if loops else 0
     return {"count": COUNTS, "active": room, "handles": handles, "handle": bodies, "on": bodies, "path": bodies,
             "kind": room, "mode": room, "modes": contacts,
-            "states": STATE * bodies, "places": c.PLACE * shapes, "found": c.FOUND * contacts, "up": nv,
+            "states": STATE * bodies, "places": c.PLACE * shapes, "found": c.FOUND * contacts, "up": 6 * nv,
+            "six": 36 * (bodies + 1),
             "bodies": 6 * bodies, "forces": 6 * bodies, "reach": 36 * handles * handles, "rows": ROWS * room,
             "speed": 3 * room, "change": 3 * room, "column": 6 * handles, "delta": nv,
             "shift": nv, "still": nv,

@@ -101,30 +101,88 @@ def np_int(x):
 
 
 @inner
-def handle_responses(count, handles, length, path, body_i, work, on, up, bodies, theta):
-    """theta[6 h + d, 6 k + e] = acceleration e of handle k per unit of force d on handle h; (6 count)^2 by rows."""
-    size, nothing = 6 * count, up[:0]
+def handle_responses(count, handles, length, path, body_i, work, on, up, six, theta):
+    """theta[6 h + d, 6 k + e] = acceleration e of handle k per unit of force d on handle h; (6 count)^2 by rows.
+
+    The six columns of a handle go together: `six` holds 36 scalars for every body, and for the force; `up` 6 for every
+    degree of freedom.
+    """
+    size = 6 * count
     for h in range(count):
+        for d in range(6):
+            for e in range(6):
+                store(six, 6 * d + e, constant(six, -1.0 if d == e else 0.0))
         i = handles[h]
         while i >= 0:
             on[i] = h
+            six_up(i, body_i, work, up, six)
             i = np_int(body_i[i, f.PARENT])
-        for d in range(6):
-            one, none = constant(work, -1.0), constant(work, 0.0)
-            p_w = (one if d == 0 else none, one if d == 1 else none, one if d == 2 else none)
-            p_v = (one if d == 3 else none, one if d == 4 else none, one if d == 5 else none)
-            i = handles[h]
-            while i >= 0:
-                p_w, p_v = up_through(i, p_w, p_v, body_i, work, up)
-                i = np_int(body_i[i, f.PARENT])
-            for k in range(length):
-                down_through(path[k], on[path[k]] == h, body_i, work, up, bodies, nothing)
-            for k in range(count):
-                o, row = 6 * handles[k], (6 * h + d) * size + 6 * k
+        for k in range(length):
+            six_down(path[k], on[path[k]] == h, body_i, work, up, six)
+        for k in range(count):
+            o = 36 * (handles[k] + 1)
+            for d in range(6):
+                row = (6 * h + d) * size + 6 * k
                 for e in range(6):
-                    store(theta, row + e, load(bodies, o + e))
+                    store(theta, row + e, load(six, o + 6 * d + e))
     for k in range(length):
         on[path[k]] = -1
+
+
+@inline
+def six_up(i, body_i, work, up, six):
+    """`up_through` for six forces at once, which are at the head of `six`."""
+    record, dof, j = body_i[i, f.BODY_RECORD], body_i[i, f.DOF], body_i[i, f.V_INDEX]
+    if body_i[i, f.ELIMINATION] == f.COLUMNS:
+        for n in range(dof):
+            axis, result = record + f.REC_JOINT + 6 * n, factors_of(record, dof, n)
+            s_w, s_v = load3(work, axis), load3(work, axis + 3)
+            U_w, U_v, r = load3(work, result), load3(work, result + 3), load(work, result + 6)
+            for d in range(6):
+                p_w, p_v = load3(six, 6 * d), load3(six, 6 * d + 3)
+                u = 0.0 - (dot(s_w, p_w) + dot(s_v, p_v))
+                store(up, 6 * (j + n) + d, u)
+                e = u * r
+                store3(six, 6 * d, add(p_w, scale(U_w, e)))
+                store3(six, 6 * d + 3, add(p_v, scale(U_v, e)))
+    if is_anchor(body_i, i):
+        x = origin_in_parent(i, body_i, work)
+        for d in range(6):
+            store3(six, 6 * d, add(load3(six, 6 * d), cross(x, load3(six, 6 * d + 3))))
+
+
+@inline
+def six_down(i, pushed, body_i, work, up, six):
+    """`down_through` for six accelerations at once."""
+    record, dof, j, parent = body_i[i, f.BODY_RECORD], body_i[i, f.DOF], body_i[i, f.V_INDEX], body_i[i, f.PARENT]
+    to, above = 36 * (np_int(i) + 1), 36 * (np_int(parent) + 1)
+    anchor = is_anchor(body_i, i)
+    x = zero3(six)
+    if anchor:
+        x = origin_in_parent(i, body_i, work)
+    for d in range(6):
+        alpha, a = zero3(six), zero3(six)
+        if parent >= 0:
+            alpha, a = load3(six, above + 6 * d), load3(six, above + 6 * d + 3)
+            if anchor:
+                a = add(a, cross(alpha, x))
+        store3(six, to + 6 * d, alpha)
+        store3(six, to + 6 * d + 3, a)
+    if body_i[i, f.ELIMINATION] == f.COLUMNS:
+        for last in range(dof):
+            n = dof - 1 - last
+            axis, result = record + f.REC_JOINT + 6 * n, factors_of(record, dof, n)
+            s_w, s_v = load3(work, axis), load3(work, axis + 3)
+            U_w, U_v, r = load3(work, result), load3(work, result + 3), load(work, result + 6)
+            for d in range(6):
+                o = to + 6 * d
+                alpha, a = load3(six, o), load3(six, o + 3)
+                push = 0.0 - (dot(U_w, alpha) + dot(U_v, a))
+                if pushed:
+                    push = push + load(up, 6 * (j + n) + d)
+                qdd = push * r
+                store3(six, o, add(alpha, scale(s_w, qdd)))
+                store3(six, o + 3, add(a, scale(s_v, qdd)))
 
 
 @inner

@@ -30,6 +30,7 @@ from bunraku.spatial.algebra import (
     cross,
     dot,
     load3,
+    load6,
     load9,
     matmul,
     matvec,
@@ -121,49 +122,39 @@ def make_rows(touch, body_i):
             store(touch.speed, 3 * place + r, dot(e, u))
 
 
-@inline
-def row_times(touch, place, r, vector):
-    """A row of the problem times a vector with six scalars for each handle."""
-    k, total = touch.active[place], constant(vector, 0.0)
-    for side in range(2):
-        body = np.int64(touch.contact_i[k, c.CONTACT_A + side])
-        if body >= 0:
-            o, h = ROWS * place + ROW * r + 6 * side, 6 * touch.handle[body]
-            for d in range(6):
-                total = total + load(touch.rows, o + d) * load(vector, h + d)
-    return total
-
-
 @inner
 def make_theta(touch, theta):
     """Theta of the problem from R, by rows; scalars in use."""
-    count, handles = touch.count[ACTIVE], touch.count[HANDLES]
-    size = 6 * handles
+    count, size, rows, column, reach = (touch.count[ACTIVE], 6 * touch.count[HANDLES], touch.rows, touch.column,
+                                        touch.reach)
     for place in range(count):
         k = touch.active[place]
         for r in range(3):
-            clear(touch.column[:size])
+            clear(column[:size])
             for side in range(2):
                 body = np.int64(touch.contact_i[k, c.CONTACT_A + side])
                 if body >= 0:
-                    for d in range(6):
-                        x = load(touch.rows, ROWS * place + ROW * r + 6 * side + d)
-                        o = (6 * touch.handle[body] + d) * size
-                        for e in range(size):
-                            store(touch.column, e, load(touch.column, e) + x * load(touch.reach, o + e))
+                    x, o = load6(rows, ROWS * place + ROW * r + 6 * side), 6 * touch.handle[body] * size
+                    for e in range(size):
+                        store(column, e, load(column, e) + (
+                            x[0] * load(reach, o + e) + x[1] * load(reach, o + size + e)
+                            + x[2] * load(reach, o + 2 * size + e) + x[3] * load(reach, o + 3 * size + e)
+                            + x[4] * load(reach, o + 4 * size + e) + x[5] * load(reach, o + 5 * size + e)))
             row = (3 * place + r) * 3 * count
             for other in range(place + 1):
+                i = touch.active[other]
                 for s in range(3):
-                    value = row_times(touch, other, s, touch.column)
-                    store(theta, row + 3 * other + s, value)
-                    store(theta, (3 * other + s) * 3 * count + 3 * place + r, value)
-
-
-@inline
-def tangent(touch, place, x, y):
-    """A vector in the tangent plane of a contact of the problem."""
-    o = ROWS * place + ROW
-    return add(scale(load3(touch.rows, o + 3), x), scale(load3(touch.rows, o + ROW + 3), y))
+                    store(theta, row + 3 * other + s, constant(theta, 0.0))
+                for side in range(2):
+                    body = np.int64(touch.contact_i[i, c.CONTACT_A + side])
+                    if body >= 0:
+                        x, o = load6(column, 6 * touch.handle[body]), ROWS * other + 6 * side
+                        for s in range(3):
+                            y, at = load6(rows, o + ROW * s), row + 3 * other + s
+                            store(theta, at, load(theta, at) + (x[0] * y[0] + x[1] * y[1] + x[2] * y[2] + x[3] * y[3]
+                                                                + x[4] * y[4] + x[5] * y[5]))
+                for s in range(3):
+                    store(theta, (3 * other + s) * 3 * count + 3 * place + r, load(theta, row + 3 * other + s))
 
 
 @inner

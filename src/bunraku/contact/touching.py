@@ -117,7 +117,7 @@ def make_problem(touch, structure, theta, work):
     """Rows, responses of the handles and Theta of the contacts in the problem, of a tree."""
     make_rows(touch, structure.body_i)
     handle_responses(touch.count[HANDLES], touch.handles, touch.count[PATH], touch.path, structure.body_i, work,
-                     touch.on, touch.up, touch.bodies, touch.reach)
+                     touch.on, touch.up, touch.six, touch.reach)
     make_theta(touch, theta)
 
 

@@ -148,8 +148,8 @@ class Contact:
                 look = touching.solve(LOOK, q, v, acts)
                 if (look.before[:, 0] < -DRIFTED).any():
                     pair = touching.pair(int(look.rows[look.before[:, 0].argmin()]))
-                    raise ContactError(f"nothing keeps {pair} apart: no force of theirs can move them, since the motion "
-                                       "of their joints is prescribed, or connections hold them")
+                    raise ContactError(f"nothing keeps {pair} apart: no force of theirs can move them, since the "
+                                       "motion of their joints is prescribed, or connections hold them")
             apart = look.before[:, 0]
             slowly = (apart > SEPARATES) & (look.after[:, 0] < 0) & (2 * apart < -REST * look.after[:, 0])
             if slowly.any():
