@@ -254,8 +254,8 @@ def signal_at(touch, plan, q, v, tau, drives, external, a, work):
             slow = touch.mark[MARK * touch.active[place] + MARK_GAP]
             if slow > 0.0:
                 signal = max(signal, slow - along)
-            else:  # it has started from rest: look again when it is under way
-                signal = max(signal, max(-along - 1e-13, along + UNDER_WAY * slow))
+            else:  # it has started from rest, or nearly so: look again when it is under way
+                signal = max(signal, max(-along + 2.0 * slow, along + UNDER_WAY * slow))
     return max(signal, breach(touch))
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from bunraku.contact import fields as c
 from bunraku.contact.fields import OPEN, SLIDING, STICKING
-from bunraku.contact.memory import MARK, MARK_GAP, ROUGHLY, SOLVED_COUNT
+from bunraku.contact.memory import ITERATIONS, MARK, MARK_GAP, ROUGHLY, SOLVED_COUNT
 from bunraku.contact.motion import HOLD_GAP, HOLD_SPEED, LOOK, contact_one, contact_signal
 from bunraku.errors import BunrakuError, ContactError, ModelError, SimulationError
 from bunraku.evaluate.touching import CLOSED, Acts, Touching
@@ -42,8 +42,16 @@ LEAVES = 1e-7
 """[m/s] Contacts that part more slowly seem to close again while the solver makes its first, short steps."""
 STILL_SLIP = 1e-11
 """[m/s] Slip that rounding leaves of none."""
+SLOWEST_JAM = 1e-2
+"""[m/s] Slip up to which an impulse ends it where rigid bodies have no acceleration."""
+TRACE = 1e-6
+"""Part of the kinetic energy that may go with slip among the solver's errors."""
+LARGE_MOVE = 1e-4
+"""[m, rad] Moves that close gaps among the solver's errors are smaller."""
 DEPTH = 1e-13
 """[m] Overlap at which an open contact counts as closed."""
+ROUGH_ENOUGH = 1e-7
+"""Residual of a contact problem from which on it is said; `stats.contact_residual` has it in any case."""
 MANY = 100
 """Events at one moment, after which something is wrong."""
 
@@ -158,16 +166,8 @@ class Contact:
                 look = touching.solve(LOOK, q, v, acts)
             stays = look.before[:, 0] <= SEPARATES
             slip = np.hypot(look.before[:, 1], look.before[:, 2])
-            slow = slip < np.where(before[look.rows] == STICKING, max(DRIFTED, 3.0 * self.slow), 1.5 * self.slow)
+            v = self._take_modes(q, v, acts, look, stays, slip, before)
             closed = look.rows[stays]
-            if (slip[stays & slow] > 0.0).any():
-                touching.set_modes(closed, SLIDING)
-                touch.modes[look.rows[stays & slow]] = STICKING
-                touching.solve(HOLD_SPEED, q, v, acts)
-                v = v + touch.delta
-            touching.set_modes(closed)
-            if closed.size:
-                touching.forces(q, v, acts, closed, STILL_SLIP)
             leaving = look.rows[(touch.modes[look.rows] == OPEN) & (look.before[:, 0] < LEAVES)]
         else:
             touching.set_modes(closed)
@@ -190,17 +190,51 @@ class Contact:
         for text in texts:
             simulation._tape.event(Event(t, text))
 
+    def _take_modes(self, q, v, acts, look, stays, slip, before) -> np.ndarray:
+        """Modes of the contacts that stay closed; the velocity, without slip that is among the solver's errors. Slip
+        that has no acceleration (Painleve) ends by an impulse if it is slow enough."""
+        touching, closed, limit = self.touching, look.rows[stays], 1.5 * self.slow
+        if not closed.size:
+            touching.set_modes(closed)
+            return v
+        while True:
+            slow = stays & (slip < np.where(before[look.rows] == STICKING, max(DRIFTED, 2.0 * limit), limit))
+            after, left = v, STILL_SLIP
+            if (slip[slow] > 0.0).any():
+                touching.set_modes(closed, SLIDING)
+                touching.touch.modes[look.rows[slow]] = STICKING
+                after = self._without_slip(q, v, acts)
+                left = STILL_SLIP if after is not v else float(slip[slow].max())
+            try:
+                touching.set_modes(closed)
+                touching.forces(q, after, acts, closed, left)
+                return after
+            except ContactError:
+                limit *= 10.0
+                if limit > SLOWEST_JAM:
+                    raise
+
+    def _without_slip(self, q, v, acts) -> np.ndarray:
+        """The velocity without what closed contacts have of normal velocity and sticking ones of slip, by the modes in
+        place. As it is if that would take more than a trace of its energy: where contacts nearly depend on each other,
+        a small slip may be a large motion."""
+        touching = self.touching
+        answer = touching.solve(HOLD_SPEED, q, v, acts)
+        taken = 0.5 * abs(float((answer.force * answer.before).sum()))
+        kinetic = touching.mechanism.energy(q, v)[0]
+        return v + touching.touch.delta if taken <= TRACE * kinetic + 1e-12 else v
+
     def _cleared(self, q, v, acts, modes):
         """The state with no gap, normal velocity or slip left where contacts are closed or stick."""
         touching = self.touching
-        for what in (HOLD_GAP, HOLD_GAP, HOLD_SPEED):
+        for _ in range(2):
             touching.touch.modes[:] = modes
-            touching.solve(what, q, v, acts)
-            if what == HOLD_GAP:
-                q = touching.mechanism.integrate(q, touching.touch.delta)
-            else:
-                v = v + touching.touch.delta
-        return q, v
+            touching.solve(HOLD_GAP, q, v, acts)
+            if np.abs(touching.touch.delta).max(initial=0.0) > LARGE_MOVE:
+                break
+            q = touching.mechanism.integrate(q, touching.touch.delta)
+        touching.touch.modes[:] = modes
+        return q, self._without_slip(q, v, acts)
 
     def _restitution(self, look) -> np.ndarray:
         """Of every contact; none for rebounds that would be too short."""
@@ -228,13 +262,17 @@ class Contact:
     def _named(self, which) -> str:
         return ", ".join(dict.fromkeys(self.touching.pair(int(k)) for k in np.flatnonzero(which))) or "none is closed"
 
+    def report(self, stats) -> None:
+        """Statistics of the contact problems so far."""
+        touch = self.touching.touch
+        stats.contact_problems, stats.contact_iterations = int(touch.count[SOLVED_COUNT]), int(touch.count[ITERATIONS])
+        stats.contact_residual = max(stats.contact_residual, float(touch.residual[0]))
+
     def said(self) -> str:
-        """What is to be said, once, of contact problems that were not solved."""
+        """What is to be said, once, of contact problems that were solved so roughly that it matters."""
         touch = self.touching.touch
         rough, touch.count[ROUGHLY] = int(touch.count[ROUGHLY]), 0
-        if not rough:
+        if not rough or not touch.residual[0] > ROUGH_ENOUGH:
             return ""
         return (f"{rough} of {int(touch.count[SOLVED_COUNT])} contact problems were solved roughly, with a residual of "
                 f"up to {touch.residual[0]:.1g} of their size: {self._named(touch.modes != OPEN)}")
-
-

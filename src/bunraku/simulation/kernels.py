@@ -4,6 +4,8 @@ They are compiled side by side before the first step. The later ones may still b
 needs one first waits for it.
 """
 
+from bunraku.contact.entries import contacts_one
+from bunraku.contact.motion import contact_one, contact_signal, contact_solve
 from bunraku.entries.kinematics import observe_batch, observe_one
 from bunraku.entries.loops import closed_one
 from bunraku.entries.mass_matrix import matrix_one
@@ -16,14 +18,19 @@ from bunraku.simulation.settings import Settings
 
 ALWAYS = (assemble, normalise_states)
 LOOPS = (closed_one, observe_one, mark_slots, lay_out_records, integrate_states)
+CONTACT = (contacts_one, contact_one, contact_signal, contact_solve)  # from event to event
 EVENTS = (rates_of_states, difference_of_states, matrix_one)
 ENERGY = (observe_batch, rates_of_states)  # of a trajectory, and its picture
 
 
-def prepare_simulation(settings: Settings, loops: bool) -> None:
-    """Have ready what a simulation needs now, with or without loops; the rest soon after."""
+def prepare_simulation(settings: Settings, loops: bool, contact: bool = False) -> None:
+    """Have ready what a simulation needs now, with or without loops and contact; the rest soon after."""
     run, _ = settings.entry()
-    prepare((*ALWAYS, run, *(LOOPS if loops else (tree_one,))), (tree_one, *LOOPS, *EVENTS))
+    touching: tuple = ()
+    if contact:
+        run = run_time_stepping if settings.fixed_step else run
+        touching = (contacts_one,) if settings.fixed_step else CONTACT
+    prepare((*ALWAYS, run, *(LOOPS if loops else (tree_one,)), *touching), (tree_one, *LOOPS, *EVENTS))
 
 
 def prepare_scene(solver: str, step: float | None = None) -> None:

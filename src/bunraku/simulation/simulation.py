@@ -108,6 +108,9 @@ class Statistics:
     wall_time: float = 0.0    # [s]
     workers: int = 1          # threads that computed the last steps
     in_lanes: int = 0         # links that one worker computes in lanes, several at a time
+    contact_problems: int = 0    # solved
+    contact_iterations: int = 0  # of all of them
+    contact_residual: float = 0.0  # largest violation of the law of contact, over the size of its problem
     gathers: int = 0          # evaluations for which one worker had to collect the whole state, for the actuation
 
 
@@ -165,7 +168,8 @@ class Simulation:
         self.progress = progress
         self.stats = Statistics()
         if not _in_batch:
-            prepare_simulation(self._settings, loops=bool(self.mechanism.connections))
+            prepare_simulation(self._settings, loops=bool(self.mechanism.connections),
+                               contact=self._contact is not None)
         plan = self.mechanism.plan()
         if _resumed:  # from a checkpoint: the state is that of the run, to the last bit
             start, speed, closed = q, v, ""
@@ -688,6 +692,8 @@ class Simulation:
         stats.workers, stats.in_lanes = self._sharing.workers, self._sharing.links_in_lanes
         stats.gathers += int(done[m.EVALUATIONS]) if self._sharing.gathers else 0
         stats.loop_drift = float(self._memory.clock[m.GAP])
+        if self._contact is not None:
+            self._contact.report(stats)
 
     def _fail(self, status, watched):
         if self.t > self._tape.end:  # a step was made, and what failed was to look at it
