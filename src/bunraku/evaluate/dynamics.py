@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy import empty
@@ -52,14 +53,12 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
         try:
             plan = mechanism._free_plan
             if plan is None:
-                plan = mechanism.plan_for(closed_plain if mechanism.connections else forward_one)
                 if mechanism.may_touch():
-                    from bunraku.evaluate.contact_forces import contact_accelerations
-
                     a = None
                     if method == "auto" and schedule is None and not mechanism.connections:
-                        a = contact_accelerations(mechanism, q, v, tau)
+                        a = _with_contact()(mechanism, q, v, tau)
                     return _touching(mechanism, q, v, tau, None, None, method, schedule)[0] if a is None else a
+                plan = mechanism.plan_for(closed_plain if mechanism.connections else forward_one)
                 mechanism._free_plan = plan
             if method != "auto" or schedule is not None:
                 team = team_for(mechanism, plan, schedule, workers) if method == "auto" else None
@@ -102,6 +101,14 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
     if plan.loops is not None:
         return closed.forward_dynamics(plan, q, v, tau, pushed, workers)
     return forward.forward_dynamics(plan, q, v, tau, pushed, workers)
+
+
+@cache
+def _with_contact():
+    """The quick way to accelerations with contact: loaded when it is first needed."""
+    from bunraku.evaluate.contact_forces import contact_accelerations
+
+    return contact_accelerations
 
 
 def _touching(mechanism, q, v, tau, external, prescribed, method="auto", schedule=None, workers=None):
