@@ -204,13 +204,17 @@ def test_painleves_rod_is_named_by_events_and_jams_in_steps():
     assert bk.contacts(m, sim.q, margin=10.0).gap.min() > -2e-3
 
 
-def test_a_ball_hits_another_however_long_the_steps():
-    m = bk.Mechanism(gravity=(0, 0, 0))
+@pytest.mark.parametrize("floor", [False, True])
+def test_a_ball_hits_another_however_long_the_steps(floor):
+    m = bk.Mechanism(gravity=(0, 0, -G if floor else 0))
+    if floor:
+        m.add_plane(friction=0.0, restitution=0.0)
     for name in "ab":
         m.add_link(name, joint=bk.Free(), mass=1.0, inertia=(1e-3,) * 3)
         m.add_shape(name, bk.Sphere(0.05), friction=0.0, restitution=1.0)
     q, v = m.neutral(), np.zeros(12)
     q[7], v[0] = 5.0, 1.0
+    q[2::7] = 0.05
     sim = bk.Simulation(m, q, v)
     sim.run(10.0)
     assert sim.q[[0, 7]] == pytest.approx([4.9, 10.1], abs=1e-7)

@@ -22,8 +22,10 @@ from bunraku.contact.fields import OPEN, SLIDING, STICKING
 from bunraku.contact.memory import ITERATIONS, MARK, MARK_GAP, ROUGHLY, SOLVED_COUNT
 from bunraku.contact.motion import HOLD_GAP, HOLD_SPEED, LOOK, contact_one, contact_signal
 from bunraku.errors import BunrakuError, ContactError, ModelError, SimulationError
+from bunraku.evaluate import kinematics
 from bunraku.evaluate.touching import CLOSED, Acts, Touching
 from bunraku.integrate.callbacks import PlainFunction
+from bunraku.integrate.memory import MAX_STEP
 from bunraku.mechanism import Mechanism
 from bunraku.simulate.time_stepping import run_time_stepping
 from bunraku.simulation.conditions import Watch
@@ -92,6 +94,27 @@ class Contact:
         """Another structure."""
         self.locked = frozenset(locked)
         self.touching, self.fresh = Touching(mechanism, self.locked, self.room), True
+
+    def limit_step(self, simulation) -> None:
+        """Steps in which solids move by half of the smallest one's radius at most, so that none passes another within a
+        step. Planes need no limit: what is behind them stays there."""
+        smallest = self._smallest_solid
+        if self.stepping or smallest is None:
+            return
+        speeds = kinematics(simulation.mechanism, simulation.q, simulation.v).velocities.values()
+        fastest = max((float(np.linalg.norm(x[:3])) for x in speeds), default=0.0)
+        gained = np.sqrt(max(1.0, float(np.linalg.norm(simulation.mechanism.gravity))) * smallest)
+        longest = 0.5 * smallest / (fastest + gained)
+        simulation._memory.clock[MAX_STEP] = min(self.settings.max_step, max(longest, self.settings.min_step))
+
+    @property
+    def _smallest_solid(self) -> float | None:
+        """Radius of the smallest shape that may touch another one, planes aside [m]."""
+        arrays = self.touching.arrays
+        pairs = arrays.pair_i[arrays.pair_i[:, c.PAIR_KIND] > c.POINTS_PLANE]
+        if not len(pairs):
+            return None
+        return float(arrays.shape_f[np.unique(pairs[:, [c.PAIR_A, c.PAIR_B]]), c.SHAPE_BOUND].min())
 
     # -- events ------------------------------------------------------------------------------------------------------
 

@@ -628,6 +628,8 @@ class Simulation:
             while status == m.RECORD_FULL:
                 shared = sharing.shared or (sharing.may_begin(self.stats.steps)
                                             and sharing.divided(*request, begin=True))
+                if contact is not None:
+                    contact.limit_step(self)
                 record = watched.record(rows, memory.rows.shape[1], polynomials)
                 memory.tally[m.RECORDED] = 0
                 before, tick = memory.tally.copy(), time.perf_counter()
