@@ -43,7 +43,7 @@ def test_a_box_below_the_friction_angle_does_not_move_at_all(settings):
     assert np.abs(sim.q - q).max() < 1e-12
 
 
-@pytest.mark.parametrize("settings, allowed", [({}, 1e-9), (STEPPING, 1e-6)], ids=["events", "steps"])
+@pytest.mark.parametrize(("settings", "allowed"), [({}, 1e-9), (STEPPING, 1e-6)], ids=["events", "steps"])
 def test_a_box_above_the_friction_angle_slides_with_the_friction_of_coulomb(settings, allowed):
     tilt = 1.3 * np.arctan(0.5)
     m, q = box(tilt=tilt)
@@ -52,7 +52,7 @@ def test_a_box_above_the_friction_angle_slides_with_the_friction_of_coulomb(sett
     assert np.linalg.norm(sim.v[:3]) == pytest.approx(G * (np.sin(tilt) - 0.5 * np.cos(tilt)), rel=allowed)
 
 
-@pytest.mark.parametrize("settings, allowed", [({}, 1e-8), (STEPPING, 0.005 * 3.67)], ids=["events", "steps"])
+@pytest.mark.parametrize(("settings", "allowed"), [({}, 1e-8), (STEPPING, 0.005 * 3.67)], ids=["events", "steps"])
 def test_a_cube_slides_flat_and_stops_where_its_energy_is_used_up(settings, allowed):
     m, q = box()
     sim = bk.Simulation(m, q, [6.0, 0, 0, 0, 0, 0], **settings)
@@ -110,7 +110,8 @@ def test_rollouts_in_lanes_do_what_simulations_do_to_the_last_bit():
     for k in range(11):
         sim = bk.Simulation(m, q[k], v[k], **STEPPING)
         sim.run(0.5)
-        assert np.array_equal(sim.q, together.q[k, 0]) and np.array_equal(sim.v, together.v[k, 0])
+        assert np.array_equal(sim.q, together.q[k, 0])
+        assert np.array_equal(sim.v, together.v[k, 0])
 
 
 @pytest.mark.parametrize("settings", [{}, STEPPING], ids=["events", "steps"])
@@ -122,7 +123,8 @@ def test_a_checkpoint_in_contact_goes_on_as_before(settings, tmp_path):
     again = bk.Simulation.load(sim.save(tmp_path / "in_contact.npz"))
     sim.run(0.6)
     again.run(0.6)
-    assert np.array_equal(sim.q, again.q) and np.array_equal(sim.v, again.v)
+    assert np.array_equal(sim.q, again.q)
+    assert np.array_equal(sim.v, again.v)
 
 
 def test_forces_of_a_standing_figure_carry_its_weight_and_obey_newton():
@@ -174,7 +176,7 @@ def test_what_cannot_be_is_refused_in_words():
             start()
     q[2] = 0.05
     for settings in ({}, STEPPING):
-        with pytest.raises(bk.SimulationError, match="more than 3 contacts at once.*max_contacts=6"):
+        with pytest.raises(bk.SimulationError, match=r"more than 3 contacts at once.*max_contacts=6"):
             bk.Simulation(m, q, max_contacts=3, **settings).run(0.1)
     slider = bk.Mechanism()
     slider.add_link("s", joint=bk.Prismatic((0, 0, 1)), mass=2.0, inertia=(0.1,) * 3)
