@@ -6,7 +6,8 @@ a is the acceleration without contact at (q, v), p the impulses of the contacts.
 velocities of the end of the step [Moreau 1988; Stewart, Trinkle 1996]: a contact with a gap g may close by no more than
 that, u_n >= -g / h; one that is closed or overlaps by nothing, u_n >= 0. So nothing penetrates by more than curved
 motion makes it within a step. With restitution e a contact that would close leaves with u_n >= -e u_n(before), unless
-it would be closed again within two steps.
+it would be closed again within two steps. Newton's restitution may gain energy together with friction [Kane, Levinson
+1985]; where it does, all rebounds of the step are made smaller, down to none.
 
 Free joints: the velocity of a free body is that of its origin in its own axes. It is stepped in axes at rest, where a
 force changes it and turning does not.
@@ -55,6 +56,7 @@ from bunraku.spatial.scalar import clear, largest, load, store
 NEAR = 1.0            # [rad] as in `algorithms/stepping.py`
 QUICK = 20.0          # [m/s^2] acceleration within which a contact near by is in the problem
 OVERLAP = 1e-10       # [m] smaller ones are left
+SMALLEST_REBOUND = 0.1  # part of the restitution, below which there is none
 
 
 @inline
@@ -124,16 +126,34 @@ def normal_side(gap, before, free, restitution, h):
     return max(gap, 0.0) / h
 
 
+@inline
+def less_rebound(part):
+    """Part of the restitution to be tried next, after one that has gained energy."""
+    return 0.5 * part if part > SMALLEST_REBOUND else 0.0
+
+
 @inner
-def state_problem(touch, place, w, gap, before, change, h):
-    """b, friction and the start of one contact of the problem. `before`, `change` are of three rows."""
-    k = touch.active[place]
-    friction, restitution = touch.contact_f[k, c.FRICTION], touch.contact_f[k, c.RESTITUTION]
-    touch.mu[w], touch.kind[w] = friction, DISC
-    for r in range(3):
-        touch.b[3 * w + r] = before[r] + change[r]
-        touch.force[3 * w + r] = touch.held[3 * k + r]
-    touch.b[3 * w] += normal_side(gap, before[0], before[0] + change[0], restitution, h)
+def state_problem(touch, part, h):
+    """b, friction and kind of the contacts of the problem, with a part of their restitution."""
+    for place in range(touch.count[ACTIVE]):
+        k = touch.active[place]
+        touch.mu[place], touch.kind[place] = touch.contact_f[k, c.FRICTION], DISC
+        for r in range(3):
+            touch.b[3 * place + r] = touch.speed[3 * place + r] + touch.change[3 * place + r]
+        touch.b[3 * place] += normal_side(touch.found[c.FOUND * k + c.FOUND_GAP], touch.speed[3 * place],
+                                          touch.b[3 * place], part * touch.contact_f[k, c.RESTITUTION], h)
+
+
+@inner
+def energy_taken(touch):
+    """What the impulses take from the motion; leaves the velocities before them in b, those after in `velocity`."""
+    count, taken = touch.count[ACTIVE], 0.0
+    for i in range(3 * count):  # as they are, without gaps and rebounds
+        touch.b[i] = touch.speed[i] + touch.change[i]
+    velocities_after(touch, touch.force)
+    for i in range(3 * count):
+        taken -= 0.5 * touch.force[i] * (touch.b[i] + touch.velocity[i])
+    return taken
 
 
 @inner
@@ -143,28 +163,29 @@ def contact_impulses(touch, structure, dof_f, q, flown, h, work):
     count, nv = touch.count[ACTIVE], dof_f.shape[1]
     make_any_problem(touch, structure, dof_f, q, work)
     change_of_contacts(touch, structure, flown)
-    for place in range(count):
-        gap = touch.found[c.FOUND * touch.active[place] + c.FOUND_GAP]
-        state_problem(touch, place, place, gap, load3(touch.speed, 3 * place), load3(touch.change, 3 * place), h)
     pressed = False
-    for i in range(count):
-        pressed = pressed or touch.force[3 * i] > 0.0
-    solve_noting(touch, count, FORCES if pressed else NONE)
+    for place in range(count):
+        for r in range(3):
+            touch.force[3 * place + r] = touch.held[3 * touch.active[place] + r]
+        pressed = pressed or touch.force[3 * place] > 0.0
+    start, part = FORCES if pressed else NONE, 1.0
+    state_problem(touch, part, h)
+    solve_noting(touch, count, start)
+    taken = energy_taken(touch)
+    while taken < 0.0 and part > 0.0:
+        part = less_rebound(part)
+        state_problem(touch, part, h)
+        solve_noting(touch, count, FORCES)
+        taken = energy_taken(touch)
     for i in range(touch.held.shape[0]):
         touch.held[i] = 0.0
     for k in range(touch.modes.shape[0]):
         touch.modes[k] = OPEN
-    taken = 0.0
     for place in range(count):
         k = touch.active[place]
         touch.modes[k] = touch.mode[place]
         for r in range(3):
             touch.held[3 * k + r] = touch.force[3 * place + r]
-    for i in range(3 * count):  # velocities as they are, without gaps
-        touch.b[i] = touch.speed[i] + touch.change[i]
-    velocities_after(touch, touch.force)
-    for i in range(3 * count):
-        taken -= 0.5 * touch.force[i] * (touch.b[i] + touch.velocity[i])
     answer_any_forces(touch, structure, nv, touch.force, work, touch.delta)
     return taken
 

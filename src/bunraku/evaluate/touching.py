@@ -34,6 +34,7 @@ from bunraku.entries.signatures import FINE
 from bunraku.errors import ContactError
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.links import GROUND
+from bunraku.plan.arrays import NO_CONTACT
 
 CLOSED = 1e-9
 """[m] Gaps below count as closed, unless said otherwise."""
@@ -70,6 +71,7 @@ class Touching:
 
     def __init__(self, mechanism: Mechanism, locked=frozenset(), room: int | None = None):
         self.mechanism, self.pairs = mechanism, mechanism.contact_pairs()
+        self.locked, self.asked = locked, room
         self.arrays = self.pairs.arrays
         self.plan = plan = mechanism.touching_plan(locked)
         self.contacts = len(self.arrays.contact_i)
@@ -84,6 +86,11 @@ class Touching:
         self.a = np.empty(plan.nv)
         self.found = np.zeros((self.contacts, c.FOUND))
         self.no_restitution = np.zeros(self.contacts)
+
+    def __reduce__(self):
+        """Copies have memory of their own, in which addresses are their own."""
+        known = {name: getattr(self.touch, name).copy() for name in KNOWN}
+        return _made_again, (self.mechanism, self.locked, self.asked, self.structure._replace(touch=NO_CONTACT), known)
 
     # -- geometry --------------------------------------------------------------------------------------------------
 
@@ -207,4 +214,16 @@ class Touching:
         return v + self.touch.delta, answer
 
 
-__all__ = ["CLOSED", "SLOW", "TOO_DEEP", "Acts", "Answer", "Touching"]
+KNOWN = ("modes", "held", "mark")
+"""What a run knows of its contacts."""
+
+
+def _made_again(mechanism: Mechanism, locked, room: int | None, structure, known) -> Touching:
+    made = Touching(mechanism, locked, room)
+    made.structure = structure._replace(touch=made.structure.touch)
+    for name, values in known.items():
+        getattr(made.touch, name)[:] = values
+    return made
+
+
+__all__ = ["CLOSED", "KNOWN", "SLOW", "TOO_DEEP", "Acts", "Answer", "Touching"]

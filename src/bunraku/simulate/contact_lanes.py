@@ -18,7 +18,7 @@ from bunraku.contact.fields import DISC, FORCES, NONE
 from bunraku.contact.memory import ACTIVE, COUNTS, MARK, ROWS, Touch
 from bunraku.contact.problem import problem_size
 from bunraku.contact.rows import forget_problem, motion_at, take_up
-from bunraku.contact.stepping import OVERLAP, QUICK, fly, normal_side, reaches, travel
+from bunraku.contact.stepping import OVERLAP, QUICK, fly, less_rebound, normal_side, reaches, travel
 from bunraku.contact.touching import (
     answer_forces,
     change_of_contacts,
@@ -30,10 +30,10 @@ from bunraku.contact.touching import (
 )
 from bunraku.entries.signatures import PLAN, float64, floats, int64, lane_array, table
 from bunraku.integrate.control import fixed_step
+from bunraku.integrate.memory import CONTACTS_FULL
 from bunraku.jit import allocating, entry, hold, inline, inner, outlived
 from bunraku.plan import fields as f
 from bunraku.simulate.lanes import NEXT, TIME, counts, drive_lanes, judge, keep, leave
-from bunraku.simulate.time_stepping import CONTACT_FULL
 from bunraku.spatial.algebra import dot, load3, sub
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import clear, gather, largest, load, maximum, pick, store, where_positive
@@ -108,39 +108,34 @@ def solve_in_lane(w, touch, theta, h, near, held, force, shifts):
                 for s in range(3):
                     touch.theta[to + s] = pick(theta, o + 3 * touch.kind[j] + s, w)
     for i in range(own):
-        place = touch.kind[i]
-        k = touch.active[place]
-        gap = pick(touch.found, c.FOUND * k + c.FOUND_GAP, w)
-        deepest = min(deepest, gap)
-        touch.mu[i] = touch.contact_f[k, c.FRICTION]
+        k = touch.active[touch.kind[i]]
+        deepest = min(deepest, pick(touch.found, c.FOUND * k + c.FOUND_GAP, w))
         for r in range(3):
-            touch.b[3 * i + r] = pick(touch.speed, 3 * place + r, w) + pick(touch.change, 3 * place + r, w)
             touch.force[3 * i + r] = held[3 * k + r]
-        before = pick(touch.speed, 3 * place, w)
-        touch.b[3 * i] += normal_side(gap, before, touch.b[3 * i], touch.contact_f[k, c.RESTITUTION], h)
         pressed = pressed or touch.force[3 * i] > 0.0
+        touch.mode[i] = touch.kind[i]
     for i in range(own):  # the list moves on: kinds are needed
-        touch.velocity[i] = float(touch.kind[i])
-        touch.kind[i] = DISC
-    solve_noting(touch, own, FORCES if pressed else NONE)
+        touch.slip[i], touch.kind[i] = float(touch.mode[i]), DISC
+    start, part = FORCES if pressed else NONE, 1.0
+    state_in_lane(w, touch, own, part, h)
+    solve_noting(touch, own, start)
+    taken = taken_in_lane(w, touch, own)
+    while taken < 0.0 and part > 0.0:
+        part = less_rebound(part)
+        state_in_lane(w, touch, own, part, h)
+        solve_noting(touch, own, FORCES)
+        taken = taken_in_lane(w, touch, own)
     for i in range(held.shape[0]):
         held[i] = 0.0
-    taken = 0.0
     for i in range(own):
-        place = int(touch.velocity[i])
+        place = int(touch.slip[i])
         k = touch.active[place]
         for r in range(3):
-            f = touch.force[3 * i + r]
-            force[3 * place + r, w] = f
-            held[3 * k + r] = f
-            after = free = pick(touch.speed, 3 * place + r, w) + pick(touch.change, 3 * place + r, w)
-            for j in range(3 * own):
-                after += touch.theta[(3 * i + r) * 3 * own + j] * touch.force[j]
-            taken -= 0.5 * f * (free + after)
+            force[3 * place + r, w] = held[3 * k + r] = touch.force[3 * i + r]
     if deepest > -OVERLAP:
         return False
     for i in range(own):
-        k = touch.active[np.int64(touch.velocity[i])]
+        k = touch.active[np.int64(touch.slip[i])]
         touch.mu[i] = 0.0
         for r in range(3):
             touch.force[3 * i + r] = touch.b[3 * i + r] = 0.0
@@ -148,12 +143,41 @@ def solve_in_lane(w, touch, theta, h, near, held, force, shifts):
     solve_noting(touch, own, NONE)
     lifting = 0.0
     for i in range(own):
-        lifting -= touch.force[3 * i] * pick(touch.change, 3 * np.int64(touch.velocity[i]), w) / h
+        lifting -= touch.force[3 * i] * pick(touch.change, 3 * np.int64(touch.slip[i]), w) / h
     part = 1.0 if lifting <= taken else max(taken, 0.0) / lifting
     for i in range(own):
         for r in range(3):
-            shifts[3 * np.int64(touch.velocity[i]) + r, w] = part * touch.force[3 * i + r]
+            shifts[3 * np.int64(touch.slip[i]) + r, w] = part * touch.force[3 * i + r]
     return True
+
+
+@inner
+def state_in_lane(w, touch, own, part, h):
+    """As `state_problem`, of the contacts of one state, whose places are in `slip`."""
+    for i in range(own):
+        place = int(touch.slip[i])
+        k = touch.active[place]
+        touch.mu[i] = touch.contact_f[k, c.FRICTION]
+        for r in range(3):
+            touch.b[3 * i + r] = pick(touch.speed, 3 * place + r, w) + pick(touch.change, 3 * place + r, w)
+        touch.b[3 * i] += normal_side(pick(touch.found, c.FOUND * k + c.FOUND_GAP, w), pick(touch.speed, 3 * place, w),
+                                      touch.b[3 * i], part * touch.contact_f[k, c.RESTITUTION], h)
+
+
+@inner
+def taken_in_lane(w, touch, own):
+    """As `energy_taken`."""
+    taken = 0.0
+    for i in range(own):
+        place = int(touch.slip[i])
+        for r in range(3):
+            touch.b[3 * i + r] = pick(touch.speed, 3 * place + r, w) + pick(touch.change, 3 * place + r, w)
+    for i in range(3 * own):
+        after = touch.b[i]
+        for j in range(3 * own):
+            after += touch.theta[i * 3 * own + j] * touch.force[j]
+        taken -= 0.5 * touch.force[i] * (touch.b[i] + after)
+    return taken
 
 
 @inline
@@ -166,7 +190,8 @@ def add_in_lanes(a, delta):
 
 
 @inner
-def contact_step_in_lanes(touch, structure, q, v, a, h, work, first, status, near, held, theta, force, shifts):
+def contact_step_in_lanes(touch, structure, q, v, a, h, work, first, status, near, held, residual, theta, force,
+                          shifts):
     """As `contact_step`. Whether there was room."""
     see_bodies(touch, structure, q, v)
     find_touching(touch, 4.0 * h * largest(fastest_shape(touch)) + QUICK * h * h)
@@ -182,7 +207,9 @@ def contact_step_in_lanes(touch, structure, q, v, a, h, work, first, status, nea
         overlap = False
         for w in range(WIDTH):
             if w < status.shape[0] - first and status[first + w] == 0:
+                touch.residual[0] = 0.0
                 overlap = solve_in_lane(w, touch, theta, h, near, held[first + w], force, shifts) or overlap
+                residual[first + w] = max(residual[first + w], touch.residual[0])
             else:
                 for i in range(3 * touch.count[ACTIVE]):
                     force[i, w] = 0.0
@@ -203,19 +230,19 @@ def contact_step_in_lanes(touch, structure, q, v, a, h, work, first, status, nea
 
 @entry("rollouts of batches with contact", types.void(
     PLAN, CONTACTS, int64, int64, int64, table, float64, float64, table, table, floats, table, table, counts, floats,
-    counts, floats, int64, int64, int64), seconds=25)
+    counts, floats, floats, int64, int64, int64), seconds=25)
 def contact_steps_lanes(plan, contact, places, handles, address, params, step, slack, y, held, times, q_at, v_at,
-                        status, reached, steps, clock, room, start, stop):
+                        status, reached, steps, residual, clock, room, start, stop):
     """As `fixed_steps_lanes` by symplectic Euler, with contact; `held` (B, 3 contacts) are the last contact forces,
-    `places` contacts that may be in a problem, `handles` bodies."""
+    `places` contacts that may be in a problem, `handles` bodies; `residual` the largest of each state's problems."""
     touch = make_lane_touch(contact, plan.body_i.shape[0] - 1, plan.dof_f.shape[1], places, handles)
     outlived(touch, steps_in_lanes(plan, hold(touch), address, params, step, slack, y, held, times, q_at, v_at, status,
-                                   reached, steps, clock, room, start, stop))
+                                   reached, steps, residual, clock, room, start, stop))
 
 
 @allocating
-def steps_in_lanes(plan, touch, address, params, step, slack, y, held, times, q_at, v_at, status, reached, steps, clock,
-                   room, start, stop):
+def steps_in_lanes(plan, touch, address, params, step, slack, y, held, times, q_at, v_at, status, reached, steps,
+                   residual, clock, room, start, stop):
     body_i, dof_f = plan.body_i, plan.dof_f
     nq, nv = np.int64(body_i[-1, f.HEAD_NQ]), dof_f.shape[1]
     size_work, size_total, size_wrench, size_states = scratch_sizes(body_i, dof_f, False)
@@ -250,11 +277,11 @@ def steps_in_lanes(plan, touch, address, params, step, slack, y, held, times, q_
                 margin, residue = accelerate(body_i, plan.body_f, dof_f, plan.link_i, plan.link_f, plan.spring_i,
                                              plan.spring_f, q, v, tau, nothing, a, work, total, wrench, states)
                 going = judge(margin, residue, judged, first, lanes, y, t, done, status, reached, steps)
-            if going > 0 and not contact_step_in_lanes(touch, plan, q, v, a, h, work, first, status, near, held, theta,
-                                                       force, shifts):
+            if going > 0 and not contact_step_in_lanes(touch, plan, q, v, a, h, work, first, status, near, held,
+                                                       residual, theta, force, shifts):
                 for w in range(min(WIDTH, status.shape[0] - first)):
                     if status[first + w] == 0:
-                        leave(CONTACT_FULL, w, first, lanes, y, t, done, status, reached, steps)
+                        leave(CONTACTS_FULL, w, first, lanes, y, t, done, status, reached, steps)
                 going = 0
             t = times[place] if last else t + h
             done += 1

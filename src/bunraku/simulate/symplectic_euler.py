@@ -27,7 +27,15 @@ def straight_line(method, memory, out):
 
 
 @inner
-def steps(context, memory, record):
+def plain_step(touch, context, q, v, a, h):
+    """From (q, v) to the end of a step, in place. Whether all went well."""
+    symplectic_step(context.structure.body_i, q, v, a, h)
+    return True
+
+
+@inner
+def steps(step, touch, context, memory, record):
+    """Fixed steps by `step`, which gets accelerations at their start; `touch` is for it alone."""
     clock, tally, y, start, nq = memory.clock, memory.tally, memory.rows[0], memory.rows[1], coordinates(context)
     q, v, a, loops = y[:nq], y[nq:], context.change, has_loops(context)
     while clock[m.TIME] < clock[m.UNTIL]:
@@ -40,7 +48,8 @@ def steps(context, memory, record):
         if status != 0:
             return status
         copy(y, start)
-        symplectic_step(context.structure.body_i, q, v, a, h)
+        if not step(touch, context, q, v, a, h):
+            return m.CONTACTS_FULL
         if loops:
             copy(y, context.unclosed)
             gap = close_loops(context, q, v)
@@ -61,4 +70,4 @@ def steps(context, memory, record):
 @entry("simulation with symplectic Euler", int64(*RUN), seconds=5)
 def run_symplectic_euler(motion, structure, address, params, external, memory, record):
     owned = make_context(motion, structure, address, params, external, memory)
-    return outlived(owned, steps(hold(owned), memory, record))
+    return outlived(owned, steps(plain_step, 0, hold(owned), memory, record))

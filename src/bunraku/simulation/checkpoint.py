@@ -16,6 +16,7 @@ import numpy as np
 from bunraku.checks import as_vector, hint
 from bunraku.errors import ModelError, NamingError, SimulationError
 from bunraku.evaluate.schedule import made_again
+from bunraku.evaluate.touching import KNOWN as KNOWN_OF_CONTACTS
 from bunraku.integrate import memory as m
 from bunraku.integrate.history import Family
 from bunraku.integrate.methods import memory_for, method_of
@@ -36,9 +37,6 @@ FINITE = [m.TIME, m.STEP, m.MIN_STEP, m.TAKEN, m.PENDING, m.GROWTH, m.RATE, m.GA
           m.EXTRAPOLATED, m.BEGAN]  # of the clock
 KEPT = ("clock", "tally", "tolerance", "rows", "matrix", "pivots")  # of the memory; sums are made anew
 KINDS: tuple[Any, ...] = (int, int, bool, bool, bool)  # of the rest of a tableau
-
-
-CONTACT = ("modes", "held", "mark")  # what a simulation knows of its contacts
 
 
 def _version() -> str:
@@ -75,9 +73,10 @@ def save_checkpoint(simulation, path):
         arrays |= {f"tableau {name}": getattr(solver, name) for name in TABLEAU}
     arrays |= {f"memory {name}": getattr(simulation._memory, name) for name in KEPT}
     contact = simulation._contact
-    header["contact"] = None if contact is None else {"room": simulation._room, "stepped": contact.stepped}
+    header["contact"] = None if contact is None else {"room": simulation._room, "stepped": contact.stepped,
+                                                            "fresh": contact.fresh}
     if contact is not None:
-        arrays |= {f"contact {name}": getattr(contact.touching.touch, name) for name in CONTACT}
+        arrays |= {f"contact {name}": getattr(contact.touching.touch, name) for name in KNOWN_OF_CONTACTS}
     return write(path, header, {**arrays, "params": simulation.params})
 
 
@@ -143,10 +142,11 @@ def _rebuilt(cls, header, arrays, actuation, mechanism, progress, external, pres
     simulation._acting.restore_pulls(header["pulls"], present.mechanism)
     simulation._memory = memory
     if simulation._contact is not None and header.get("contact"):
-        for name in CONTACT:
+        for name in KNOWN_OF_CONTACTS:
             kept = getattr(simulation._contact.touching.touch, name)
             kept[:] = arrays(f"contact {name}", Rule(kept.shape, kept.dtype.type), {}, f"{name} of contacts")
         simulation._contact.stepped = header["contact"]["stepped"]
+        simulation._contact.fresh = bool(header["contact"]["fresh"])
     simulation._tape.restore(trajectory)
     for name, value in header["stats"].items():
         if name not in vars(simulation.stats) or not isinstance(value, (int, float)):

@@ -27,6 +27,7 @@ from bunraku.evaluate.touching import CLOSED, Acts, Touching
 from bunraku.integrate.callbacks import PlainFunction
 from bunraku.integrate.memory import MAX_STEP
 from bunraku.mechanism import Mechanism
+from bunraku.simulate.context import structure_of
 from bunraku.simulate.time_stepping import run_time_stepping
 from bunraku.simulation.conditions import Watch
 from bunraku.simulation.settings import Settings
@@ -58,6 +59,17 @@ MANY = 100
 """Events at one moment, after which something is wrong."""
 
 
+class ContactWatch(Watch):
+    """The condition that the modes of contacts no longer hold; `Contact.settle` is what follows."""
+
+    def __init__(self, contact: Contact):
+        super().__init__(contact.signal, contact.settle, "contact", True)
+        self.contact = contact
+
+    def function(self, simulation):
+        return self.contact.signal(simulation)
+
+
 class Contact:
     """The contacts of a simulation."""
 
@@ -69,9 +81,11 @@ class Contact:
         self.settings, self.locked, self.room = settings, frozenset(locked), room
         self.slack = min(1e-7, max(1e-11, 10.0 * settings.atol))  # [m] errors of a solver that has just started
         self.touching = Touching(mechanism, self.locked, room)
-        self.watch = Watch(lambda t, q, v: -1.0, lambda simulation: None, "contact", True)
-        self.watch.function = self.signal  # type: ignore[method-assign]
-        self.fresh = True         # modes are to be found anew
+        if settings.hold > 0.0:  # loops are held together by forces
+            arrays = structure_of(self.touching.plan, settings.hold)[1]
+            self.touching.structure = arrays._replace(touch=self.touching.structure.touch)
+        self.watch = ContactWatch(self)
+        self.fresh = True         # nothing is known of modes: a start, another state or structure
         self.slow = 1e-9          # [m/s] slip that has no direction, among the errors of the solver
         self.stepped: float | None = None  # time at which the last step has ended
         self._at, self._events = -np.inf, 0
@@ -89,11 +103,6 @@ class Contact:
         """For solvers: the motion between events, or without contact; and the plan."""
         touching = self.touching
         return (touching.base if self.stepping else contact_one).address, touching.structure
-
-    def fit(self, mechanism: Mechanism, locked) -> None:
-        """Another structure."""
-        self.locked = frozenset(locked)
-        self.touching, self.fresh = Touching(mechanism, self.locked, self.room), True
 
     def limit_step(self, simulation) -> None:
         """Steps in which solids move by half of the smallest one's radius at most, so that none passes another within a

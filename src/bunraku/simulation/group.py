@@ -28,8 +28,8 @@ from bunraku.simulate.actuation import Actuation, PlainActuation
 from bunraku.simulate.contact_lanes import contact_steps_lanes
 from bunraku.simulate.context import structure_of
 from bunraku.simulate.lanes import NEXT, TIME, fixed_steps_lanes
-from bunraku.simulate.time_stepping import CONTACT_FULL
 from bunraku.simulation.closing import closed_start, look_at_loops
+from bunraku.simulation.contact import ROUGH_ENOUGH
 from bunraku.simulation.failures import LeftOpen, stopped
 from bunraku.simulation.settings import address_of
 from bunraku.simulation.simulation import BODY_STEPS_PER_CALL, Simulation
@@ -246,7 +246,7 @@ def touching_in_lanes(group: Group, first: Simulation, workers: int, bar) -> flo
     places = min(touching.contacts, max(ROOM_IN_LANES, first._room or 0))
     constants = (plan.arrays, arrays, places, handles_of(arrays, places), address_of(first._actuation), group.params,
                  float(first._memory.clock[m.STEP]), LAST_STEP)
-    held = np.zeros((count, 3 * touching.contacts))
+    held, residual = np.zeros((count, 3 * touching.contacts)), np.zeros(count)
     tiles = -(-count // WIDTH)
     each = max(1, tiles // (TURNS_EACH * workers))
     room, mean = max(1, BODY_STEPS_PER_CALL // (plan.bodies * each)), _Mean(bar, count)
@@ -258,7 +258,7 @@ def touching_in_lanes(group: Group, first: Simulation, workers: int, bar) -> flo
             while clock[NEXT] < len(group.times) and not turns.stopped:
                 t, before = clock[TIME], group.status[start:stop].copy()
                 contact_steps_lanes.call(*constants, group.y, held, group.times, group.q_at, group.v_at, group.status,
-                                         group.reached, group.steps, clock, room, start, stop)
+                                         group.reached, group.steps, residual, clock, room, start, stop)
                 lost = start + np.flatnonzero((group.status[start:stop] == m.ACTUATION_FAILED) & (before == 0))
                 if lost.size:
                     group.blame(lost[np.lexsort((lost, group.reached[lost], lost // WIDTH))])
@@ -266,18 +266,22 @@ def touching_in_lanes(group: Group, first: Simulation, workers: int, bar) -> flo
 
     begin = time.perf_counter()
     take_turns(work, -(-tiles // each), workers)
-    for k in np.flatnonzero(group.status == CONTACT_FULL).tolist():
+    for k in np.flatnonzero(group.status == m.CONTACTS_FULL).tolist():
         group.stops[k] = (f"at t = {group.reached[k]:.6g} s there are more than {places} contacts in the states that "
                           f"are computed together; give room for more: max_contacts={2 * places}")
     group.evaluations[:] = group.steps
-    return time.perf_counter() - begin
+    seconds, rough = time.perf_counter() - begin, np.flatnonzero(residual > ROUGH_ENOUGH)
+    if rough.size:
+        warnings.warn(f"contact problems of {rough.size} states (the first is {rough[0]}) were solved roughly, with a "
+                      f"residual of up to {residual.max():.1g} of their size", SimulationWarning, stacklevel=3)
+    return seconds
 
 
 def touching_one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
     """Each state by a simulation of its own: from event to event. Returns the seconds it took."""
     begin, mean = time.perf_counter(), _Mean(bar, len(group.y))
     for k in np.flatnonzero(group.status == 0).tolist():
-        simulation = first.begun_anew(group.y[k, :group.nq], group.y[k, group.nq:], group.params_of(k))
+        simulation = first._begun_anew(group.y[k, :group.nq], group.y[k, group.nq:], group.params_of(k))
         for place, until in enumerate(group.times):
             before = simulation.t
             try:

@@ -42,7 +42,6 @@ from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.mechanism.readonly import StateArray
 from bunraku.simulate.actuation import Actuation, PlainActuation
 from bunraku.simulate.context import structure_of
-from bunraku.simulate.time_stepping import CONTACT_FULL
 from bunraku.simulation.acting import Acting, as_pull
 from bunraku.simulation.checkpoint import load_checkpoint, refuse_forgotten, restore, save_checkpoint
 from bunraku.simulation.closing import (
@@ -199,7 +198,7 @@ class Simulation:
             raise ReadOnlyError(f"sim.{name} is read-only; {READ_ONLY[name].format(name=name)}")
         super().__setattr__(name, as_params(value) if name == "params" else value)
 
-    def begun_anew(self, q, v, params) -> Simulation:
+    def _begun_anew(self, q, v, params) -> Simulation:
         """Another simulation of the same mechanism with the same settings and actuation, from another state."""
         s = self._settings
         return Simulation(self.mechanism, q, v, s.solver, s.rtol, s.atol, self._drive, params, step=s.step or None,
@@ -562,8 +561,6 @@ class Simulation:
     def _go_on(self, until: float, bar: Bar, interrupts: Interrupts) -> None:
         """From event to event."""
         contact = self._contact
-        if contact is not None:
-            contact.fresh = True  # forces may be others than before
         while True:
             if contact is not self._contact:
                 contact = self._contact
@@ -592,8 +589,6 @@ class Simulation:
     def _act(self, watch: Watch) -> bool:
         """A condition has come true here: do what follows. Whether that ends the run."""
         self._tape.event(Event(self.t, watch.name))
-        if self._contact is not None:
-            self._contact.fresh = True
         watch.times.append(self.t)
         watch.holds, watch.active = True, watch.repeat
         self._restart()
@@ -701,7 +696,7 @@ class Simulation:
         if self.t > self._tape.end:  # a step was made, and what failed was to look at it
             self._tape.append(np.array([self.t]), self._memory.rows[:1])
         trajectory, where, cause = self.trajectory, f"at t = {self.t:.6g} s", None
-        if status == CONTACT_FULL and self._contact is not None:
+        if status == m.CONTACTS_FULL and self._contact is not None:
             raise SimulationError(f"{where}: {self._contact.touching.full()}", trajectory)
         if status == m.ACTUATION_FAILED:
             compiled = isinstance(self._actuation, Actuation)
