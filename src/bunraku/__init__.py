@@ -11,6 +11,7 @@ from bunraku.errors import (
     BunrakuError,
     ConstraintError,
     ContactError,
+    ForcePlateWarning,
     InertiaError,
     LoadError,
     LoadWarning,
@@ -86,8 +87,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "ActuationError", "Box", "BunrakuError", "Capsule", "Compound", "ConstraintError", "ContactError", "Cylindrical",
-    "Fixed", "ForcePlate", "Free", "Guide", "Helical", "InertiaError", "JointMoments", "LoadError", "LoadWarning",
-    "Markers", "Mechanism", "MissingExtra", "MissingFileError", "ModelError", "Motion", "MotionTable", "NamingError",
+    "Fixed", "ForcePlate", "ForcePlateWarning", "Free", "Guide", "Helical", "InertiaError", "JointMoments", "LoadError",
+    "LoadWarning", "Markers", "Mechanism", "MissingExtra", "MissingFileError", "ModelError", "Motion", "MotionTable",
+    "NamingError",
     "Planar", "Points", "Prismatic", "ReadOnlyError", "Revolute", "Rollout", "RolloutCase", "Schedule", "SettingError",
     "ShapeError", "Simulation", "SimulationError", "SimulationWarning", "Sphere", "Spherical", "StateError",
     "Trajectory", "ViewerError", "actuation", "closed_chain", "constraints", "contacts", "convert", "coordinates",

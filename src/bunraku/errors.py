@@ -90,3 +90,7 @@ class MissingExtra(BunrakuError, ImportError):
 
 class ViewerError(BunrakuError, RuntimeError):
     """The viewer cannot open: an address or port that cannot be used."""
+
+
+class ForcePlateWarning(UserWarning):
+    """A force plate whose load is probably assigned to the wrong foot."""

@@ -80,6 +80,28 @@ def test_each_contact_is_given_to_the_foot_that_makes_it(walk):
     for side in ("left", "right"):
         np.testing.assert_allclose(result.external[f"{side}_foot"][:, 2], np.where(
             plates[side].loaded, plates[side].force[:, 2], 0.0), atol=1e-9)
+    assert {(one.plate, one.link) for one in result.assignments} == {
+        (plates[side].name, f"{side}_foot") for side in ("left", "right")}
+    assert all(one.distance < 0.1 for one in result.assignments)
+    assert all(str(one) in repr(result) for one in result.assignments)
+
+
+def test_a_plate_away_from_the_feet_is_a_warning(walk):
+    motion, plates = walk
+    shifted = bk.ForcePlate("shifted", plates["left"].t, plates["left"].force,
+                            plates["left"].moment + np.cross([0.0, 0.5, 0.0], plates["left"].force))
+    with pytest.warns(bk.ForcePlateWarning, match="'shifted' acts on 'left_foot'.*not under that link"):
+        motion.inverse_dynamics({"left_foot": shifted, "right_foot": plates["right"]})
+
+
+def test_two_plates_on_one_foot_at_once_are_a_warning(walk):
+    """Each half of a load on a plate of its own: one foot on two plates, or a wrong assignment."""
+    motion, plates = walk
+    halves = [bk.ForcePlate(name, p.t, 0.5 * p.force, 0.5 * p.moment) for name in ("front", "back")
+              for p in (plates["left"],)]
+    with pytest.warns(bk.ForcePlateWarning, match="'front' and 'back' are loaded together"):
+        result = motion.inverse_dynamics([*halves, plates["right"]], feet=("left_foot", "right_foot"))
+    assert {one.link for one in result.assignments if one.plate != plates["right"].name} == {"left_foot"}
 
 
 def test_plates_know_their_centre_of_pressure_and_free_moment():

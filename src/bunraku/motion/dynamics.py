@@ -13,7 +13,7 @@ from bunraku.errors import ShapeError
 from bunraku.evaluate import inverse_dynamics, poses
 from bunraku.mechanism import Free, Mechanism
 from bunraku.mechanism.named import Named
-from bunraku.motion.plates import ground_forces
+from bunraku.motion.plates import Assignment, ground_forces
 
 if TYPE_CHECKING:
     from bunraku.motion.motion import Motion
@@ -30,6 +30,7 @@ class JointMoments:
     moments: dict[str, np.ndarray]        # {joint: (frames, its degrees of freedom)} in the components of v
     residuals: dict[str, np.ndarray]      # {Free joint on the ground: (frames, 6)}: force, moment about the link's
                                           # origin, world axes, that no measured force explains
+    assignments: tuple[Assignment, ...] = ()  # which force plate acts on which link, and when
 
     @property
     def residual_force(self) -> float:
@@ -48,13 +49,14 @@ class JointMoments:
     def __repr__(self):
         most = max(self.moments, key=lambda name: self.magnitude(name).max(initial=0.0), default=None)
         peak = f", most in {most!r}: {self.magnitude(most).max():.4g} N m" if most else ""
+        plates = "".join(f"\n  force plate {assigned}" for assigned in self.assignments)
         return (f"JointMoments of {self.mechanism.name}: {len(self.t)} frames{peak}; residuals up to "
-                f"{self.residual_force:.3g} N, {self.residual_moment:.3g} N m")
+                f"{self.residual_force:.3g} N, {self.residual_moment:.3g} N m{plates}")
 
 
 def joint_moments(motion: Motion, plates, feet: Sequence[str], external: Mapping | None) -> JointMoments:
     m = motion.mechanism
-    wrenches = ground_forces(motion, plates, feet)
+    wrenches, assignments = ground_forces(motion, plates, feet)
     for link, wrench in (external or {}).items():
         array = as_array(f"external: the wrench on {link!r}", wrench)
         if array.shape not in ((6,), (len(motion.t), 6)):
@@ -72,7 +74,8 @@ def joint_moments(motion: Motion, plates, feet: Sequence[str], external: Mapping
                 [np.einsum("nij,nj->ni", turn, part[:, k:k + 3]) for k in (0, 3)], axis=1)
         elif link.joint.nv:
             moments[link.joint_name] = part
-    return JointMoments(m, motion.t, tau, wrenches, Named(moments, m.no_joint), Named(residuals, m.no_joint))
+    return JointMoments(m, motion.t, tau, wrenches, Named(moments, m.no_joint), Named(residuals, m.no_joint),
+                        tuple(assignments))
 
 
 def _grounded(mechanism: Mechanism, parent: int) -> bool:

@@ -6,20 +6,37 @@ without dividing by the vertical force; the centre of pressure is computed when 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from bunraku.checks import as_array
-from bunraku.errors import ModelError, NamingError, ShapeError
+from bunraku.errors import ForcePlateWarning, ModelError, NamingError, ShapeError
 from bunraku.evaluate import poses
 
 if TYPE_CHECKING:
     from bunraku.motion.motion import Motion
 
-LOADED = 10.0   # [N] below it a plate carries nobody
+LOADED = 10.0   # [N] smaller vertical loads are not assigned to a foot
 SLACK = 1e-9    # of a duration: rounding of times
+REACH = 0.12    # [m] from the line of a foot, ankle to toes, beyond which a centre of pressure is not under that foot
+
+
+class Assignment(NamedTuple):
+    """The link on which a load of a plate acts."""
+
+    plate: str
+    link: str
+    start: float        # [s]
+    end: float          # [s]
+    distance: float     # [m] mean horizontal distance of the centre of pressure from the line of the foot
+
+    def __str__(self):
+        when = f"from {self.start:g} to {self.end:g} s"
+        return f"{self.plate!r} acts on {self.link!r} {when} ({self.distance:.2f} m away)"
 
 
 class ForcePlate:
@@ -55,12 +72,12 @@ class ForcePlate:
 
     @property
     def loaded(self) -> np.ndarray:
-        """Where somebody stands on it: (n,) of booleans."""
+        """Whether the vertical load is above 10 N: (n,) of booleans."""
         return np.abs(self.force[:, 2]) > LOADED
 
     @property
     def cop(self) -> np.ndarray:
-        """Centre of pressure (n, 3) at the plate's height; NaN where nobody stands on it."""
+        """Centre of pressure (n, 3) at the plate's height; NaN where it is not loaded."""
         with np.errstate(divide="ignore", invalid="ignore"):
             fx, fy, fz = self.force.T
             mx, my, _ = self.moment.T  # about the origin: m = p x f + free moment along z, solved for p
@@ -70,7 +87,7 @@ class ForcePlate:
 
     @property
     def free_moment(self) -> np.ndarray:
-        """Vertical moment about the centre of pressure (n,) [N m]; zero where nobody stands on it."""
+        """Vertical moment about the centre of pressure (n,) [N m]; zero where it is not loaded."""
         arm = np.nan_to_num(self.cop)
         about = self.moment - np.cross(arm, self.force)
         return np.where(self.loaded, about[:, 2], 0.0)
@@ -94,47 +111,94 @@ class ForcePlate:
                 f"{np.linalg.norm(self.force, axis=1).max():.0f} N")
 
 
-def ground_forces(motion: Motion, plates, feet: Sequence[str]) -> dict[str, np.ndarray]:
-    """{link: (frames, 6)}: force and moment at each link's origin, world axes."""
+def ground_forces(motion: Motion, plates, feet: Sequence[str]) -> tuple[dict[str, np.ndarray], list[Assignment]]:
+    """{link: (frames, 6)}: force and moment at each link's origin, world axes; and which plate acts on which link.
+
+    A ForcePlateWarning names centres of pressure that are not under their foot, and plates that are loaded at the same
+    time and assigned to one foot.
+    """
     if isinstance(plates, ForcePlate):
         plates = [plates]
+    where = poses(motion.mechanism, motion.q)
     if isinstance(plates, Mapping):
         if feet:
             raise ModelError("feet is for a list of plates; these plates name their links themselves")
-        acting = [(plate, link, np.ones(len(motion.t), bool)) for link, several in plates.items()
-                  for plate in (several if isinstance(several, Sequence) else [several])]
+        pairs = [(plate, link) for link, several in plates.items()
+                 for plate in (several if isinstance(several, Sequence) else [several])]
+        for plate, link in pairs:
+            _check(motion, plate, link, "plates")
+        acting = [(plate, part, loads) for plate, link in pairs
+                  for part, loads in contacts(motion, plate, (link,), where, every=True)]
     else:
         if plates and not feet:
             raise ModelError("which links stand on the plates? Give feet=('left_foot', 'right_foot'), or plates as "
                              "{link: plate}")
-        acting = [(plate, *part) for plate in plates for part in contacts(motion, plate, feet)]
-    where = poses(motion.mechanism, motion.q)
+        for plate in plates:
+            for link in feet:
+                _check(motion, plate, link, "feet")
+        acting = [(plate, *part) for plate in plates for part in contacts(motion, plate, feet, where)]
     wrenches: dict[str, np.ndarray] = {}
-    for plate, link, when in acting:
-        if not isinstance(plate, ForcePlate):
-            raise ModelError(f"plates must be bk.ForcePlate, not {plate!r:.60}")
+    for plate, assigned, when in acting:
         force, moment = plate.at(motion.t)
+        link = assigned.link
         wrench = np.column_stack([force, moment - np.cross(where[link][1], force)]) * when[:, None]
         wrenches[link] = wrenches.get(link, 0.0) + wrench
-    return wrenches
+    found = [assigned for _, assigned, _ in acting]
+    for text in _doubts(found, feet):
+        warnings.warn(text, ForcePlateWarning, stacklevel=4)
+    return wrenches, found
 
 
-def contacts(motion: Motion, plate: ForcePlate, feet: Sequence[str]) -> list[tuple[str, np.ndarray]]:
-    """Who stands on a plate when: (link, frames). A contact, from the first to the last loaded frame in a row, is that
-    of the link whose origin is nearest to the centre of pressure on average."""
-    for link in feet:
-        if link not in motion.mechanism.link_names:
-            raise NamingError(f"feet: {motion.mechanism.no_link(link)}")
+def _check(motion: Motion, plate, link: str, what: str) -> None:
+    if not isinstance(plate, ForcePlate):
+        raise ModelError(f"plates must be bk.ForcePlate, not {plate!r:.60}")
+    if link not in motion.mechanism.link_names:
+        raise NamingError(f"{what}: {motion.mechanism.no_link(link)}")
+
+
+def contacts(motion: Motion, plate: ForcePlate, feet: Sequence[str], where,
+             every: bool = False) -> list[tuple[Assignment, np.ndarray]]:
+    """Assignments of the loads of a plate, and the frames of each. A load lasts from the first to the last loaded frame
+    in a row and acts on the foot nearest to the centre of pressure, on average; `every`: all frames are one load."""
     force, moment = plate.at(motion.t)
     there = ForcePlate(plate.name, motion.t, force, moment, plate.height)
     loaded, cop = there.loaded, there.cop
-    where = poses(motion.mechanism, motion.q)
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], loaded, [False]]).astype(int)))
+    if every:
+        edges = np.array([0, len(motion.t)])
+    else:
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], loaded, [False]]).astype(int)))
     found = []
     for start, stop in zip(edges[::2], edges[1::2], strict=True):
-        part = slice(start, stop)
-        far = {link: float(np.linalg.norm(where[link][1][part] - cop[part], axis=1).mean()) for link in feet}
         when = np.zeros(len(motion.t), bool)
-        when[part] = True
-        found.append((min(far, key=lambda link: far[link]), when))
+        when[start:stop] = True
+        pressed = when & loaded
+        far = {link: float(_distance(motion, link, where[link], cop)[pressed].mean()) if pressed.any() else 0.0
+               for link in feet}
+        link = min(far, key=lambda link: far[link])
+        found.append((Assignment(plate.name, link, float(motion.t[start]), float(motion.t[stop - 1]), far[link]), when))
     return found
+
+
+def _distance(motion: Motion, link: str, pose, points: np.ndarray) -> np.ndarray:
+    """Horizontal distance (frames,) of points from the line of a foot: from its joint through its centre of mass to as
+    far again."""
+    rotation, origin = pose
+    foot = next(x for x in motion.mechanism.links if x.name == link)
+    along = 2.0 * np.einsum("nij,j->ni", rotation, foot.com)[:, :2]
+    to = (points - origin)[:, :2]
+    length = np.maximum(np.sum(along * along, axis=1), 1e-12)
+    share = np.clip(np.sum(to * along, axis=1) / length, 0.0, 1.0)
+    return np.linalg.norm(to - share[:, None] * along, axis=1)
+
+
+def _doubts(found: list[Assignment], feet: Sequence[str]) -> Iterator[str]:
+    """Assignments that are probably wrong, in words."""
+    remedy = "; say it yourself with plates={link: plate}, or check the place and the time of the plate"
+    for one in found:
+        if one.distance > REACH:
+            yield f"force plate {one}: the centre of pressure is not under that link{remedy}"
+    for one, other in combinations(found, 2):
+        both = min(one.end, other.end) - max(one.start, other.start)
+        if len(feet) > 1 and one.plate != other.plate and one.link == other.link and both > 0.0:
+            yield (f"force plates {one.plate!r} and {other.plate!r} are loaded together for {both:.3g} s, and both are "
+                   f"assigned to {one.link!r}{remedy}")
