@@ -8,8 +8,9 @@ import pytest
 import bunraku as bk
 from bunraku.simulation import Segment, Trajectory
 from bunraku.simulation.trajectory import Event
-from bunraku.view import Camera, Figure, filmstrip
+from bunraku.view import Camera, Figure, filmstrip, replay_html
 from bunraku.view.figure import FIXTURE, LEFT, MIDDLE, RIGHT
+from bunraku.view.filmstrip import covered, round_times
 
 
 def pair():
@@ -103,3 +104,30 @@ def test_missing_matplotlib_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(bk.MissingExtra, match=r'pip install "bunraku\[plot\]"'):
         filmstrip(still(pair()), tmp_path / "strip.png")
+
+
+def test_marks_of_time_are_round_numbers():
+    rng = np.random.default_rng(2)
+    for first, length in zip(rng.uniform(-5, 5, 40), 10.0 ** rng.uniform(-6, 6, 40), strict=True):
+        ticks = round_times(first, first + length)
+        assert 4 <= len(ticks) <= 11
+        assert ticks[0] >= first - 1e-9 * length
+        assert ticks[-1] <= first + length * (1 + 1e-9)
+        step = np.diff(ticks).mean()
+        assert min(abs(step / 10.0 ** np.floor(np.log10(step * 1.0001)) - k) for k in (1, 2, 5, 10)) < 1e-3
+
+
+def test_a_curve_that_covers_another_is_found():
+    t = np.linspace(0, 1, 50)
+    curves = {"left": (t, np.sin(t)), "right": (t[:30], np.sin(t[:30]) + 1e-4), "other": (t, t**2)}
+    assert covered(curves) == {"right"}
+    assert covered({"left": (t, np.full(50, np.nan)), "right": (t, t)}) == set()
+
+
+def test_pictures_are_of_simulations_too(tmp_path):
+    sim = bk.Simulation(bk.models.chain(2), q=[0.3, 0.0])
+    sim.run(0.2)
+    assert filmstrip(sim, tmp_path / "a.png").exists()
+    assert replay_html(sim, tmp_path / "a.html").exists()
+    with pytest.raises(bk.ShapeError, match="a trajectory or a simulation is needed"):
+        filmstrip(sim.mechanism, tmp_path / "b.png")

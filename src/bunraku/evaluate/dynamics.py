@@ -24,6 +24,7 @@ from bunraku.evaluate.team import accelerations, team_for
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.mechanism.named import Named
+from bunraku.notebook import html_table
 from bunraku.plan import fields as f
 from bunraku.plan.closed import reschedule, with_connections
 
@@ -231,6 +232,14 @@ class Dynamics:
     links: dict[str, np.ndarray]      # of every link: acceleration of its frame (linear, angular), world axes
     report: Report
     contacts: Contacts | list[Contacts] | None = None  # with forces and modes; None if nothing can touch
+
+    def _repr_html_(self) -> str:
+        """Forces in joints and connections as a table, in notebooks."""
+        batch = f"{len(self.a)} states, the first: " if self.a.ndim == 2 else ""
+        title = (f"{batch}forces in {len(self.forces)} joints and connections, child-side axes; "
+                 f"constraints {self.report.constraints}, rank {self.report.rank}")
+        return html_table(title, ("joint", "fx [N]", "fy [N]", "fz [N]", "mx [N m]", "my [N m]", "mz [N m]"), (
+            (name, *map(float, wrench if wrench.ndim == 1 else wrench[0])) for name, wrench in self.forces.items()))
 
 
 def dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None = None,

@@ -5,8 +5,9 @@ A mechanism is turned into a `Plan` when first used and again after a change; no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from bunraku.mechanism.readonly import (
     read_only,
 )
 from bunraku.mechanism.shapes import ContactShape, ReadOnlyShapes, Shapes
+from bunraku.notebook import html_table
 from bunraku.plan import fields as f
 from bunraku.plan.build import Plan
 
@@ -328,21 +330,38 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
 
         return energy(self.plan(), q, v)
 
-    def __repr__(self):
+    def _figures(self) -> str:
         held = len(self.connections)
         less = f", minus the constraints of {held} connection{'s' * (held > 1)}" if held else ""
-        figures = f"{len(self.links)} links, {self.nv} degrees of freedom{less}, {self.mass:.4g} kg"
-        lines = [f"{self.name}: {figures}"]
+        return f"{self.name}: {len(self.links)} links, {self.nv} degrees of freedom{less}, {self.mass:.4g} kg"
+
+    def _by_depth(self) -> Iterator[tuple[int, Link]]:
+        """Links with their depth in the tree, each before its children."""
         children: dict[int, list[int]] = {}
         for i, link in enumerate(self.links):
             children.setdefault(link.parent, []).append(i)
         stack = [(i, 1) for i in reversed(children.get(-1, []))]
-        while stack and len(lines) < 40:
+        while stack:
             i, depth = stack.pop()
-            link = self.links[i]
+            yield depth, self.links[i]
+            stack += [(c, depth + 1) for c in reversed(children.get(i, []))]
+
+    def _repr_html_(self) -> str:
+        """Links and connections as tables, in notebooks."""
+        names = [*self.link_names, GROUND]
+        tables = [html_table(self._figures(), ("link", "joint", "type", "mass [kg]"), (
+            (f"{'  ' * min(depth - 1, 12)}{link.name}", link.joint_name, repr(link.joint), link.mass)
+            for depth, link in self._by_depth()))]
+        if self.connections:
+            tables.append(html_table("connections", ("connection", "link a", "link b", "type"), (
+                (c.name, names[c.link_a], names[c.link_b], repr(c.joint)) for c in self.connections.values())))
+        return "".join(tables)
+
+    def __repr__(self):
+        lines = [self._figures()]
+        for depth, link in islice(self._by_depth(), 39):
             named = "" if link.joint_name == link.name else f" {link.joint_name!r}"
             lines.append(f"{'  ' * min(depth, 12)}{link.name}: {link.joint!r}{named}, {link.mass:.4g} kg")
-            stack += [(c, depth + 1) for c in reversed(children.get(i, []))]
         if len(self.links) > len(lines) - 1:
             lines.append(f"  ... and {len(self.links) - len(lines) + 1} more links")
         names = [*self.link_names, GROUND]

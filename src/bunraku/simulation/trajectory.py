@@ -204,6 +204,15 @@ class Trajectory:
         return notebook_html(self)
 
 
+def as_trajectory(value) -> Trajectory:
+    """A trajectory, or that of a simulation."""
+    found = getattr(value, "trajectory", value)
+    if isinstance(found, Trajectory):
+        return found
+    instead = "give motion.trajectory()" if callable(found) else "sim.run and bk.load_trajectory return one"
+    raise ShapeError(f"a trajectory or a simulation is needed, not {type(value).__name__}; {instead}")
+
+
 def to_file(trajectory: Trajectory) -> tuple[dict, dict[str, np.ndarray]]:
     """A trajectory as the part of a header and arrays."""
     arrays = {}

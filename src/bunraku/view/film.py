@@ -16,13 +16,14 @@ import numpy as np
 from bunraku.checks import as_positive
 from bunraku.errors import MissingExtra, MissingFileError, ShapeError
 from bunraku.simulation.table import even_times
+from bunraku.simulation.trajectory import Trajectory, as_trajectory
 from bunraku.terminal import Bar
 from bunraku.view.contact import LEVEL, SLIDES, STICKS, outline, patches, recorded_arrows, vector
 from bunraku.view.figure import Camera, Figure, Shape
 from bunraku.view.filmstrip import DEEP, FAINT, INK, NEAR, PAPER, TONES, blend, drawing, happenings, painted, shadow
 
 if TYPE_CHECKING:
-    from bunraku.simulation import Trajectory
+    from bunraku.simulation import Simulation
 
 KINDS = (".gif", ".mp4")
 RATE = {".gif": 25.0, ".mp4": 30.0}  # frames a second: GIF counts hundredths of a second
@@ -35,7 +36,7 @@ WIDELY = 1.5          # sizes of a figure: half the width of a plane below it
 SPACE = 0.62          # below the picture, for the time line [inches]
 
 
-def film(trajectory: Trajectory, path, *, fps: float | None = None, speed: float = 1.0, width: int = 960,
+def film(trajectory: Trajectory | Simulation, path, *, fps: float | None = None, speed: float = 1.0, width: int = 960,
          title: str | None = None, camera: Camera | None = None, progress: bool | None = None,
          forces: bool | None = None) -> Path:
     """Draw a trajectory as a film (.gif or .mp4 by the ending) and return the path.
@@ -46,7 +47,7 @@ def film(trajectory: Trajectory, path, *, fps: float | None = None, speed: float
     title   above the picture; the name of the mechanism by default, "" for none
     forces  contact forces as arrows, as in `filmstrip`
     """
-    path = Path(path)
+    trajectory, path = as_trajectory(trajectory), Path(path)
     if path.suffix.lower() not in KINDS:
         raise ShapeError(f"{path}: a film ends in {' or '.join(KINDS)}, not in {path.suffix or 'nothing'!r}")
     if not path.parent.is_dir():

@@ -6,20 +6,22 @@ structure.
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bunraku.errors import MissingExtra, ShapeError
+from bunraku.simulation.trajectory import Trajectory, as_trajectory
 from bunraku.view.contact import LEVEL, SLIDES, STICKS, outline, patches, recorded_arrows, vector
 from bunraku.view.figure import CIRCLE, FIXTURE, LEFT, MIDDLE, RIGHT, Camera, Figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from bunraku.simulation import Trajectory
+    from bunraku.simulation import Simulation
 
     Panels = Mapping[str, Mapping[str, tuple[np.ndarray, np.ndarray]]]
 
@@ -30,6 +32,8 @@ OTHERS = ("#8a5a9e", "#b08a2e", "#5b7f3a")  # of curves that belong to neither s
 NEAR, DEEP = 3.0, 0.4  # sizes of a figure: from which a plane is drawn, and to which depth
 ARROW = 0.12  # height of the figures for which arrows are thick enough, as a share of the width of a strip
 FEW = 8  # events of contacts that are told
+COINCIDE = 0.01  # share of a panel's height within which two curves cover each other
+OVER: dict[str, Any] = {"dashes": (2.6, 3.4), "dash_capstyle": "butt"}  # of a curve that would cover another
 WIDTH, MARGIN, DPI = 11.0, 0.66, 160  # inches, inches, dots per inch
 
 
@@ -43,24 +47,27 @@ def drawing() -> tuple[type, type]:
     return Page, FigureCanvasAgg
 
 
-def filmstrip(trajectory: Trajectory, path: str | Path, *, frames: int = 9, title: str | None = None,
+def filmstrip(trajectory: Trajectory | Simulation, path: str | Path, *, frames: int = 9, title: str | None = None,
               subtitle: str | None = None, camera: Camera | None = None, panels: Panels | None = None,
-              forces: bool | None = None) -> Path:
-    """Draw a trajectory to a picture file (its ending says which kind) and return the path.
+              forces: bool | None = None, until: float | None = None) -> Path:
+    """Draw a trajectory, or that of a simulation, to a picture file (its ending says which kind) and return the path.
 
     panels   more to be seen over time, below the energy: {axis label: {curve: (times, values)}}. Curves whose names
              begin with "left" or "right" have the colours of that side; NaN leaves a gap.
     forces   contact forces as arrows, one for each pair of shapes, the weight almost as long as a leg: True (an error
              says why they are not known), False, or None: if `trajectory.contacts` knows them
+    until    time at which the picture ends [s]
     """
-    Page, FigureCanvasAgg = drawing()
+    trajectory, (Page, FigureCanvasAgg) = as_trajectory(trajectory), drawing()
     if frames < 2:
         raise ShapeError(f"a filmstrip needs at least 2 frames, not {frames}")
     camera = Camera() if camera is None else camera
-    strip = _Strip(trajectory, frames, camera, forces)
+    strip = _Strip(trajectory, frames, camera, forces, math.inf if until is None else until)
     t, kinetic, potential = trajectory.energy()
     shown = {"energy [J]": {"potential": (t, potential), "kinetic": (t, kinetic), "total": (t, kinetic + potential)},
              **(panels or {})}
+    shown = {name: {key: _up_to(strip.times[-1], *curve) for key, curve in curves.items()}
+             for name, curves in shown.items()}
     labels = _labels(trajectory, strip)
 
     width = WIDTH - 2 * MARGIN
@@ -99,9 +106,9 @@ def filmstrip(trajectory: Trajectory, path: str | Path, *, frames: int = 9, titl
 class _Strip:
     """Where the frames stand: x runs with time, one frame's room per frame; heights are real."""
 
-    def __init__(self, trajectory, frames: int, camera: Camera, forces: bool | None):
+    def __init__(self, trajectory, frames: int, camera: Camera, forces: bool | None, until: float):
         self.camera, self.trajectory = camera, trajectory
-        first, last = float(trajectory.segments[0].t[0]), float(trajectory.segments[-1].t[-1])
+        first, last = float(trajectory.segments[0].t[0]), min(until, float(trajectory.segments[-1].t[-1]))
         if not last > first:
             raise ShapeError("this trajectory has no duration: there is nothing to draw")
         self.times = np.linspace(first, last, frames)
@@ -164,7 +171,8 @@ class _Strip:
         axes.set(xlim=(-self.edge, self.width - self.edge), ylim=(self.bottom, self.top), aspect="equal")
         axes.axis("off")
         floor = self.low - 0.012 * self.height
-        flying = not any(figure.anchored for figure in self.figures.values())
+        falling = any(segment.mechanism.gravity.any() for segment in self.trajectory.segments)
+        flying = falling and not any(figure.anchored for figure in self.figures.values())
         grounded = any(self.planes)
         for k, near in enumerate(self.planes):
             for patch, at in near:
@@ -249,6 +257,8 @@ def _labels(trajectory, strip: _Strip) -> list[tuple[float, str, int]]:
     """What happened: (time, words, level), the level such that no two cover each other."""
     placed: list[tuple[float, str, int]] = []
     for at, words in happenings(trajectory):
+        if at > strip.times[-1]:
+            continue
         reach = (strip.t_of(strip.width) - strip.t_of(0.0)) * 0.0032 * len(words)  # half the words, in time
         taken = {level for other, name, level in placed
                  if abs(at - other) < reach * (1.1 + len(name) / len(words)) + 1e-9}
@@ -261,8 +271,10 @@ def _draw_panel(axes, name: str, curves, strip: _Strip, last: bool):
     for at in strip.times:
         axes.axvline(at, color=FAINT, lw=0.6, dashes=(1, 2.2), zorder=0)
     tones = _tones(curves)
+    hidden = covered(curves)
     for key, (t, values) in curves.items():
-        axes.plot(t, values, color=tones[key], lw=1.9 if key == "total" else 1.5, solid_capstyle="round")
+        axes.plot(t, values, color=tones[key], lw=1.9 if key == "total" else 1.5, solid_capstyle="round",
+                  **(OVER if key in hidden else {}))
         axes.plot(strip.times, np.interp(strip.times, t, values), "o", ms=3.4, mfc=PAPER, mec=tones[key], mew=1.0)
     everything = np.concatenate([np.asarray(values, float) for _, values in curves.values()])
     low, high = float(np.nanmin(everything)), float(np.nanmax(everything))
@@ -279,14 +291,50 @@ def _draw_panel(axes, name: str, curves, strip: _Strip, last: bool):
     for (_, at, key), y in zip(ends, heights, strict=True):
         early = any(later > at for _, later, _ in ends)  # what ends while others go on is named before its end
         axes.annotate(key, (at, y), xytext=(-6, 9) if early else (7, 0), textcoords="offset points", color=tones[key],
-                      fontsize=9, va="center", ha="right" if early else "left", annotation_clip=False)
+                      fontsize=9, va="center", ha="right" if early else "left", annotation_clip=False,
+                      bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.0} if early else None)
     axes.annotate(name, (0, 1), xytext=(-MARGIN * 72 * 0.72, 6), xycoords="axes fraction",
                   textcoords="offset points", fontsize=9, color=INK)
     axes.locator_params(axis="y", nbins=4)
-    axes.set_xticks(strip.times, [f"{at:.2f}" if last else "" for at in strip.times])
+    ticks = round_times(strip.times[0], strip.times[-1])
+    axes.set_xticks(ticks, [f"{at:g}" if last else "" for at in ticks])
     if last:
         axes.set_xlabel("time [s]", fontsize=9, color=INK)
     dress(axes)
+
+
+def _up_to(end: float, t, values) -> tuple[np.ndarray, np.ndarray]:
+    """A curve up to a time."""
+    t, values = np.asarray(t, float), np.asarray(values, float)
+    if not len(t) or t[-1] <= end or t[0] >= end:
+        return t, values
+    before = t < end
+    return np.append(t[before], end), np.append(values[before], np.interp(end, t, values))
+
+
+def round_times(first: float, last: float) -> np.ndarray:
+    """Times for the marks of an axis: multiples of 1, 2 or 5 times a power of ten, at least four and about eight."""
+    least = (last - first) / 10.0
+    unit = 10.0 ** np.floor(np.log10(least))
+    step = next(unit * k for k in (1.0, 2.0, 5.0, 10.0) if unit * k >= least * (1.0 - 1e-9))
+    count = np.arange(np.ceil(first / step - 1e-9), np.floor(last / step + 1e-9) + 1.0)
+    return np.round(count * step, 12) + 0.0  # no negative zero
+
+
+def covered(curves) -> set[str]:
+    """Curves that coincide with an earlier one over half of their length: they are dashed, so that both are seen."""
+    known = {key: (np.asarray(t, float), np.asarray(y, float)) for key, (t, y) in curves.items()}
+    values = np.concatenate([y[np.isfinite(y)] for _, y in known.values()])
+    alike = COINCIDE * (np.ptp(values) if values.size else 0.0)
+    found: set[str] = set()
+    for k, (key, (t, y)) in enumerate(known.items()):
+        for other, (s, z) in list(known.items())[:k]:
+            inside = np.isfinite(y) & (t >= s[0]) & (t <= s[-1])
+            if other not in found and inside.any():
+                near = np.abs(y[inside] - np.interp(t[inside], s, z)) <= alike
+                if np.count_nonzero(near) >= 0.5 * np.count_nonzero(np.isfinite(y)):
+                    found.add(key)
+    return found
 
 
 def dress(axes) -> None:

@@ -4,6 +4,7 @@ the solver."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,11 +21,27 @@ from bunraku.simulation.recorded_forces import (
     refuse_unknown_forces,
     thinned,
 )
-from bunraku.view.filmstrip import DPI, FAINT, INK, KINETIC, MARGIN, PAPER, POTENTIAL, TOTAL, apart, drawing, dress
+from bunraku.simulation.trajectory import Trajectory, as_trajectory
+from bunraku.view.filmstrip import (
+    DPI,
+    FAINT,
+    INK,
+    KINETIC,
+    MARGIN,
+    OVER,
+    PAPER,
+    POTENTIAL,
+    TOTAL,
+    apart,
+    covered,
+    drawing,
+    dress,
+    round_times,
+)
 from bunraku.view.filmstrip import happenings as named_events
 
 if TYPE_CHECKING:
-    from bunraku.simulation import Trajectory
+    from bunraku.simulation import Simulation
 
     Curve = tuple[np.ndarray, np.ndarray]
 
@@ -48,20 +65,46 @@ class Panel(NamedTuple):
     top: float = np.inf  # what is larger leaves the panel
 
 
-def plot(trajectory: Trajectory, path, what: Sequence[str] = ("energy", "q", "v"), joints: Sequence[str] | None = None,
-         title: str | None = None) -> list[Panel]:
-    """Draw panels of a trajectory below each other to a picture file; returns what is in them.
+class Plot(Sequence[Panel]):
+    """Panels of a trajectory as a picture: shown by notebooks, written by `save`, and by index what is in each."""
+
+    def __init__(self, panels: list[Panel], page):
+        self.panels, self.figure = panels, page
+
+    def __len__(self):
+        return len(self.panels)
+
+    def __getitem__(self, k):
+        return self.panels[k]
+
+    def save(self, path) -> Path:
+        """Write the picture: .png, .pdf or .svg by the ending."""
+        self.figure.savefig(path, facecolor=PAPER)
+        return Path(path)
+
+    def _repr_png_(self) -> bytes:
+        file = BytesIO()
+        self.figure.savefig(file, format="png", facecolor=PAPER)
+        return file.getvalue()
+
+    def __repr__(self):
+        return f"Plot of {', '.join(panel.label for panel in self.panels)}"
+
+
+def plot(trajectory: Trajectory | Simulation, path=None, what: Sequence[str] = ("energy", "q", "v"),
+         joints: Sequence[str] | None = None, title: str | None = None) -> Plot:
+    """Draw panels of a trajectory, or that of a simulation, below each other: to a picture file if a path is given, and
+    in notebooks as the result.
 
     what     of "energy", "q", "v", "tau", "forces", "contacts", "loops", "steps"
     joints   names of the joints and connections to show, for contacts those of links and shapes; by default those that
              move most, or carry most
     """
-    Page, Canvas = drawing()
+    trajectory, (Page, Canvas) = as_trajectory(trajectory), drawing()
     times = trajectory.t
     if not (len(times) and times[-1] > times[0]):
         raise ShapeError("this trajectory has no duration: there is nothing to draw")
     wanted = [panel for name in what for panel in _of(name)(trajectory, joints)]
-    path = Path(path)
     names = [name for panel in wanted for name in panel.curves]
     right = 0.35 + 0.072 * max(map(len, names))
     above, below = 0.95, 0.62
@@ -80,8 +123,10 @@ def plot(trajectory: Trajectory, path, what: Sequence[str] = ("energy", "q", "v"
     mechanism = trajectory.segments[0].mechanism
     page.text(MARGIN / WIDTH, 1 - 0.42 / height, mechanism.name if title is None else title, fontsize=17, color=INK,
               family="serif", va="center")
-    page.savefig(path, facecolor=PAPER)
-    return wanted
+    drawn = Plot(wanted, page)
+    if path is not None:
+        drawn.save(path)
+    return drawn
 
 
 # -- what there is to see ------------------------------------------------------------------------------------------
@@ -267,8 +312,9 @@ def _draw(axes, panel: Panel, limits: tuple[float, float], last: bool) -> None:
     tones = {name: TONES[k % len(TONES)] for k, name in enumerate(panel.curves)}
     tones |= {name: tone for name, tone in (("potential", POTENTIAL), ("kinetic", KINETIC), ("total", TOTAL))
               if name in tones}
+    hidden = covered(panel.curves)
     for name, (t, y) in panel.curves.items():
-        axes.plot(t, y, color=tones[name], lw=1.4, solid_capstyle="round")
+        axes.plot(t, y, color=tones[name], lw=1.4, solid_capstyle="round", **(OVER if name in hidden else {}))
     if panel.log:
         axes.set_yscale("log")
     scale = np.log10 if panel.log else np.asarray
@@ -294,7 +340,7 @@ def _draw(axes, panel: Panel, limits: tuple[float, float], last: bool) -> None:
                   textcoords="offset points", fontsize=9, color=INK)
     if not panel.log:
         axes.locator_params(axis="y", nbins=4)
-    axes.locator_params(axis="x", nbins=9)
+    axes.set_xticks(round_times(*limits))
     axes.grid(axis="x", color=FAINT, lw=0.6, dashes=(1, 2.2))
     axes.minorticks_off()
     dress(axes)

@@ -30,13 +30,14 @@ from bunraku.evaluate import Kinematics, kinematics
 from bunraku.mechanism import Fixed, Free, Mechanism
 from bunraku.mechanism.connections import quaternion
 from bunraku.mechanism.links import GROUND
+from bunraku.simulation.trajectory import Trajectory, as_trajectory
 from bunraku.view.contact import SLIDES, STICKS, floor_height, recorded_arrows, vector
 from bunraku.view.figure import Camera, Figure
 from bunraku.view.filmstrip import FAINT, INK, KINETIC, PAPER, POTENTIAL, TOTAL, happenings
 from bunraku.view.solids import Solid, solids
 
 if TYPE_CHECKING:
-    from bunraku.simulation import Trajectory
+    from bunraku.simulation import Simulation
 
 FPS, FASTEST = 60.0, 1000.0     # frames per second: default, most
 LONGEST = 200_000               # frames: an hour at 50 a second
@@ -49,9 +50,9 @@ CURVE = 400                     # points of a curve of energy
 INLINE = 2_000_000              # numbers in a replay within a notebook, at most; longer ones get fewer frames
 
 
-def replay_html(trajectory: Trajectory, path: str | Path, *, fps: float = FPS, title: str | None = None,
+def replay_html(trajectory: Trajectory | Simulation, path: str | Path, *, fps: float = FPS, title: str | None = None,
                 forces: bool | None = None) -> Path:
-    """Write a replay of a trajectory to one HTML file and return its path.
+    """Write a replay of a trajectory, or of that of a simulation, to one HTML file and return its path.
 
     It plays in any browser, from the disk and without a network: orbit and zoom, play, pause, scrub, speeds, energy and
     events over time. Connections are dots that appear and disappear with the structure.
@@ -65,10 +66,10 @@ def replay_html(trajectory: Trajectory, path: str | Path, *, fps: float = FPS, t
     return path
 
 
-def replay_page(trajectory: Trajectory, *, fps: float = FPS, title: str | None = None,
+def replay_page(trajectory: Trajectory | Simulation, *, fps: float = FPS, title: str | None = None,
                 forces: bool | None = None) -> str:
     """The replay of a trajectory as the text of an HTML page."""
-    fps = as_number("fps", fps, ShapeError)
+    trajectory, fps = as_trajectory(trajectory), as_number("fps", fps, ShapeError)
     if not 0.0 < fps <= FASTEST:
         raise ShapeError(f"a replay has more than 0 and at most {FASTEST:g} frames per second, not {fps:g}")
     if title is not None and not isinstance(title, str):

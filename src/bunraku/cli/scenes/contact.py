@@ -12,7 +12,8 @@ from bunraku.cli.scenes.scene import Scene, happened
 from bunraku.evaluate.contacts import Contacts
 from bunraku.simulation.recorder import with_torques
 
-AVERAGED = 0.02  # [s] over which forces are averaged
+AVERAGED = 0.01   # [s] over which forces are averaged
+FORCE = f"force [N], averaged over {1e3 * AVERAGED:g} ms"
 NEAR = 1e-4      # [m] gap below which shapes touch
 STILL = 1e-9     # [m/s]
 LAST = 0.2       # [s] at the end, over which they are compared with the weight
@@ -82,8 +83,8 @@ class ContactScene(Scene):
     def panels(self, trajectory: bk.Trajectory, report: dict) -> dict:
         """Curves below the energy: {axis label: {curve: (times, values)}}."""
         when, force = external_force(trajectory)
-        return {"force [N]": {"of the ground": (when, force[:, 2]),
-                              "weight": (when[[0, -1]], np.full(2, report["weight"]))}}
+        return {FORCE: {"of the ground": (when, force[:, 2]),
+                        "weight": (when[[0, -1]], np.full(2, report["weight"]))}}
 
 
 def at_most(speed: float) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 import bunraku as bk
 from bunraku.cli.scenes.bar import on_bar
-from bunraku.cli.scenes.contact import ContactScene
+from bunraku.cli.scenes.contact import FORCE, ContactScene
 from bunraku.cli.scenes.servo import smooth
 
 DOF = 34
@@ -100,7 +100,7 @@ class Gymnast:
 
 class Dismount(ContactScene):
     title = "Dismount"
-    seconds = 2.8
+    seconds, pictured = 2.8, 1.8
     step = 2.5e-4
     frames = 11
     figures = (DOF,)
@@ -153,7 +153,7 @@ class Dismount(ContactScene):
 
     def panels(self, trajectory, report):
         (curves,) = super().panels(trajectory, report).values()
-        return {"force [N]": {"of bar and floor": curves["of the ground"], "weight": curves["weight"]}}
+        return {FORCE: {"of bar and floor": curves["of the ground"], "weight": curves["weight"]}}
 
 
 def part(joint: str) -> str:

@@ -18,7 +18,7 @@ PUSH = (-50.0, 30.0, 0.0)   # on the chest [N s]
 
 class Fall(ContactScene):
     title = "A fall"
-    seconds = 3.0
+    seconds, pictured = 3.0, 1.4
     step = 2.5e-4           # limits of the ankles are stiff: the feet are light
     frames = 9
     figures = (16, 34)      # toes are too light for such steps

@@ -27,7 +27,8 @@ RIGHT, LEFT = 0.3, 0.7  # each hand lets go when the pelvis is so far before the
 
 class Release(Scene):
     title = "Two hands, one hand, none"
-    seconds = 1.6
+    seconds = 1.5
+    frames = 6
     grips = ("left_grip", "right_grip")
 
     def __init__(self, dof: int = 34):

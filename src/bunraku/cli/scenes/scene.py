@@ -25,6 +25,7 @@ class Scene:
     title: str
     caption = ""                  # what happens, in a line
     seconds: float                # how long it lasts
+    pictured: float | None = None  # seconds in the picture, if not all
     solver, rtol = "tsit5", 1e-6
     step: float | None = None     # of solvers with a fixed one [s]
     grips: tuple[str, ...] = ()   # connections whose forces are shown
@@ -91,7 +92,7 @@ class Scene:
 
     def picture(self, trajectory: bk.Trajectory, report: dict, path: Path) -> Path:
         return filmstrip(trajectory, path, title=self.title, subtitle=self.subtitle(report),
-                         panels=self.panels(trajectory, report), frames=self.frames,
+                         panels=self.panels(trajectory, report), frames=self.frames, until=self.pictured,
                          camera=Camera(elevation=self.elevation))
 
 
