@@ -143,14 +143,21 @@ def as_array(what: str, value) -> np.ndarray:
         raise ShapeError(f"{what} must be an array of numbers, not {kind}") from None
 
 
-def as_floats(what: str, value, width: int, batch: int | None = None) -> np.ndarray:
-    """`value` as a C-contiguous float array of shape (width,) or (B, width)."""
+QUATERNION = ("; a Spherical or Free joint has a quaternion (w, x, y, z) in q, not three angles: "
+              "scipy.spatial.transform.Rotation.from_euler(...).as_quat(scalar_first=True)")
+
+
+def as_floats(what: str, value, width: int, batch: int | None = None, least: int | None = None) -> np.ndarray:
+    """`value` as a C-contiguous float array of shape (width,) or (B, width). Coordinates with three angles in the place
+    of each quaternion have a width from `least` on."""
     if type(value) is np.ndarray and value.dtype == float and value.flags.carray and (
             value.ndim in (1, 2) and value.shape[-1] == width and batch is None):
         return value   # as kernels take it: no need to look closer
     array = as_array(what, value)
     if array.ndim not in (1, 2) or array.shape[-1] != width:
-        raise ShapeError(f"{what} has shape {array.shape}; it must be ({width},), or (B, {width}) for a batch")
+        angles = least is not None and array.ndim in (1, 2) and least <= array.shape[-1] < width
+        raise ShapeError(f"{what} has shape {array.shape}; it must be ({width},), or (B, {width}) for a batch"
+                         f"{QUATERNION if angles else ''}")
     if array.ndim == 2 and batch is not None and array.shape[0] != batch:
         raise ShapeError(f"{what} holds {array.shape[0]} states where the others hold {batch}")
     return array if array.flags.writeable else array.copy()
@@ -158,7 +165,9 @@ def as_floats(what: str, value, width: int, batch: int | None = None) -> np.ndar
 
 def aligned(*pieces: tuple[str, object, int]) -> tuple[int | None, list[np.ndarray]]:
     """Arrays of one state (batch None), or all as batches of the same size, single ones repeated."""
-    arrays = [as_floats(what, value, width) for what, value, width in pieces]
+    widths = {what: width for what, _, width in pieces}
+    arrays = [as_floats(what, value, width, least=widths.get("v", width) if what == "q" else width)
+              for what, value, width in pieces]
     sizes = {array.shape[0]: what for array, (what, _, _) in zip(arrays, pieces, strict=True) if array.ndim == 2}
     if not sizes:
         return None, arrays

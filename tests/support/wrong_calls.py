@@ -172,6 +172,9 @@ CALLS = {
         'bk.forward_dynamics(m, [np.nan, 0.0], v)',
         'bk.forward_dynamics(m, q, v, [np.inf, 0.0])',
         'bk.forward_dynamics(ball, np.zeros(7), np.zeros(6))',
+        'bk.forward_dynamics(ball, np.zeros(6), np.zeros(6))',
+        'bk.project(m, [np.nan, 0.0])',
+        'bk.forward_dynamics(bar, bar.neutral(), np.zeros(bar.nv), external={bar.link_names[0]: [np.nan] * 6})',
         'bk.forward_dynamics(m, q, v, external={"upper": (1.0, 0.0, 0.0)})',
         'bk.forward_dynamics(m, q, v, external=[1.0, 0.0, 0.0])',
         'bk.forward_dynamics(m, q, v, prescribed=("elbow", 1.0))',
@@ -197,6 +200,8 @@ CALLS = {
     "Simulations": [
         'bk.Simulation(m, solver="geer")',
         'bk.Simulation(m, solver="rk4")',
+        'bk.Simulation(m, step=0.01)',
+        'bk.view.replay_html(m, "motion.html")',
         'bk.Simulation(m, rtol=-1e-6)',
         'bk.Simulation(m, np.zeros((5, 2)))',
         'bk.Simulation(m, [np.nan, 0.0])',

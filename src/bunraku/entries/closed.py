@@ -119,7 +119,7 @@ def solve(plan, mode, q, v, tau=None, drives=None, external=None, judge=True) ->
     given = plan, q, v, tau, drives, external
     answer, solution = _evaluate(mode, *given)
     if answer == FAILED:
-        refuse(plan, q, {"v": v, **({} if tau is None else {"tau": tau})})
+        refuse(plan, q, {"v": v, **_given(tau=tau, external=external)})
     if judge and mode == DYNAMICS and solution.work[plan.loops.conn_i[-1, f.HEAD_JUDGED] + f.JUDGED_GAP] > TOO_OPEN**2:
         raise ConstraintError(_open(plan, q))
     uncertain = judge and plan.nv <= DENSE and (solution.looked_again or (mode == IMPULSE and solution.in_doubt))
@@ -245,9 +245,14 @@ def refuse_states(plan, mode, q, v, tau, drives, external, a, bad):
             return _clash(_evaluate(mode + ONCE, plan, *_state(k, q, v, tau, drives, external))[1])
         if bad[k] == OPEN:
             return _open(plan, q[k])
-        return explain(plan, q[k], {"v": v[k], "tau": tau[k] if tau.shape[0] else plan.zero_tau})
+        _, speed, torque, _, pushed = _state(k, q, v, tau, drives, external)
+        return explain(plan, q[k], {"v": speed, **_given(tau=torque, external=pushed)})
 
     raise ConstraintError(several(bad, reason), states=np.flatnonzero(bad).tolist(), result=a)
+
+
+def _given(**inputs) -> dict[str, np.ndarray]:
+    return {name: values for name, values in inputs.items() if values is not None}
 
 
 def _state(k, q, v, tau, drives, external):

@@ -46,6 +46,19 @@ def explain(plan, q, inputs: dict[str, np.ndarray]) -> str:
     return "the numbers overflow or lose all digits; check for huge values or extreme ratios of mass"
 
 
+def refuse_not_finite(plan, q, inputs: dict[str, np.ndarray]) -> None:
+    """Raise the StateError of a state with NaN or infinity, or of all such states of a batch."""
+    every = {"q": q, **inputs}
+    if all(np.isfinite(values).all() for values in every.values()):
+        return
+    batch = max((len(x) for x in every.values() if x.ndim == 2), default=0)
+    if not batch:
+        refuse(plan, q, inputs)
+    every = {name: np.broadcast_to(x, (batch, x.shape[-1])) for name, x in every.items()}
+    bad = ~np.logical_and.reduce([np.isfinite(x).all(axis=1) for x in every.values()])
+    refuse(plan, every.pop("q"), every, bad)
+
+
 def refuse(plan, q, inputs, bad=None, result=None):
     """Raise the StateError of a failing state, or of all failing states of a batch."""
     if bad is None:

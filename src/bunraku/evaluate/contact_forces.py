@@ -15,9 +15,9 @@ from bunraku.contact.memory import ACTIVE, FULL, ROW, ROWS, STATUS, WORST
 from bunraku.contact.motion import APPROACHING, DIRECT, LOOK, OVERLAPPING, contact_solve
 from bunraku.contact.stepping import QUICK
 from bunraku.entries import closed
-from bunraku.entries.explain import refuse
+from bunraku.entries.explain import refuse, several
 from bunraku.entries.signatures import FINE
-from bunraku.errors import ContactError, ModelError
+from bunraku.errors import ContactError, ModelError, StateError
 from bunraku.evaluate.contact_problem import solve_problem
 from bunraku.evaluate.contacts import MARGIN, MODES, Contacts
 from bunraku.evaluate.touching import SLOW, TOO_DEEP, Acts, Touching
@@ -70,9 +70,20 @@ def contact_forces(mechanism: Mechanism, q, v, tau=None, external=None, prescrib
     touching, batch, (q, v, tau, drives, pushed) = _given(mechanism, q, v, tau, external, prescribed)
     if batch is None:
         return _one(touching, q, v, _acts(touching, tau, drives, pushed), limits)
-    parts = [_one(touching, q[k], v[k], _acts(touching, tau[k], None if drives is None else drives[k],
-                                              None if pushed is None else pushed[k]), limits) for k in range(batch)]
-    return np.array([a for a, _ in parts]), [contacts for _, contacts in parts]
+    accelerations, failed = np.full((batch, touching.plan.nv), np.nan), {}
+    contacts: list[Contacts] = []
+    for k in range(batch):
+        acts = _acts(touching, tau[k], None if drives is None else drives[k], None if pushed is None else pushed[k])
+        try:
+            accelerations[k], found = _one(touching, q[k], v[k], acts, limits)
+            contacts.append(found)
+        except StateError as error:
+            failed[k] = error
+    if failed:
+        text = several([k in failed for k in range(batch)], lambda k: str(failed[k]))
+        kind = ContactError if any(isinstance(error, ContactError) for error in failed.values()) else StateError
+        raise kind(text, states=list(failed), result=accelerations)
+    return accelerations, contacts
 
 
 def _given(mechanism: Mechanism, q, v, tau, external, prescribed):
@@ -123,7 +134,7 @@ def _strictly(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.
     if touch.count[STATUS] == FULL:
         raise ContactError(touching.full())
     if status != FINE:
-        refuse(plan, q, {"v": v, "tau": acts.tau})
+        refuse(plan, q, {"v": v, "tau": acts.tau, "external": acts.external})
     found = touch.found.reshape(-1, c.FOUND)
     n = int(touch.count[ACTIVE])
     if n and touch.count[STATUS] == NO_SOLUTION:

@@ -10,6 +10,7 @@ from bunraku.algorithms.connections import IMPULSE, POSITION
 from bunraku.checks import as_floats, hint
 from bunraku.entries import closed
 from bunraku.entries.constraints import demands
+from bunraku.entries.explain import refuse_not_finite
 from bunraku.entries.mass_matrix import mass_matrix
 from bunraku.errors import ConstraintError, NamingError, ShapeError
 from bunraku.mechanism import Free, Mechanism, Spherical
@@ -32,10 +33,10 @@ def impact(mechanism: Mechanism, q, v, *, impulses: bool = False, workers: int |
     plan = as_mechanism(mechanism).plan()
     if prescribed:
         plan = mechanism.driven_plan({mechanism._find_joint(name, "prescribed: ") for name in prescribed})
-    v = as_floats("v", v, plan.nv)
+    q, v = as_floats("q", q, plan.nq, least=plan.nv), as_floats("v", v, plan.nv)
     if plan.loops is None:
+        refuse_not_finite(plan, q, {"v": v})
         return (v.copy(), {}) if impulses else v.copy()
-    q = as_floats("q", q, plan.nq)
     if (q.ndim == 2 or v.ndim == 2) and not impulses:
         return v + closed.velocity_change(plan, q, v, workers)
     if q.ndim == 2 or v.ndim == 2:
@@ -62,7 +63,7 @@ def project(mechanism: Mechanism, q, v=None, *, tolerance: float = AIM):
     any move does it. A ConstraintError names connections that stay open by more than 1e-6 (or `tolerance`).
     """
     plan = as_mechanism(mechanism).plan()
-    q = as_floats("q", q, plan.nq)
+    q = as_floats("q", q, plan.nq, least=plan.nv)
     if v is not None:
         v = as_floats("v", v, plan.nv)
     if q.ndim == 2:
@@ -71,6 +72,7 @@ def project(mechanism: Mechanism, q, v=None, *, tolerance: float = AIM):
         rows = np.broadcast_to(v, (q.shape[0], plan.nv))
         moved = [project(mechanism, row, speed, tolerance=tolerance) for row, speed in zip(q, rows, strict=True)]
         return np.array([x[0] for x in moved]), np.array([x[1] for x in moved])
+    refuse_not_finite(plan, q, {})
     if plan.loops is not None:
         q = closed_position(mechanism, plan, q, tolerance)
     if v is None:

@@ -33,7 +33,7 @@ class Settings:
     rtol: float
     atol: float
     max_order: int | None
-    step: float       # [s] the first; 0: the solver chooses it
+    step: float       # [s] of solvers with a fixed step; 0: the solver chooses it
     min_step: float   # [s]
     max_step: float   # [s]
     hold: float       # [1/s] rate of Baumgarte's stabilisation; 0: loops are closed after every step
@@ -89,12 +89,16 @@ def _steps(solver, step, min_step, max_step) -> tuple[float, float, float]:
     shortest = as_size("min_step [s]", min_step, ShapeError)
     if shortest > longest:
         raise ShapeError(f"min_step = {min_step:g} s must not be longer than max_step = {max_step:g} s")
-    first = 0.0 if step is None else as_positive("step [s]", step, ShapeError)
+    fixed = 0.0 if step is None else as_positive("step [s]", step, ShapeError)
     if solver not in WITH_STEP:
-        return first, shortest, longest
+        if step is not None:
+            name = solver if isinstance(solver, str) else "this Runge-Kutta method"
+            raise ShapeError(f"{name} chooses its steps by their error, so step={step:g} has no meaning: max_step "
+                             f"limits them; {' and '.join(map(repr, WITH_STEP))} are solvers with a fixed step")
+        return 0.0, shortest, longest
     if step is None:
         raise ShapeError(f"{solver} has a fixed step: give it, as in step=0.002")
-    return first, first, first
+    return fixed, fixed, fixed
 
 
 def as_params(params):

@@ -5,6 +5,7 @@ Long because it is one class: people read its methods beside each other.
 
 from __future__ import annotations
 
+import html
 import inspect
 import math
 import time
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bunraku.checks import as_count, as_floats, as_number, as_size
+from bunraku.checks import aligned, as_count, as_number, as_size
 from bunraku.entries.explain import explain, refuse
 from bunraku.entries.moves import unit_quaternions
 from bunraku.errors import (
@@ -317,8 +318,8 @@ class Simulation:
         """A state to go on from: of the right size, finite, quaternions made unit, prescribed joints where they are at
         the time t, loops closed; and what was done for it."""
         plan = self.mechanism.plan()
-        q, v = as_floats("q", q, plan.nq), as_floats("v", v, plan.nv)
-        if q.ndim != 1 or v.ndim != 1:
+        batch, (q, v) = aligned(("q", q, plan.nq), ("v", v, plan.nv))
+        if batch is not None:
             raise ShapeError("a simulation goes on from one state, not from a batch; bk.rollout simulates every state "
                              "of a batch")
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
@@ -721,3 +722,9 @@ class Simulation:
     def __repr__(self):
         name = self.solver if isinstance(self.solver, str) else f"a tableau of order {self.solver.order}"
         return f"Simulation of {self.mechanism.name} at {self.t:g} s: solver {name}, {self.stats.steps} steps"
+
+    def _repr_html_(self) -> str:
+        """In notebooks the motion so far as a replay, below a line about the run."""
+        moved = self.trajectory
+        replay = moved._repr_html_() if len(moved.t) > 1 else None
+        return f"<p>{html.escape(repr(self))}</p>{replay or self.mechanism._repr_html_()}"
