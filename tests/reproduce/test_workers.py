@@ -9,7 +9,7 @@ import pytest
 import bunraku as bk
 from bunraku import cli
 from bunraku.entries.pool import available
-from bunraku.reproduce import jung_fig10, mobiles, speedups, yn02_table1, yn02_table2
+from bunraku.reproduce import jung_fig10, mobiles, speedups, yn02_machine, yn02_table1, yn02_table2
 
 
 def shown(name, folder, capsys):
@@ -28,6 +28,9 @@ def check_labels(rows, key):
         assert row["predicted_us"] > 0
         if workers == 1:
             assert row["measured_speedup"] == row["predicted_speedup"] == 1.0
+            serial = row["measured_us"]
+        elif row["measured_us"] is not None:
+            assert row["measured_speedup"] == pytest.approx(serial / row["measured_us"], rel=1e-12)
 
 
 def test_table_1_has_the_papers_chains_and_longer_ones(tmp_path, capsys):
@@ -44,6 +47,41 @@ def test_table_1_has_the_papers_chains_and_longer_ones(tmp_path, capsys):
         assert all(found[n, yn02_table1.CHOSEN]["predicted_us"] <= 1.001 * found[n, "4"]["predicted_us"]
                    for n, name in found if name == yn02_table1.CHOSEN)
     assert longer[1024, "8"]["predicted_speedup"] > longer[1024, "2"]["predicted_speedup"] > 1.2
+
+
+def test_table_1_at_the_papers_costs_is_predicted_from_two_of_its_rows():
+    found = yn02_table1.at_paper_costs()
+    rows = {(row["links"], row["processes"]): row for row in found["rows"]}
+    assert len(rows) == sum(map(len, yn02_table1.PAPER.values()))
+    for (n, processes), row in rows.items():
+        if processes == "1":
+            assert row["ms"] == pytest.approx(row["paper_ms"], rel=1e-12) == row["ms_repeating"]
+        else:
+            assert row["ms_repeating"] == pytest.approx(row["paper_ms"], rel=0.15), (n, processes)
+            assert row["ms"] < row["ms_repeating"]
+    assert rows[32, "2"]["speedup_repeating"] == pytest.approx(1.55, rel=0.05)
+    for n in (16, 32):   # the paper saves 7 % by uneven shares
+        for key in ("ms", "ms_repeating"):
+            assert 0.05 < 1.0 - rows[n, "4*"][key] / rows[n, "4"][key] < 0.2
+    joint = list(found["joint_ms"].values())
+    assert max(joint) < 1.07 * min(joint)    # a cost per joint fits all three chains of row 1
+
+
+def test_a_chain_of_one_cluster_by_hand():
+    cluster = yn02_machine.Cluster(joint=1.0, latency=0.0, rate=np.inf)
+    far, last = yn02_machine.weight(2), yn02_machine.weight(0)
+    assert cluster.seconds([8]) == pytest.approx(6 + last)
+    assert cluster.seconds([4, 4]) == pytest.approx(3 + last)                 # 3 joints each, then the one between
+    assert cluster.seconds([2, 2, 2, 2]) == pytest.approx(far + 1 + last)     # an end and a middle, then both halves
+    assert cluster.seconds([3, 1, 1, 3]) == pytest.approx(2 + 1 + last)
+
+
+def test_a_speed_up_is_the_quotient_of_the_times_beside_it():
+    rng = np.random.default_rng(0)
+    times = {name: rng.uniform(1.0, 3.0, 9) for name in ("serial", "2", "copies")}
+    found = speedups._rates(times, 100)
+    assert found["2"]["speedup"] == found["serial"]["us"] / found["2"]["us"]
+    assert found["copies"]["speedup"] == pytest.approx(2.0 * times["serial"].min() / times["copies"].min())
 
 
 def test_table_2_has_figures_alone_and_hand_in_hand(tmp_path, capsys):

@@ -2,7 +2,8 @@
 
 Links are distributed evenly, as in the paper; in row 4* each of the two middle processes hands a share of its links to
 its outer neighbour; in row "4 chosen", `bk.schedule` distributes them by predicted time. Then again with 32
-times the links: here a chain of 32 takes less time than ten messages.
+times the links: here a chain of 32 takes less time than ten messages. And the paper's chains at the paper's costs
+(`yn02_machine.py`): what its algorithm has to take on its cluster.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import numpy as np
 
 import bunraku as bk
 from bunraku.reproduce.page import two_plots
-from bunraku.reproduce.speedups import Progress, forward, heading, idle_costs, line, nothing, told, warning
+from bunraku.reproduce.speedups import Progress, cell, forward, heading, idle_costs, line, nothing, told, warning
+from bunraku.reproduce.yn02_machine import LATENCY, RATE, fitted, weight
 from bunraku.scheduling import Costs
 
 PAPER: dict[str, dict[int, float]] = {  # [ms], by processes and links
@@ -50,7 +52,25 @@ def run(options: Options | None = None, progress: Progress = nothing) -> dict:
     for factor, name in ((1, "table"), (LONGER, "longer")):
         progress(f"chains of {', '.join(str(factor * n) for n in LINKS)} links")
         tables[name] = [row for n in LINKS for row in _chain(n, factor, costs, options)]
-    return {**tables, "costs": costs.to_dict()}
+    return {**tables, "paper_costs": at_paper_costs(), "costs": costs.to_dict()}
+
+
+def at_paper_costs() -> dict:
+    """Table 1 by the model of the paper's cluster, without and with work that every process repeats."""
+    one, two = ({n: 1e-3 * ms for n, ms in PAPER[name].items()} for name in ("1", "2"))
+    plain, repeating = fitted(one), fitted(one, two)
+    rows = []
+    for n in LINKS:
+        for name, paper in PAPER.items():
+            if n in paper:
+                split = sizes(n, name)
+                ms, ms_repeating = (1e3 * x[n].seconds(split) for x in (plain, repeating))
+                rows.append({"links": n, "processes": name, "sizes": split, "paper_ms": paper[n],
+                             "paper_speedup": PAPER["1"][n] / paper[n], "ms": ms, "speedup": PAPER["1"][n] / ms,
+                             "ms_repeating": ms_repeating, "speedup_repeating": PAPER["1"][n] / ms_repeating})
+    return {"rows": rows, "joint_ms": {n: 1e3 * x.joint for n, x in plain.items()},
+            "repeated": repeating[LINKS[0]].repeated, "two_handles": weight(2),
+            "latency_us": 1e6 * LATENCY, "rate_mb_s": 1e-6 * RATE}
 
 
 def sizes(links: int, row: str, factor: int = 1) -> list[int]:
@@ -100,7 +120,8 @@ def text(result: dict) -> str:
     lines = ["Forward dynamics of chains of ball joints, links distributed evenly over processes [YN02, table 1]",
              "4*: the middle two have fewer links, the outer two more. 4 chosen: by bk.schedule, for equal times.",
              "Here: threads that share memory.",
-             "measured: in compiled loops; -: more workers than cores. Ceiling: two independent serial runs at once.",
+             "measured: in compiled loops, best round of each; -: more workers than cores.",
+             "Ceiling: two independent serial runs at once.",
              "predicted: passes played through on idle cores, with the costs of single operations."]
     for title, rows, whose in (("The paper's chains", result["table"], "the paper"),
                                (f"Chains {LONGER} times as long", result["longer"], f"the paper, 1/{LONGER}")):
@@ -118,9 +139,39 @@ def text(result: dict) -> str:
                              f"{'-'.join(map(str, chosen['sizes']))}, predicted "
                              f"{1 - chosen['predicted_us'] / even['predicted_us']:.0%}")
     lines += ["  Here only the last chunk of a chain is cheaper: the first has a far handle as the middle ones have."]
+    lines += ["", *_at_paper_costs(result["paper_costs"])]
     lines += ["", told(result["costs"]),
               *warning(min(row["ceiling"] for row in [*result["table"], *result["longer"]] if row["ceiling"]))]
     return "\n".join(words.rstrip() for words in lines)
+
+
+def _at_paper_costs(found: dict) -> list[str]:
+    """The paper's cluster, predicted."""
+    joints = ", ".join(f"{ms:.3f}" for ms in found["joint_ms"].values())
+    lines = ["The paper's algorithm at the paper's costs (PentiumIII 1 GHz, Myrinet)",
+             f"fitted to row 1: {joints} ms a joint in chains of {', '.join(map(str, found['joint_ms']))} links",
+             f"counted: a joint of a middle subchain (two handles) costs {found['two_handles']:.2f} of one at an end",
+             f"published by Myricom: {found['latency_us']:.1f} us + 8 byte / {found['rate_mb_s']:.0f} MB/s a float",
+             f"fitted to row 2, last columns only: every process repeats {found['repeated']:.0%} of the serial work",
+             "Everything else is predicted.",
+             f"  {'':>16} |{'the paper':^20} |{'nothing repeated':^27} |{found['repeated']:>11.0%} repeated",
+             f"  {'links':>6}{'processes':>10} |{'ms':>9}{'speed-up':>10}  "
+             + f"|{'ms':>9}{'speed-up':>10}{'off':>7}  " * 2]
+    for row in found["rows"]:
+        halves = "".join(f"|{cell(row[ms], 9, 3)}{cell(row[speedup], 10)}{row[ms] / row['paper_ms'] - 1:>+7.0%}  "
+                         for ms, speedup in (("ms", "speedup"), ("ms_repeating", "speedup_repeating")))
+        lines.append(f"  {row['links']:>6}{row['processes']:>10} |{cell(row['paper_ms'], 9, 3)}"
+                     f"{cell(row['paper_speedup'], 10)}  {halves}")
+    at = {(row["links"], row["processes"]): row for row in found["rows"]}
+    lines += ["Uneven shares beside even ones on 4, time saved:"]
+    lines += [f"  {n:>6} links: paper {_saved(at, n, 'paper_ms'):.1%}, predicted {_saved(at, n, 'ms'):.1%}, with work "
+              f"repeated {_saved(at, n, 'ms_repeating'):.1%}" for n in LINKS if (n, "4*") in at]
+    return lines
+
+
+def _saved(at: dict, links: int, key: str) -> float:
+    """Part of the time of row 4 that row 4* saves."""
+    return 1.0 - at[links, "4*"][key] / at[links, "4"][key]
 
 
 def picture(result: dict, path: Path, drawing) -> Path:
@@ -151,6 +202,11 @@ def picture(result: dict, path: Path, drawing) -> Path:
         axes.plot([], [], "_", color="#8a94a0", markersize=12, label="two serial runs at once, measured")
         if factor == 1:
             axes.plot([], [], "x", color="#8a94a0", label="4*, paper")
+            for n in LINKS:
+                axes.plot(*zip(*((int(row["processes"]), row["speedup_repeating"])
+                                 for row in result["paper_costs"]["rows"]
+                                 if row["links"] == n and row["processes"].isdigit()), strict=True),
+                          "d:", color=COLOURS[n], markersize=4, label=f"{n}, predicted at the paper's costs")
         axes.plot([], [], "+", color="#8a94a0", label=f"{CHOSEN}, predicted")
         axes.legend(fontsize=6)
         axes.set_title(f"{', '.join(str(n * factor) for n in LINKS)} links", fontsize="medium")
