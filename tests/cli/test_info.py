@@ -118,3 +118,15 @@ def test_long_chains_do_not_run_off_the_screen():
     for k in range(200):
         mechanism.add_link(f"link{k}", f"link{k - 1}" if k else "ground", bk.Revolute((0, 0, 1)), mass=1)
     assert max(map(len, info.text(mechanism, []).splitlines())) < 120
+
+
+def test_mobility_is_what_loops_leave_of_the_joints_degrees_of_freedom():
+    m = bk.models.four_bar()
+    lines = info.text(m, [], False).splitlines()
+    assert "  3 degrees of freedom (nq 3, nv 3)" in lines
+    assert "  4 joint degrees of freedom with those of 1 connection; mobility 1 at the neutral position" in lines
+    found = info.summary(m, "four_bar", [])
+    assert (found["nv"], found["nc"], found["mobility"]) == (3, 1, 1)
+    m.cut(next(iter(m.connections)))
+    found = info.summary(m, "open", [])
+    assert (found["nv"], found["nc"], found["mobility"]) == (3, 0, 3)

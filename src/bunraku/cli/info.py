@@ -71,7 +71,7 @@ def summary(mechanism: Mechanism, file: str, notes: list[str]) -> dict:
     names = [*mechanism.link_names, "ground"]
     return {
         "file": str(file), "name": mechanism.name, "gravity": mechanism.gravity.tolist(), "mass": mechanism.mass,
-        "nq": mechanism.nq, "nv": mechanism.nv,
+        "nq": mechanism.nq, "nv": mechanism.nv, "nc": mechanism.nc, "mobility": mobility(mechanism),
         "links": [{
             "name": link.name, "parent": names[link.parent], "mass": link.mass, "com": link.com.tolist(),
             "inertia": link.inertia.tolist(), "visuals": len(link.visuals),
@@ -93,6 +93,15 @@ def summary(mechanism: Mechanism, file: str, notes: list[str]) -> dict:
         } for c in mechanism.connections.values()],
         "warnings": notes,
     }
+
+
+def mobility(mechanism: Mechanism) -> int:
+    """Degrees of freedom that the loops leave at the neutral position: nv less independent constraints."""
+    if not mechanism.connections:
+        return mechanism.nv
+    from bunraku.evaluate import closed_chain
+
+    return closed_chain(mechanism, mechanism.neutral()).freedom
 
 
 def _direction(joint) -> list[float] | None:
@@ -133,11 +142,12 @@ def _totals(mechanism: Mechanism) -> list[str]:
     fixed = sum(isinstance(link.joint, Fixed) for link in mechanism.links)
     visuals = sum(len(link.visuals) for link in mechanism.links)
     held = len(mechanism.connections)
-    less = f", minus the constraints of {_count(held, 'connection')}" if held else ""
+    loops = [f"  {_count(mechanism.nv + mechanism.nc, 'joint degree')} of freedom with those of "
+             f"{_count(held, 'connection')}; mobility {mobility(mechanism)} at the neutral position"] if held else []
     return [mechanism.name,
             f"  {_count(len(mechanism.links), 'link')} on {_count(len(mechanism.links) - fixed, 'moving joint')} "
             f"and {_count(fixed, 'fixed joint')}, {_count(visuals, 'visual')}",
-            f"  {_count(mechanism.nv, 'degree')} of freedom (nq {mechanism.nq}, nv {mechanism.nv}){less}",
+            f"  {_count(mechanism.nv, 'degree')} of freedom (nq {mechanism.nq}, nv {mechanism.nv})", *loops,
             f"  {mechanism.mass:.6g} kg, gravity ({', '.join(f'{x:g}' for x in mechanism.gravity)}) m/s^2"]
 
 

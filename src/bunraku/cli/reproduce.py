@@ -43,6 +43,17 @@ def add_parser(subparsers):
     yn_hrp.add_argument("--quick", action="store_true", help="0.4 s of motion and fewer structures")
     yn_hrp.add_argument("--json", action="store_true", help="print all numbers as JSON")
     yn_hrp.set_defaults(run=run, measure=_yn_hrp)
+    yn99 = names.add_parser(
+        "yn99", help="high bar and swing with a 16-DOF figure: the examples of structure-varying chains",
+        description="Yamane and Nakamura's examples of structure-varying chains: a figure of 16 degrees of freedom "
+                    "without torques, but for joint limits, on a high bar until a hand lets go, and on a swing until "
+                    "the thighs have left the plate: counts of degrees of freedom beside the paper's, velocities, "
+                    "forces and errors. A few seconds after the first run.",
+        epilog="example: bunraku reproduce yn99 --out yn99")
+    yn99.add_argument("--out", type=Path, default=None, metavar="DIR",
+                      help="draw the motions into this folder (needs matplotlib)")
+    yn99.add_argument("--json", action="store_true", help="print all numbers as JSON")
+    yn99.set_defaults(run=run, measure=_yn99)
     jung = names.add_parser(
         "jung-tables", help="six integrators on swinging mobiles: tables IV to VII of Jung",
         description="Jung's comparison of solvers: evaluations of the right-hand side that six integrators need for "
@@ -86,7 +97,8 @@ def run(args) -> int:
     drawing = _drawing(args.out)
     result = args.measure(experiment, args)
     if drawing is not None:
-        result["files"] = [str(experiment.picture(result, args.out / f"{args.name}.png", drawing))]
+        drawn = experiment.picture(result, args.out / f"{args.name}.png", drawing)
+        result["files"] = [str(path) for path in (drawn if isinstance(drawn, list) else [drawn])]
     if args.json:
         print(json.dumps(result["tables"] if args.name == "jung-tables" else result, indent=2))
         return 0
@@ -121,6 +133,10 @@ def _workers(experiment, args) -> dict:
     options = _options(experiment, args)
     with _Bar(Progress(experiment.pieces(options), quiet=args.json)) as progress:
         return experiment.run(options, progress) | {"machine": machine.describe()}
+
+
+def _yn99(experiment, args) -> dict:
+    return experiment.run()
 
 
 def _fijany(experiment, args) -> dict:

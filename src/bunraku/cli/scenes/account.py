@@ -43,8 +43,8 @@ def account(sim: bk.Simulation, params: np.ndarray) -> dict:
     return {
         "links": len(mechanism.links), "dof": mechanism.nv, "mass": mechanism.mass, "seconds": float(t[-1]),
         "weight": 9.81 * sum(link.mass for link in figure_links(trajectory.segments[0].mechanism) or mechanism.links),
-        "freedom": [s.mechanism.nv + sum(c.joint.nv for c in s.mechanism.connections.values())
-                    for s in trajectory.segments],
+        "joint_dof": [s.mechanism.nv + s.mechanism.nc for s in trajectory.segments],
+        "mobility": [mobility(s) for s in trajectory.segments],
         "solver": sim.solver, "steps": stats.steps, "rejected": stats.rejected, "evaluations": stats.evaluations,
         "wall_time": stats.wall_time, "real_time_factor": float(t[-1]) / stats.wall_time,
         "energy_start": float(energy[0]), "energy_end": float(energy[-1]),
@@ -55,6 +55,12 @@ def account(sim: bk.Simulation, params: np.ndarray) -> dict:
         "loop_error": stats.loop_error,
         "events": [{"t": event.t, "text": event.text} for event in trajectory.events],
     }
+
+
+def mobility(segment) -> int:
+    """Degrees of freedom that the loops leave, in the middle of a segment: nv less independent constraints."""
+    m = segment.mechanism
+    return bk.closed_chain(m, segment.q[len(segment.q) // 2]).freedom if m.connections else m.nv
 
 
 def grip_forces(trajectory: bk.Trajectory, params: np.ndarray, names, every: float = 0.004):

@@ -61,7 +61,7 @@ class ContactScene(Scene):
     def rows(self, r):
         every = f", every {1e3 * r['step']:g} ms" if r["step"] else f" ({r['rejected']} repeated)"
         return [
-            ("structure", f"{r['links']} links, {r['mass']:.1f} kg, mobility {r['dof']}"),
+            ("structure", f"{r['links']} links, {r['mass']:.1f} kg, {r['dof']} degrees of freedom"),
             *((f"at {at:.3f} s", what) for at, what in happened(r) if not what.startswith(("contact of", "impact of"))),
             *self.about_motion(r),
             ("solver", f"{r['solver']}, {r['steps']} steps{every}"),

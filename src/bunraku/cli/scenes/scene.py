@@ -66,10 +66,10 @@ class Scene:
         """The report in words: (what, how)."""
         carried = ", ".join(f"{_plain(name)} up to {force:.0f} N ({force / r['weight']:.1f} times the weight)"
                             for name, force in r["forces_max"].items())
-        freedom = ", then ".join(map(str, r["freedom"]))
         return [
-            ("structure", f"{r['links']} links, {r['mass']:.1f} kg; mobility "
-                          f"{freedom}"),
+            ("structure", f"{r['links']} links, {r['mass']:.1f} kg"),
+            ("mobility", f"{_then(r['mobility'])}; joint degrees of freedom, connections included: "
+                         f"{_then(r['joint_dof'])}"),
             *((f"at {at:.3f} s", what) for at, what in happened(r)),
             *([("forces", carried)] if carried else []),
             *about_energy(r),
@@ -98,7 +98,7 @@ class Scene:
 
 def about_energy(r: dict) -> list[tuple[str, str]]:
     """Rows about solver and energy that every scene has."""
-    changes = len(r["freedom"]) - 1
+    changes = len(r["mobility"]) - 1
     lost = f", {_joules(r['energy_lost_at_changes'])} lost at changes of structure" if changes else ""
     balance = f"balance off by {r['energy_error']:.1e} of the largest kinetic energy"
     return [
@@ -120,6 +120,10 @@ def happened(r: dict) -> list[tuple[float, str]]:
         else:
             told.append((event["t"], what))
     return told
+
+
+def _then(counts: Sequence[int]) -> str:
+    return ", then ".join(map(str, counts))
 
 
 def _joules(energy: float) -> str:
