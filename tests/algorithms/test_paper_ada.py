@@ -5,9 +5,11 @@ import pytest
 
 import bunraku as bk
 import closed_oracle
+import oracle
 import paper_ada
 from closed import random_closed, random_planar
 from oracle import close, close_forces
+from paper_dense import Dense
 from paper_terms import paper_terms, random_schedule
 from structures import KINDS
 
@@ -79,49 +81,56 @@ def test_contradicting_constraints_are_an_error():
         paper_ada.forward_dynamics(links, joints, [[i] for i in range(len(joints))])
 
 
-def dense_phi(chain_links, links, joints, inside):
-    """Phi of a subchain and its links' places [YN02, eqs. 40-41]."""
-    M = np.zeros((6 * len(chain_links),) * 2)
-    place = {k: slice(6 * n, 6 * n + 6) for n, k in enumerate(chain_links)}
-    for k, where in place.items():
-        M[where, where] = links[k].M
-    H = np.zeros((sum(len(joints[i].K_C) for i in inside), len(M)))
-    row = 0
-    for i in inside:  # [YN02, eqs. 7, 34]
-        rows, row = slice(row, row + len(joints[i].K_C)), row + len(joints[i].K_C)
-        H[rows, place[joints[i].c]] = joints[i].K_C @ joints[i].J
-        H[rows, place[joints[i].p]] = -joints[i].K_C @ joints[i].J
-    inverse = np.linalg.inv(M)
-    return inverse - inverse @ H.T @ np.linalg.solve(H @ inverse @ H.T, H @ inverse), place
+@pytest.mark.parametrize("seed", range(4))
+def test_the_stacked_equations_give_the_same_forces(seed):
+    """[YN02, sec. 3.3]: one linear system for the whole chain; tree joints hold no constraint twice here."""
+    closed, _, _, rng, links, joints = case(seed)
+    dense = Dense(range(len(links)), range(len(joints)), links, joints)
+    F, _ = paper_ada.forward_dynamics(links, joints, random_schedule(rng, joints))
+    apart = np.split(dense.forces(), np.cumsum([len(joint.K_C) for joint in joints])[:-1])
+    expected = {i: joints[i].K_C.T @ f + joints[i].K_J.T @ joints[i].tau for i, f in enumerate(apart)}
+    close_forces(dict(sorted(F.items())), expected, 1e-9)
+    theta = dense.accelerations()
+    close(dense.H @ theta, -dense.h, 1e-9)                                          # [YN02, eqs. 6, 13, 24-26, 28, 55]
+    answer = closed_oracle.solve(closed, closed.q, *case(seed)[1:3])
+    at = oracle.motion(closed, closed.q, case(seed)[1])
+    for k, where in dense.place.items():                                            # of the link frames' origins
+        spin, w = theta[where][3:], at.velocity[k, 3:]
+        v_O = at.velocity[k, :3] - np.cross(w, at.x[k])
+        linear = theta[where][:3] + np.cross(spin, at.x[k]) + np.cross(w, v_O + np.cross(w, at.x[k]))
+        close(np.concatenate([linear, spin]), answer.links[k], 1e-8)                # [YN02, eq. 37]
 
 
 def test_lambda_is_phi_seen_from_the_handles():
-    """[YN02, eqs. 39-50]: Lambda of an assembled subchain, and the blocks of Phi before and after a joint."""
+    """Lambda of an assembled subchain, and the blocks of Phi before and after a joint."""
     _, _, _, _, links, joints = case(7, links=7, ties=1, kinds=("revolute", "spherical"), chain=True, grounded=False)
     tree = [i for i in range(1, 7) if joints[i].p >= 0]
     joint = tree[3]
     below = {joints[joint].c}
-    while True:
-        more = {joints[i].c for i in tree if joints[i].p in below} - below
-        if not more:
-            break
-        below |= more
-    B, A = sorted(below), sorted(set(range(7)) - below)
-    inside = {name: [i for i in tree if {joints[i].p, joints[i].c} <= set(part)] for name, part in (("A", A), ("B", B))}
-    Phi_A, at_A = dense_phi(A, links, joints, inside["A"])
-    Phi_B, at_B = dense_phi(B, links, joints, inside["B"])
-    Phi_C, at_C = dense_phi([*A, *B], links, joints, tree)
+    for i in tree:                                                                   # parents come first
+        below |= {joints[i].c} if joints[i].p in below else set()
+    members = {"A": sorted(set(range(7)) - below), "B": sorted(below)}
+    inside = {name: [i for i in tree if {joints[i].p, joints[i].c} <= set(part)] for name, part in members.items()}
+    A, B = (Dense(members[name], inside[name], links, joints) for name in "AB")
+    C = Dense([*members["A"], *members["B"]], [*inside["A"], *inside["B"], joint], links, joints)
     K_C, J = joints[joint].K_C, joints[joint].J
-    H_A, H_B = np.zeros((len(K_C), len(Phi_A))), np.zeros((len(K_C), len(Phi_B)))
-    H_A[:, at_A[joints[joint].p]], H_B[:, at_B[joints[joint].c]] = -K_C @ J, K_C @ J
-    Gamma = H_A @ Phi_A @ H_A.T + H_B @ Phi_B @ H_B.T
-    blocks = np.block([[Phi_A - Phi_A @ H_A.T @ np.linalg.solve(Gamma, H_A @ Phi_A),    # [YN02, eq. 45]
-                        -Phi_A @ H_A.T @ np.linalg.solve(Gamma, H_B @ Phi_B)],          # [YN02, eq. 46]
-                       [-Phi_B @ H_B.T @ np.linalg.solve(Gamma, H_A @ Phi_A),
-                        Phi_B - Phi_B @ H_B.T @ np.linalg.solve(Gamma, H_B @ Phi_B)]])  # [YN02, eq. 47]
-    close(blocks, Phi_C, 1e-10)                                                          # [YN02, eq. 44]
+    H_A, H_B = np.zeros((len(K_C), len(A.M))), np.zeros((len(K_C), len(B.M)))
+    H_A[:, A.place[joints[joint].p]], H_B[:, B.place[joints[joint].c]] = -K_C @ J, K_C @ J
+    Gamma = H_A @ A.Phi @ H_A.T + H_B @ B.Phi @ H_B.T
+    S_A, S_B = A.H @ A.M_inverse @ H_A.T, B.H @ B.M_inverse @ H_B.T
+    S_i = H_A @ A.M_inverse @ H_A.T + H_B @ B.M_inverse @ H_B.T
+    zero = np.zeros((len(A.S), len(B.S)))
+    close(C.S, np.block([[A.S, zero, S_A], [zero.T, B.S, S_B], [S_A.T, S_B.T, S_i]]), 1e-12)   # [YN02, eq. 42]
+    last = np.linalg.inv(C.S)[-len(K_C):, -len(K_C):]
+    close(last, np.linalg.inv(Gamma), 1e-9)                                          # S_Cii of [YN02, eq. 43]
+    blocks = np.block([[A.Phi - A.Phi @ H_A.T @ np.linalg.solve(Gamma, H_A @ A.Phi),    # [YN02, eq. 45]
+                        -A.Phi @ H_A.T @ np.linalg.solve(Gamma, H_B @ B.Phi)],          # [YN02, eq. 46]
+                       [-B.Phi @ H_B.T @ np.linalg.solve(Gamma, H_A @ A.Phi),
+                        B.Phi - B.Phi @ H_B.T @ np.linalg.solve(Gamma, H_B @ B.Phi)]])  # [YN02, eq. 47]
+    close(blocks, C.Phi, 1e-10)                                                      # [YN02, eq. 44]
     steps = [[i] for i in (*inside["B"], *inside["A"], joint)]
     (chain,) = [x for x in paper_ada.assembled(links, joints, steps) if x.last and joint in x.last.added]
-    seen = [(joints[i].J, at_C[joints[i].p if side == paper_ada.PARENT else joints[i].c]) for i, side in chain.handles]
-    expected = np.block([[J_m @ Phi_C[m, n] @ J_n.T for J_n, n in seen] for J_m, m in seen])  # [YN02, eqs. 48-49]
-    close(chain.Lambda, expected, 1e-10)
+    seen = [(joints[i].J, C.place[joints[i].p if side == paper_ada.PARENT else joints[i].c])
+            for i, side in chain.handles]
+    close(chain.Lambda, np.block([[J_m @ C.Phi[m, n] @ J_n.T for J_n, n in seen] for J_m, m in seen]),
+          1e-10)                                                                     # [YN02, eqs. 39, 48-49]

@@ -1,5 +1,7 @@
 """Velocity after connections have become rigid: momentum kept, energy never gained, loops that no longer open."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,8 +10,10 @@ from hypothesis import strategies as st
 import bunraku as bk
 import closed_oracle
 import oracle
-from closed import random_closed, random_planar
+import paper_impact
+from closed import Closed, closing_tie, random_closed, random_planar
 from oracle import close, close_forces
+from structures import make_joint, random_tree
 
 SEEDS = st.integers(0, 10**6)
 
@@ -118,3 +122,51 @@ def test_a_figure_grabs_a_bar(joint):
     close(moved[:3], np.zeros(3), 1e-9)
     if joint.nv == 1:
         close(R.T @ moved[3:], rates[0] * np.array([0.0, 1.0, 0.0]), 1e-9)
+
+
+# -- the formulas of the paper -----------------------------------------------------------------------------------------
+
+
+def floating_pair(seed, kind):
+    """Two floating chains that a connection of this kind joins: (structure, velocities of the first)."""
+    rng = np.random.default_rng(seed)
+    closed = Closed(bk.Mechanism())
+    for tree in (random_tree(seed + k, 4, ("revolute", "spherical"), grounded=False, massless=False) for k in (0, 1)):
+        first = len(closed.parts)
+        for part in tree.parts:
+            number = len(closed.parts)
+            part = replace(part, name=f"link{number}", joint_name=f"joint{number}",
+                           parent=part.parent + first if part.parent >= 0 else -1)
+            closed.add(part, make_joint(part.kind, part.screws, part.passive))
+    closed.q = closed.state(rng)[0]
+    tie, coordinates = closing_tie(rng, oracle.motion(closed, closed.q, np.zeros(closed.m.nv)), "tie", 1, 6, kind)
+    closed.tie(tie, coordinates)
+    return closed, sum(part.nv for part in closed.parts[:4])
+
+
+@pytest.mark.parametrize("kind", ["fixed", "revolute", "prismatic", "spherical", "compound"])
+def test_two_chains_follow_the_formulas_of_the_paper(kind):
+    closed, n = floating_pair(4, kind)
+    v = np.random.default_rng(1).normal(size=closed.m.nv)
+    A, ring = oracle.mass_matrix(closed, closed.q), closed_oracle.loops(closed, closed.q, np.zeros(closed.m.nv))
+    J, J_n = ring.A[:, :len(v)], -ring.A[:, len(v):]            # link b moves with chain 2, link a with chain 1
+    after_1, after_2 = paper_impact.two_chains(A[:n, :n], A[n:, n:], -J[:, :n], J[:, n:], J_n, v[:n], v[n:])
+    close(bk.impact(closed.m, closed.q, v), v + np.concatenate([after_1, after_2]), 1e-9)
+    one = paper_impact.one_chain(A, J, np.zeros_like(J), J_n, v)  # both together are one chain as well
+    close(bk.impact(closed.m, closed.q, v), v + one, 1e-9)
+
+
+@pytest.mark.parametrize("kind", ["fixed", "revolute", "spherical"])
+def test_one_chain_follows_the_formulas_of_the_paper(kind):
+    closed = random_closed(12, links=9, ties=1, kinds=("spherical",), tie_kinds=(kind,), chain=True, grounded=False)
+    v = np.random.default_rng(2).normal(size=closed.m.nv)
+    ring = closed_oracle.loops(closed, closed.q, np.zeros(closed.m.nv))
+    at = oracle.motion(closed, closed.q, np.zeros(closed.m.nv))
+    sides = []
+    for link in (closed.ties[0].b, closed.ties[0].a):           # 1: link b, 2: link a, at b's joint frame
+        arm = ring.frames[0][1] - at.x[link]
+        shift = np.block([[np.eye(3), -oracle.skew(arm)], [np.zeros((3, 3)), np.eye(3)]])
+        sides.append(shift @ at.J[link])
+    A = oracle.mass_matrix(closed, closed.q)
+    change = paper_impact.one_chain(A, *sides, -ring.A[:, len(v):], v)
+    close(bk.impact(closed.m, closed.q, v), v + change, 1e-9)
