@@ -121,8 +121,11 @@ def test_lambda_is_phi_seen_from_the_handles():
     S_i = H_A @ A.M_inverse @ H_A.T + H_B @ B.M_inverse @ H_B.T
     zero = np.zeros((len(A.S), len(B.S)))
     close(C.S, np.block([[A.S, zero, S_A], [zero.T, B.S, S_B], [S_A.T, S_B.T, S_i]]), 1e-12)   # [YN02, eq. 42]
-    last = np.linalg.inv(C.S)[-len(K_C):, -len(K_C):]
-    close(last, np.linalg.inv(Gamma), 1e-9)                                          # S_Cii of [YN02, eq. 43]
+    inverse, A_i, B_i = np.linalg.inv(Gamma), np.linalg.solve(A.S, S_A), np.linalg.solve(B.S, S_B)
+    close(np.linalg.inv(C.S), np.block([                                             # [YN02, eq. 43]
+        [np.linalg.inv(A.S) + A_i @ inverse @ A_i.T, A_i @ inverse @ B_i.T, -A_i @ inverse],
+        [B_i @ inverse @ A_i.T, np.linalg.inv(B.S) + B_i @ inverse @ B_i.T, -B_i @ inverse],
+        [-inverse @ A_i.T, -inverse @ B_i.T, inverse]]), 1e-9)
     blocks = np.block([[A.Phi - A.Phi @ H_A.T @ np.linalg.solve(Gamma, H_A @ A.Phi),    # [YN02, eq. 45]
                         -A.Phi @ H_A.T @ np.linalg.solve(Gamma, H_B @ B.Phi)],          # [YN02, eq. 46]
                        [-B.Phi @ H_B.T @ np.linalg.solve(Gamma, H_A @ A.Phi),

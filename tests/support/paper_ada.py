@@ -2,7 +2,7 @@
 
 A subchain is known by the accelerations of its handles, the places where joints that are not yet added will act on it:
 
-    r'' = b + Lambda F          F: forces on the handles                                    [YN02, eqs. 38, 39]
+    r'' = b + Lambda F          F: forces on the handles                                    [YN02, eqs. 38-39]
 
 Forces and accelerations are spatial (linear, angular). J takes those of a link to the frame of a joint on its child
 side. A joint's force F acts on its child side, -F on its parent side; so D takes handles to differences, child side

@@ -35,7 +35,7 @@ class Dense:
         return np.vstack([np.empty((0, len(self.M))), *rows])
 
     def forces(self) -> np.ndarray:
-        """f of all joints [YN02, eqs. 10, 18, 21]."""
+        """f of all joints [YN02, eqs. 10, 18, 21]; H M^-1 H_J^T is K_C T K_J^T [YN02, eq. 20]."""
         return np.linalg.solve(self.S, self.H @ self.M_inverse @ (self.c - self.H_J.T @ self.tau) - self.h)
 
     def accelerations(self) -> np.ndarray:

@@ -205,7 +205,7 @@ def carry_motion(turns, kind, elimination, dof, anchor, i, body_i, body_f, q, v,
 
 @inline
 def carry_on(turns, kind, elimination, dof, anchor, i, T, x, w, lin, body_i, body_f, q, v, work):
-    """The same, from the axes of the joint and the parent's position and velocity."""
+    """The same, from the axes of the joint and the parent's position and velocity [J, eq. 1]."""
     record = body_i[i, f.BODY_RECORD]
     R, x = place_noting(turns, kind, body_i, body_f, i, q, T, x, work)
     r = zero3(q)
@@ -324,7 +324,7 @@ def deliver(i, body_i, tau, acceleration, work):
             store(acceleration, j + d, qdd)
             residue = residue + 0.0 * qdd
             o = record + f.REC_JOINT + 6 * d
-            alpha = add(alpha, scale(load3(work, o), qdd))
+            alpha = add(alpha, scale(load3(work, o), qdd))  # [J, eq. 4]
             a = add(a, scale(load3(work, o + 3), qdd))
     elif elimination == f.BALL:  # alpha = k - G a
         turned = sub(load3(work, record + f.REC_BALL_K), matvec(load9(work, record + f.REC_BALL_G), a))

@@ -79,6 +79,7 @@ def relative_motion(c, body_i, body_f, conn_i, conn_f, states, columns, ways, ow
                 s_w, s_v = scale(s_w, sign), scale(s_v, sign)
                 for k in range(conn_i[c, f.ROWS]):
                     o = rec + f.CONN_COLUMNS + 6 * k
+                    # J_Cm [YN99, eq. 5]
                     columns[j + d, conn_i[c, f.FIRST_ROW] + k] = dot(load3(work, o), s_w) + dot(load3(work, o + 3), s_v)
                 rates(conn_i[c, f.LAW], c, conn_i, conn_f, matTvec(turn, s_w), matTvec(turn, s_v), work, rec)
                 for k in range(conn_i[c, f.FREEDOMS]):

@@ -66,7 +66,7 @@ def start(front, row, c, side, soft, conn_i, work):
         o, column = front + f.row_start(row + k), rec + f.CONN_COLUMNS + 6 * k
         force = load3(work, column + 3)
         moment = add(load3(work, column), cross(arm, force))
-        accumulate3(work, o, scale(moment, sign))  # K_C^T [YN02, eq. 3]
+        accumulate3(work, o, scale(moment, sign))  # K_C^T [YN02, eq. 3], [YN-HRP, eqs. 5-6]
         accumulate3(work, o + 3, scale(force, sign))
         if soft > 0.0 and side == 1:
             diagonal = o + f.ROW_THETA + row + k
@@ -387,7 +387,7 @@ def open_again(front, rows, count, slot, ids, forces, conn_i, prog, work):
             demand = demand + load(work, row + f.ROW_THETA + m) * load(work, forces + prog[ids + m])
         r, size = load(work, row + f.ROW_THETA + k), load(work, row + f.ROW_SIZE)
         size = size + sqrt(maximum(load(work, row + f.ROW_SCALE), 0.0) * drive)
-        store(work, forces + prog[ids + k], 0.0 - r * demand)  # [YN02, eqs. 51, 57]
+        store(work, forces + prog[ids + k], 0.0 - r * demand)  # [YN02, eqs. 51, 57], [YN-HRP, eq. 7]
         # inconsistent constraints [YN02, sec. 4.3]
         kept, demand = maximum(r, 0.0 - r), maximum(demand, 0.0 - demand)
         clash = maximum(clash, where_positive(kept, 0.0 * r - 1.0, demand - INCONSISTENT * (size + 1.0)))

@@ -208,7 +208,7 @@ def velocity_product(w, v, w_joint, v_joint):
 
 @inline
 def weigh(body_f, i, R, x):
-    """Inertia about the group's origin (6), mass times centre of mass (3), and that centre."""
+    """Inertia about the group's origin (6), mass times centre of mass (3), and that centre [J, eq. 6]."""
     m = body_f[i, f.MASS]
     c = add(x, matvec(R, row3(body_f, i, f.COM)))
     h = scale(c, m)
@@ -221,7 +221,8 @@ def weigh(body_f, i, R, x):
 
 @inline
 def needed_force(m, I_com, c, w, v, alpha, a):
-    """Newton and Euler: moment about the group's origin and force that give the body the acceleration (alpha, a).
+    """Newton and Euler: moment about the group's origin and force that give the body the acceleration (alpha, a);
+    p^v of [J, eq. 1] is its part at zero acceleration; M r'' + c of [YN-HRP, eq. 4].
 
     f = m (acceleration of the centre of mass),   n = I alpha + w x I w + c x f
     """

@@ -49,7 +49,7 @@ class ClosedChain:
     A: np.ndarray         # (actuators,) places of the actuators in tau: joints, then freedoms of connections
     W: np.ndarray         # (nv, g)
     S: np.ndarray         # (actuators, g)
-    freedom: int          # g = nv - rank: mobility, the degrees of freedom that the loops leave in this state
+    freedom: int          # g = nv - rank: mobility, what the loops leave in this state [YN99, eq. 6]
     redundant: int        # actuators more than needed (their torques are not unique), 0 if none
     undriven: int         # freedoms that no actuator moves, 0 if fully actuated
     constraints: int      # rows of all connections

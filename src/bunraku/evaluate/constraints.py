@@ -23,7 +23,7 @@ class Constraints:
     connection on b is its rows, transposed, times its multipliers.
     """
 
-    jacobian: np.ndarray          # J (rows, nv)
+    jacobian: np.ndarray          # J (rows, nv): J v = 0 [YN99, eq. 5]
     bias: np.ndarray              # (rows,): loops stay closed while J a + bias = 0
     rates: np.ndarray             # (rows,): J v, zero if the velocities fit
     gap: np.ndarray               # (rows,): how far each loop is open along its rows [m, rad], zero if closed

@@ -23,7 +23,7 @@ DENSE = 1000       # velocities up to which damped steps are tried, O(nv^3) each
 
 def impact(mechanism: Mechanism, q, v, *, impulses: bool = False, workers: int | None = None,
            prescribed: Iterable[str] = ()):
-    """Velocity just after every connection has become rigid [YN99, eqs. 11-24]: impulses act at the connections, and at
+    """Velocity just after every connection has become rigid [YN99, sec. 4.3]: impulses act at the connections, and at
     the joints of the tree through them; momentum is kept where nothing holds on to the ground, and energy never grows.
 
     With `impulses` also {connection: (impulse, moment of impulse)}: six numbers on link b at the joint frame's origin,
@@ -46,11 +46,11 @@ def impact(mechanism: Mechanism, q, v, *, impulses: bool = False, workers: int |
                  for k in range(count)]
         return np.array([part[0] for part in parts]), {name: np.array([part[1][name] for part in parts])
                                                        for name in plan.loops.names}
+    # J = K_C (J_1 - J_2) in place of the six rows and J_n: B^-1 (1 - C) is K_C^T (K_C B K_C^T)^-1 K_C
     solution = closed.solve(plan, IMPULSE, q, v)  # [YN99, eqs. 11-14, 20]
     if not impulses:
-        return v + solution.a
+        return v + solution.a                     # [YN99, eqs. 15-19, 21-24]
     multipliers, _ = closed.forces(solution)
-    # [YN99, eqs. 21, 22, 24], J = K_C (J_1 - J_2)
     return v + solution.a, {name: solution.wrench(c, multipliers, drive=False)
                             for c, name in enumerate(plan.loops.names)}
 

@@ -102,13 +102,13 @@ def _arm(chain, j):
 
 def _project_on_tip(array, chain, turns):
     """Step 1 of the listing: R(n, j) by doubling, then Z(j), P(j + 1, j), h(j), k(j) in the frame of the last body."""
-    def start(place, memory):                                     # 1.1
+    def start(place, memory):                                     # [F, parallel VN-EB, step 1.1]
         memory["R"] = inwards(chain, turns, _row(place))
 
-    def product(memory, got):                                     # 1.2  R(n, j) = R(n, j') R(j', j)
+    def product(memory, got):                                     # [F, parallel VN-EB, step 1.2]
         memory["R"] = matmul(got["R"], memory["R"])
 
-    def project(place, memory):                                   # 1.4
+    def project(place, memory):                                   # [F, parallel VN-EB, step 1.4]
         j, beyond = _row(place), memory["in"]
         R = UNIT if beyond is None else beyond["R"]
         memory["Z"] = column_z(memory["R"])
@@ -118,6 +118,7 @@ def _project_on_tip(array, chain, turns):
 
     array.compute("1.1 R(j+1, j)", start)
     _double(array, "1.2 R(n+1, j)", chain.n, ("R",), +1, product)
+    # [F, parallel VN-EB, step 1.3]
     array.fetch("1.3 shift of R(n+1, j+1)", lambda place: _moved(place, 1), ("R",))
     array.compute("1.4 Z, P, h, k in the last frame", project)
 
@@ -130,7 +131,7 @@ def vneb_on_triangle(array, chain, turns):
     def reach(place, memory):
         memory["arm"], memory["arms"] = memory["P"], []           # P(n + 1, j), so far P(j + 1, j)
 
-    def longer(memory, got):                                      # 2.1
+    def longer(memory, got):                                      # [F, parallel VN-EB, step 2.1]
         memory["arms"].append(memory["arm"])
         memory["arm"] = add(memory["arm"], got["arm"])
 
@@ -140,7 +141,7 @@ def vneb_on_triangle(array, chain, turns):
     def hand_on(memory, got):                                     # omega(j, i) = Z(i), and P(n + 1, i)
         memory["joint"] = memory["joint"] or got["joint"]
 
-    def body(place, memory):                                      # 2.2
+    def body(place, memory):                                      # [F, parallel VN-EB, step 2.2]
         j, (Z, arm) = place[0], memory["joint"]
         memory["F"] = cross(Z, memory["h"])
         memory["N"] = matvec(memory["k"], Z)
@@ -149,11 +150,11 @@ def vneb_on_triangle(array, chain, turns):
             memory["F"] = add(memory["F"], scale(V, chain.m[j]))
             memory["N"] = add(memory["N"], cross(memory["h"], V))
 
-    def sums(memory, got):                                        # 3.1 to 3.3, arms as they were in 2.1
+    def sums(memory, got):                                        # [F, parallel VN-EB, steps 3.1-3.3]; arms of 2.1
         memory["N"] = add(add(memory["N"], got["N"]), cross(memory["arms"].pop(0), got["F"]))
         memory["F"] = add(memory["F"], got["F"])
 
-    def entry(place, memory):                                     # 3.4
+    def entry(place, memory):                                     # [F, parallel VN-EB, step 3.4]
         memory["a"] = dot(memory["Z"], memory["N"])
 
     array.compute("2.1 start", reach)

@@ -23,7 +23,7 @@ FLOAT = 8                       # [byte]
 
 
 def multiplications(handles: int) -> int:
-    """Of assembling and disassembling one ball joint [YN02, sec. 4.1, eqs. 51-53] with so many handles left.
+    """Of assembling and disassembling one ball joint [YN02, secs. 4.1, 4.2] with so many handles left.
 
     Frames are at the joints, so that K_C and K_J pick rows; Lambda of a single link is constant in its own frame.
     """
