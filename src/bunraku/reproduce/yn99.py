@@ -96,7 +96,8 @@ def swing(hinged: bool) -> bk.Simulation:
     for side, y in (("left", APART), ("right", -APART)):
         m.add_link(f"{side}_rod", "axle", bk.Fixed(), position=(0, y, 0),
                    **box(3.0, (0.025, 0.025, ROD), (0, 0, -ROD / 2))._asdict())
-    m.add_link("plate", "axle", bk.Fixed(), position=(0, 0, -ROD), **box(3.0, (DEPTH, WIDTH, 0.03))._asdict())
+    m.add_link("plate", "left_rod", bk.Fixed(), position=(0, 0, -ROD),
+               **box(3.0, (DEPTH, WIDTH, 0.03), (0, -APART, 0))._asdict())
     q = posed(m, SEATED)
     q[m.q_slice("root")][:3] = back @ (SEAT, 0, THIGH - ROD) - m.link("pelvis").position
     carried = (0, 0, -MIDDLE)
