@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 import bunraku as bk
 from browser import browser_page
-from bunraku.view.stage import CONNECT, CUT
+from bunraku.view.hands import CONNECT, CUT
 
 if os.environ.get("CI") != "true":
     pytest.importorskip("viser")
@@ -142,9 +142,9 @@ def test_clicking_two_links_connects_them_and_clicking_a_mark_cuts(visit):
     v = visit(bk.Simulation(arms()))
     sim = v.stage.source.simulation
     v.choose("click", CONNECT)
-    v.until(lambda: v.stage.mode == CONNECT)
+    v.until(lambda: v.stage.hands.mode == CONNECT)
     v.click(v.place("lower0", MIDDLE))
-    v.until(lambda: v.stage._first == "lower0")
+    v.until(lambda: v.stage.hands.first == "lower0")
     v.click(v.place("lower1", MIDDLE))
     v.until(lambda: sim.mechanism.connections)
     (connection,) = sim.mechanism.connections.values()
@@ -152,7 +152,7 @@ def test_clicking_two_links_connects_them_and_clicking_a_mark_cuts(visit):
     v.page.get_by_text("are connected", exact=False).wait_for()
 
     v.choose("click", CUT)
-    v.until(lambda: v.stage.mode == CUT and len(v.stage.marks) == 5)
+    v.until(lambda: v.stage.hands.mode == CUT and len(v.stage.drawing.marks) == 5)
     v.page.wait_for_timeout(1000)
     v.click(v.place("lower0"))  # the elbow
     v.until(lambda: sim.mechanism.nq > 16)

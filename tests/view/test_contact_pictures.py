@@ -133,19 +133,20 @@ def test_a_replay_without_contact_has_no_box_for_forces(tmp_path):
 
 def test_the_viewer_shows_contact_forces_of_simulations_and_recordings(sliding):
     pytest.importorskip("viser")
-    from bunraku.view.stage import CONTACTS, FORCES, Stage
+    from bunraku.view.drawing import CONTACTS, FORCES
+    from bunraku.view.stage import Stage
 
     m = crate()
     steps = {"solver": "symplectic_euler", "step": 0.002}
     for what in (bk.Simulation(m, *dropped(m)), bk.Simulation(m, *dropped(m), **steps), sliding):
         with Stage(what, port=0) as stage:
-            assert stage.shown[CONTACTS] is False
+            assert stage.drawing.shown[CONTACTS] is False
             for name in (CONTACTS, FORCES):
                 stage.ask("show", name, True)
             for _ in range(5):
                 stage.turn()
-            stage.frames = 0
-            stage._draw()
+            stage.drawing.frames = 0
+            stage.draw()
             sticking, slides = stage.screen._contacts
             assert (sticking.visible, slides.visible) == (False, True)
             tail, tip = slides.points[0]
@@ -158,14 +159,15 @@ def test_the_viewer_shows_contact_forces_of_simulations_and_recordings(sliding):
 
 def test_the_viewer_says_why_forces_of_a_recording_are_not_known():
     pytest.importorskip("viser")
-    from bunraku.view.stage import CONTACTS, Stage
+    from bunraku.view.drawing import CONTACTS
+    from bunraku.view.stage import Stage
 
     with Stage(driven()[1], port=0) as stage:
         stage.ask("show", CONTACTS, True)
         stage.turn()
-        stage.frames = 0
-        stage._draw()
-        assert "torques of the actuators" in stage._message
+        stage.drawing.frames = 0
+        stage.draw()
+        assert "torques of the actuators" in stage.panel.message
 
 
 def test_obstacles_on_the_ground_stay_where_they_are_in_the_viewer():
@@ -175,12 +177,12 @@ def test_obstacles_on_the_ground_stay_where_they_are_in_the_viewer():
     m = crate()
     m.add_shape("ground", bk.Sphere(0.1), position=(1, 0, 0), name="stone")
     with Stage(bk.Simulation(m, *dropped(m)), port=0) as stage:
-        row = stage._rows["ground"]
+        row = stage.drawing.shapes.rows["ground"]
         stage.turn()
-        stage._draw()
-        np.testing.assert_array_equal(stage._positions[row], 0)
-        batch, instance = next((b, i) for b, group in enumerate(stage._groups) for i, s in enumerate(group)
-                               if s.link == "ground")
+        stage.draw()
+        np.testing.assert_array_equal(stage.drawing.positions[row], 0)
+        batch, instance = next((b, i) for b, group in enumerate(stage.drawing.shapes.groups)
+                               for i, s in enumerate(group) if s.link == "ground")
         stage.ask("grab", 0, batch, instance, (1.0, 0, 0))
         stage.turn()
-        assert stage._grip is None
+        assert stage.hands.grip is None

@@ -8,9 +8,11 @@ from scipy.spatial.transform import Rotation
 
 import bunraku as bk
 from bunraku.errors import ViewerError
+from bunraku.view.drawing import FORCES, LOOPS, WORKERS, hit, quaternions
 from bunraku.view.figure import MIDDLE
+from bunraku.view.hands import CONNECT, CUT
 from bunraku.view.solids import Solid, solids
-from bunraku.view.stage import CONNECT, CUT, FORCES, FRAME, LOOPS, WORKERS, Stage, hit, quaternions
+from bunraku.view.stage import FRAME, Stage
 
 viser = pytest.importorskip("viser")
 GRAVITY = 9.81
@@ -34,7 +36,8 @@ def stage():
 
 def place(stage, link):
     """(batch, instance) of the first solid of a link, as a click names it."""
-    return next((b, i) for b, group in enumerate(stage._groups) for i, s in enumerate(group) if s.link == link)
+    groups = stage.drawing.shapes.groups
+    return next((b, i) for b, group in enumerate(groups) for i, s in enumerate(group) if s.link == link)
 
 
 def from_front(stage, link, point=(0.0, 0.0, -0.25)):
@@ -47,7 +50,7 @@ def turns(stage, n=1):
     """Turns of the loop, and what somebody would see after them."""
     for _ in range(n):
         stage.turn()
-    stage._draw()
+    stage.draw()
 
 
 # -- geometry ----------------------------------------------------------------------------------------------------------
@@ -121,12 +124,12 @@ def test_scrubbing_shows_what_was_recorded_and_play_goes_on_from_the_present(sta
     stage.ask("scrub", then)
     turns(stage)
     _, q, _ = sim.trajectory.sample([then])[0]
-    shown, expected = stage._shown_state()[1], q
+    shown, expected = stage.source.shown()[1], q
     assert np.array_equal(shown, expected)
     assert sim.t == now
     stage.ask("scrub", 1e9)  # beyond the record
     turns(stage)
-    assert np.allclose(stage._shown_state()[1], sim.q)
+    assert np.allclose(stage.source.shown()[1], sim.q)
     stage.ask("play")
     turns(stage)
     assert sim.t > now
@@ -141,7 +144,7 @@ def test_a_run_that_fails_pauses_and_says_why():
     with Stage(bk.Simulation(arms(), actuation=fails), port=0) as stage:
         turns(stage, 6)
         assert not stage.playing
-        assert "battery is empty" in stage._message or "actuation" in stage._message
+        assert "battery is empty" in stage.panel.message or "actuation" in stage.panel.message
 
 
 def test_a_recording_is_played_and_pauses_at_its_end():
@@ -157,7 +160,7 @@ def test_a_recording_is_played_and_pauses_at_its_end():
         stage.ask("click", 0, 0, (0, 0, 0), (1, 0, 0))  # nothing to take in hand here
         stage.ask("grab", 1, 0, 0, (0, 0, 0))
         turns(stage)
-        assert np.array_equal(stage._shown_state()[1], trajectory.sample([0.05])[0][1])
+        assert np.array_equal(stage.source.shown()[1], trajectory.sample([0.05])[0][1])
 
 
 # -- hands -------------------------------------------------------------------------------------------------------------
@@ -196,7 +199,7 @@ def test_two_clicks_connect_where_the_links_are_and_undo_takes_it_back(stage):
     stage.ask("click", *place(stage, "lower0"), *from_front(stage, "lower0"))
     stage.ask("play")
     turns(stage)
-    assert stage._first == "lower0"
+    assert stage.hands.first == "lower0"
     stage.ask("click", *place(stage, "lower1"), *from_front(stage, "lower1"))
     turns(stage)
     (connection,) = sim.mechanism.connections.values()
@@ -209,7 +212,7 @@ def test_two_clicks_connect_where_the_links_are_and_undo_takes_it_back(stage):
     turns(stage)
     assert not sim.mechanism.connections
     assert np.array_equal(sim.q, before[1])
-    assert "nothing to undo" in stage._message
+    assert "nothing to undo" in stage.panel.message
 
 
 def test_the_same_link_twice_is_held_to_the_ground_with_axes_of_the_world(stage):
@@ -229,13 +232,13 @@ def test_a_click_on_a_mark_cuts_a_joint_and_undo_hangs_it_up_again(stage):
     sim = stage.source.simulation
     stage.ask("mode", CUT)
     turns(stage)
-    assert stage.marks == ["upper0", "lower0", "upper1", "lower1"]
-    stage.ask("mark", stage.marks.index("lower0"))
+    assert stage.drawing.marks == ["upper0", "lower0", "upper1", "lower1"]
+    stage.ask("mark", stage.drawing.marks.index("lower0"))
     turns(stage, 30)
     assert sim.mechanism.nq == 4 - 1 + 7
     fallen = 0.5 * GRAVITY * (sim.t - FRAME) ** 2
     assert bk.poses(sim.mechanism, sim.q)["lower0"][1][2] == pytest.approx(1.0 - fallen, abs=1e-3)
-    assert stage.marks == ["upper0", "upper1", "lower1"]  # it hangs from nothing now
+    assert stage.drawing.marks == ["upper0", "upper1", "lower1"]  # it hangs from nothing now
     stage.ask("undo")
     turns(stage)
     assert sim.mechanism.nq == 4
@@ -245,7 +248,7 @@ def test_connections_are_cut_by_their_marks_only_when_that_is_chosen(stage):
     sim = stage.source.simulation
     sim.connect("lower0", "lower1", bk.Spherical(), name="grip")
     turns(stage)
-    assert stage.marks == ["grip"]
+    assert stage.drawing.marks == ["grip"]
     stage.ask("mark", 0)
     turns(stage)
     assert "grip" in sim.mechanism.connections
@@ -270,9 +273,9 @@ def test_requests_that_make_no_sense_change_nothing(stage, request_):
 def test_more_requests_than_anybody_makes_are_not_heard(stage):
     for _ in range(100_000):
         stage.ask("speed", 1.0)
-    assert stage._requests.qsize() <= 1000
+    assert stage.waiting <= 1000
     turns(stage)
-    assert stage._requests.qsize() == 0
+    assert stage.waiting == 0
 
 
 # -- shown -------------------------------------------------------------------------------------------------------------
@@ -280,7 +283,7 @@ def test_more_requests_than_anybody_makes_are_not_heard(stage):
 
 def test_arrows_are_the_forces_in_the_joints(stage):
     sim = stage.source.simulation
-    arrows = stage._forces(sim.mechanism, sim.q, sim.v)
+    arrows = stage.drawing.forces(sim.mechanism, sim.q, sim.v)
     forces = bk.joint_forces(sim.mechanism, sim.q, sim.v, np.zeros(4))
     assert len(arrows) == 4
     lengths = np.linalg.norm(arrows[:, 1] - arrows[:, 0], axis=1)
@@ -309,7 +312,7 @@ def test_everything_can_be_shown_and_hidden(stage):
         for on in (True, False):
             stage.ask("show", name, on)
             turns(stage)
-    assert stage.marks == []
+    assert stage.drawing.marks == []
     assert stage.source.t == pytest.approx(6 * FRAME)
 
 
@@ -319,7 +322,7 @@ def test_a_guide_goes_where_its_gizmo_is_put():
     m.add_link("pendulum", "suspension", bk.Revolute((0, 1, 0), damping=0.1), mass=1.0, com=(0, 0, -0.4),
                inertia=(0.01, 0.01, 0.01))
     with Stage(bk.Simulation(m, prescribed={"suspension": bk.Guide(m.neutral()[:7])}), port=0) as stage:
-        assert list(stage.guides) == ["suspension"]
+        assert list(stage.hands.guides) == ["suspension"]
         stage.ask("guide", "suspension", (0.2, 0.1, 0.3), (1.0, 0.0, 0.0, 0.0))
         turns(stage, 60)
         assert np.allclose(stage.source.state[0][:3], (0.2, 0.1, 0.3), atol=1e-3)
@@ -378,7 +381,7 @@ def test_a_recording_with_a_gap_plays_and_scrubs():
         with Stage(what, port=0) as stage:
             stage.ask("scrub", 0.3)
             turns(stage)
-            assert np.array_equal(stage._shown_state()[1], held)  # the last that is known
+            assert np.array_equal(stage.source.shown()[1], held)  # the last that is known
             turns(stage, 3)
 
 
@@ -388,7 +391,7 @@ def test_what_is_no_longer_recorded_cannot_be_scrubbed_to():
     with Stage(sim, port=0, playing=False) as stage:
         stage.ask("scrub", 0.0)
         turns(stage)
-        assert np.array_equal(stage._shown_state()[1], sim.trajectory.q[0])
+        assert np.array_equal(stage.source.shown()[1], sim.trajectory.q[0])
 
 
 def test_a_hand_lets_go_of_its_own_link_only(stage):
@@ -406,7 +409,7 @@ def test_a_hand_lets_go_of_its_own_link_only(stage):
 def test_a_simulation_that_crawls_lets_requests_in():
     sim = bk.Simulation(arms(1), [0.5, 0.0], max_step=1e-8)  # hours for a frame
     stage = Stage(sim, port=0).start()
-    stage.frames = 2  # as if somebody had seen it
+    stage.drawing.frames = 2  # as if somebody had seen it
     time.sleep(0.5)
     begin = time.perf_counter()
     stage.close()

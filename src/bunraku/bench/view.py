@@ -27,7 +27,9 @@ from bunraku.bench import machine
 from bunraku.bench.report import _paint, _targets
 from bunraku.bench.timing import Progress
 from bunraku.errors import ViewerError
-from bunraku.view.stage import CUT, FRAME, Stage, quaternions
+from bunraku.view.drawing import quaternions
+from bunraku.view.hands import CUT
+from bunraku.view.stage import FRAME, Stage
 
 LIMITS = {"chain of 50": (0.5, 5.0), "chain of 500": (1.0, 12.0)}  # most milliseconds in Python, and of script
 SLOWER, SLICE, CLICK = 1.10, 1.10, 50.0      # most: times without viewer; times after a second; milliseconds
@@ -138,7 +140,7 @@ class Wave:
     def frame(self) -> None:
         """As the stage does it."""
         self.k += 1
-        rotations, positions = self.stage._poses(self.mechanism, self.states[self.k % len(self.states)])
+        rotations, positions = self.stage.drawing.shapes.poses(self.mechanism, self.states[self.k % len(self.states)])
         self.stage.screen.show(quaternions(rotations), positions.astype(np.float32))
 
 
@@ -155,8 +157,8 @@ def in_python(mechanism: bk.Mechanism, options: Options) -> dict:
             own.append(time.thread_time() - start)
             time.sleep(max(0.0, begin + (k + 1) * FRAME - time.perf_counter()))
             whole.append(time.process_time() - all_)
-    return {"links": len(mechanism.links), "nodes": len(wave.stage._groups), "python_ms": 1e3 * float(np.median(own)),
-            "process_ms": 1e3 * float(np.median(whole))}
+    return {"links": len(mechanism.links), "nodes": len(wave.stage.drawing.shapes.groups),
+            "python_ms": 1e3 * float(np.median(own)), "process_ms": 1e3 * float(np.median(whole))}
 
 
 def in_browser(mechanism: bk.Mechanism, options: Options) -> dict:
@@ -229,7 +231,7 @@ def watched(options: Options) -> dict:
                 sim.advance(sim.t + FRAME)
                 now = time.perf_counter()
                 if look and now - shown >= FRAME:
-                    stage._draw()
+                    stage.draw()
                     shown = now
             times[look].append(time.perf_counter() - begin)
     without, with_ = (np.array(times[look][1:]) for look in (False, True))
@@ -267,18 +269,19 @@ def changes(options: Options) -> dict:
         def until_shown(*request) -> float:
             before, begin = stage.source.mechanism, time.perf_counter()
             stage.ask(*request)
-            while stage._drawn is before or stage._drawn is None:
+            while stage.drawing.drawn is before or stage.drawing.drawn is None:
                 time.sleep(2e-4)
                 if time.perf_counter() - begin > 10.0:
-                    raise ViewerError(f"{request[0]}: not shown within 10 s ({stage._message})")
+                    raise ViewerError(f"{request[0]}: not shown within 10 s ({stage.panel.message})")
             return 1e3 * (time.perf_counter() - begin)
 
         wrist = stage.source.mechanism.link("left_hand").joint_name
         for _ in range(options.changes):
-            worst["cut"].append(until_shown("mark", stage.marks.index(wrist)))
+            worst["cut"].append(until_shown("mark", stage.drawing.marks.index(wrist)))
             worst["undo"].append(until_shown("undo"))
         stage.ask("mode", "connect two links")
-        hands = [next((b, i) for b, group in enumerate(stage._groups) for i, s in enumerate(group) if s.link == name)
+        groups = stage.drawing.shapes.groups
+        hands = [next((b, i) for b, group in enumerate(groups) for i, s in enumerate(group) if s.link == name)
                  for name in ("left_hand", "right_hand")]
         for _ in range(options.changes):
             stage.ask("click", *hands[0], (0.0, 0.0, 0.0), (1.0, 0.0, 0.0))

@@ -28,6 +28,7 @@ import numpy as np
 from bunraku.errors import MissingExtra, ViewerError
 from bunraku.view.contact import SLIDES, STICKS
 from bunraku.view.filmstrip import FAINT, INK, KINETIC, OTHERS, PAPER, POTENTIAL
+from bunraku.view.panel import ENERGY, LOOP_ERROR, ORDER, STEP
 from bunraku.view.solids import ball, rgba
 
 try:
@@ -371,11 +372,11 @@ class Screen:
                 box.on_update(self._asked(lambda value, name=name: ask("show", name, bool(value))))
         self._plots: dict[str, Any] = {}
         with gui.add_folder("Plots", expand_by_default=False):
-            self._plot("energy [J]", ("kinetic", "potential", "total"), (KINETIC, POTENTIAL, INK))
+            self._plot(ENERGY, ("kinetic", "potential", "total"), (KINETIC, POTENTIAL, INK))
             if texts.live:
-                self._plot("log10 of loop error [m, rad]", ("loop error",), (OTHERS[0],))
-                self._plot("step [ms]", ("step",), (OTHERS[1],))
-                self._plot("order", ("order",), (OTHERS[2],))
+                self._plot(LOOP_ERROR, ("loop error",), (OTHERS[0],))
+                self._plot(STEP, ("step",), (OTHERS[1],))
+                self._plot(ORDER, ("order",), (OTHERS[2],))
 
     def _asked(self, do):
         async def changed(event):

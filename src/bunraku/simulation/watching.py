@@ -1,0 +1,75 @@
+"""A simulation as a viewer drives it: moments to come back to, and its present forces, pulls, record and order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+
+from bunraku.integrate import memory as m
+from bunraku.mechanism import Free, Mechanism
+from bunraku.simulation.acting import Guide
+from bunraku.simulation.simulation import Simulation
+
+
+class Moment(NamedTuple):
+    """Structure, state, prescribed motion, and the conditions that were armed."""
+
+    mechanism: Mechanism
+    t: float
+    q: np.ndarray
+    v: np.ndarray
+    prescribed: dict
+    armed: list[tuple]
+
+    @classmethod
+    def of(cls, sim: Simulation) -> Moment:
+        """The present one."""
+        return cls(sim.mechanism, sim.t, sim.q.copy(), sim.v.copy(), dict(sim._acting.prescribed),
+                   [(watch, watch.holds, watch.active) for watch in sim._watches])
+
+    def restore(self, sim: Simulation, event: str, *, rewind: bool = False) -> None:
+        """Structure and state of this moment; with `rewind` its time and its conditions too."""
+        sim._acting.prescribed = dict(self.prescribed)
+        sim._change(self.mechanism.copy(), self.q, self.v, event, self.t if rewind else None)
+        for watch, holds, active in self.armed if rewind else ():
+            watch.holds, watch.active = holds, active
+
+
+@contextmanager
+def halted_by(sim: Simulation, halt: Callable[[], bool]) -> Iterator[None]:
+    """Within this context `sim.advance` asks now and then whether to stop where it is, and shows no progress bar."""
+    progress, sim.progress, sim._halted = sim.progress, False, halt
+    try:
+        yield
+    finally:
+        sim.progress, sim._halted = progress, None
+
+
+def recorded_span(sim: Simulation) -> tuple[float, float]:
+    """First and last time of the record."""
+    tape = sim._tape
+    return float(tape.past[0].t[0] if tape.past else tape.blocks[0][0][0]), sim.t
+
+
+def acting(sim: Simulation, mechanism: Mechanism, q, v) -> dict:
+    """All that acts at present, as arguments of `bk.dynamics`."""
+    return {"tau": sim.torque(sim.t, q, v), **sim._acting.at(mechanism, sim.t, q, v)}
+
+
+def pulled(sim: Simulation) -> list[str]:
+    """Links that are pulled."""
+    return list(sim._acting.pulls)
+
+
+def guides(sim: Simulation) -> dict[str, Guide]:
+    """{joint: guide} of Free joints whose motion a guide prescribes."""
+    return {name: given for name, given in sim._acting.prescribed.items()
+            if isinstance(given, Guide) and isinstance(sim.mechanism.joint(name), Free)}
+
+
+def order(sim: Simulation) -> int:
+    """Order of the solver's last step."""
+    return int(sim._memory.tally[m.ORDER])
