@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from scipy.spatial.transform import Rotation
 
 import bunraku as bk
 
@@ -125,6 +126,109 @@ def test_pull_by_default_brings_a_point_to_a_moving_target():
     assert np.allclose(sim.v, v, atol=1e-9)  # let go: nothing acts any more
 
 
+# -- pull and turn -----------------------------------------------------------------------------------------------------
+
+
+def turning(mechanism, link, rotation, stiffness, damping):
+    def wrench(t, q, v):
+        moved = bk.kinematics(mechanism, q, v)
+        left = (rotation * Rotation.from_matrix(moved.poses[link][0]).inv()).as_rotvec()
+        return {link: np.concatenate([np.zeros(3), stiffness * left - damping * moved.velocities[link][3:]])}
+
+    return wrench
+
+
+def body(inertia=(0.03, 0.02, 0.02), **settings):
+    m = bk.Mechanism(gravity=(0, 0, 0))
+    m.add_link("body", joint=bk.Free(), mass=2.0, inertia=inertia)
+    return bk.Simulation(m, rtol=1e-10, atol=1e-12, **settings)
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_pull_turns_a_link_to_a_rotation(start, held):
+    m, q, v = start
+    link, point, target = m.link_names[2], np.array([0.02, -0.1, -0.3]), np.array([0.3, 0.5, -1.0])
+    rotation = Rotation.from_rotvec([0.4, -1.1, 0.7])
+    sim = bk.Simulation(m.copy(), q, v, rtol=1e-9, atol=1e-11)
+    if held:  # a loop
+        sim.connect("ground", m.link_names[-1], bk.Spherical(), name="grip")
+    q, v, m = sim.q.copy(), sim.v.copy(), sim.mechanism
+    sim.pull(link, point, target, 60.0, 3.0, rotation=rotation.as_matrix(), turn_stiffness=7.0, turn_damping=0.4)
+
+    def wrench(t, q, v):
+        pulled = spring(m, link, point, target, 60.0, 3.0)(t, q, v)[link]
+        return {link: pulled + turning(m, link, rotation, 7.0, 0.4)(t, q, v)[link]}
+
+    assert np.allclose(sim.dynamics().a, bk.forward_dynamics(m, q, v, external=wrench(0.0, q, v)), atol=1e-9)
+    sim.advance(0.3)
+    there, speed = reference(m, q, v, 0.3, wrench)
+    assert np.abs(m.difference(sim.q, there)).max() < 1e-6
+    assert np.abs(sim.v - speed).max() < 1e-6 * np.abs(speed).max()
+
+
+def test_springs_of_a_pull_store_what_the_motion_loses():
+    sim = body(v=[0.3, -0.2, 0.1, 1.0, -2.0, 3.0])
+    target, rotation = np.array([0.2, 0.1, -0.3]), Rotation.from_rotvec([1.5, 0.3, -1.0])
+    sim.pull("body", (0, 0, 0), target, 40.0, 0.0, rotation=rotation.as_matrix(), turn_stiffness=0.9, turn_damping=0.0)
+
+    def energy():
+        left = (rotation * Rotation.from_quat(sim.q[3:], scalar_first=True).inv()).magnitude()
+        return sim.mechanism.energy(sim.q, sim.v)[0] + 20.0 * np.sum((target - sim.q[:3]) ** 2) + 0.45 * left**2
+
+    begin, kinetic = energy(), []
+    for k in range(1, 31):
+        sim.advance(0.05 * k)
+        assert energy() == pytest.approx(begin, rel=1e-7)
+        kinetic.append(sim.mechanism.energy(sim.q, sim.v)[0])
+    assert max(kinetic) > 2 * min(kinetic)  # it went to and fro between springs and motion
+
+
+@pytest.mark.parametrize("axis", range(3))
+def test_turning_by_default_is_critically_damped_about_each_axis_of_a_thin_link(axis):
+    inertia = np.array([0.03, 0.03, 0.0009])
+    sim = body(inertia)
+    turn = 1.2 * np.eye(3)[axis]
+    sim.pull("body", (0, 0, 0), (0, 0, 0), rotation=Rotation.from_rotvec(turn).as_matrix())
+    rate = 4 * np.pi * np.sqrt(0.03 / inertia[axis])  # the spring is that of the largest moment
+    for t in (0.3 / rate, 1.0 / rate, 4.0 / rate):
+        sim.advance(t)
+        left = (Rotation.from_rotvec(turn) * Rotation.from_quat(sim.q[3:], scalar_first=True).inv()).as_rotvec()
+        assert np.allclose(left, turn * (1 + rate * t) * np.exp(-rate * t), atol=1e-6)
+
+
+def test_pull_turns_by_a_half_turn_too():
+    sim = body()
+    sim.pull("body", (0, 0, 0), (0, 0, 0), rotation=np.diag([-1.0, 1.0, -1.0]), turn_stiffness=2.0, turn_damping=0.3)
+    moment = sim.dynamics().a[3:] * (0.03, 0.02, 0.02)
+    assert np.allclose(np.abs(moment), (0, 2.0 * np.pi, 0), atol=1e-9)
+    sim.advance(0.01)
+    assert np.allclose(np.abs(sim.v[4]), 2.0 * np.pi / 0.02 * 0.01, rtol=0.1)
+    assert np.allclose(sim.v[[3, 5]], 0, atol=1e-9)
+    sim.advance(4.0)
+    assert np.allclose(np.abs(sim.q[3:]), (0, 0, 1, 0), atol=1e-3)
+
+
+def test_a_link_without_inertia_of_its_own_is_turned_too():
+    m = bk.Mechanism(gravity=(0, 0, 0))
+    m.add_link("hub", joint=bk.Spherical(), mass=0.0)
+    m.add_link("rod", "hub", bk.Fixed(), mass=1.0, com=(0, 0, -0.5), inertia=(0.02, 0.02, 0.01))
+    sim = bk.Simulation(m)
+    goal = Rotation.from_rotvec([0.5, 0.2, -0.3])
+    sim.pull("hub", (0, 0, 0), (0, 0, 0), rotation=goal.as_matrix())
+    sim.advance(60.0)
+    assert (goal * Rotation.from_quat(sim.q, scalar_first=True).inv()).magnitude() < 0.02
+
+
+def test_a_turn_needs_a_rotation():
+    sim = body()
+    with pytest.raises(bk.ModelError, match="3x3"):
+        sim.pull("body", (0, 0, 0), (0, 0, 0), rotation=(1.0, 0.0, 0.0, 0.0))
+    with pytest.raises(bk.ShapeError, match="give rotation="):
+        sim.pull("body", (0, 0, 0), (0, 0, 0), turn_stiffness=3.0)
+    with pytest.raises(bk.ShapeError, match="turn_damping"):
+        sim.pull("body", (0, 0, 0), (0, 0, 0), rotation=np.eye(3), turn_damping=-1.0)
+
+
 @pytest.mark.parametrize("solver", ["gear", "rk4"])
 @pytest.mark.parametrize("loops", [False, True])
 def test_pull_and_push_on_several_workers_are_those_of_one(solver, loops):
@@ -132,6 +236,7 @@ def test_pull_and_push_on_several_workers_are_those_of_one(solver, loops):
     rng = np.random.default_rng(5)
     q = 0.2 * rng.normal(size=m.nq)
     options = {"step": 1e-3} if solver == "rk4" else {"rtol": 1e-9, "atol": 1e-11}
+    turned = Rotation.from_rotvec([0.3, 1.0, 0.1]).as_matrix()
     ends = []
     for workers in (None, 1, 2):
         schedule = None if workers is None else bk.schedule(m, 2, exactly=True)
@@ -141,7 +246,7 @@ def test_pull_and_push_on_several_workers_are_those_of_one(solver, loops):
         sim.push(m.link_names[30], (1.0, 2.0, 0.0, 0.1, 0.0, 0.0))
         for k in range(6):
             for link in (m.link_names[8], m.link_names[35]):
-                sim.pull(link, (0.01, 0.0, -0.2), (0.1 * k, 0.2, -3.0), 20.0, 0.5)
+                sim.pull(link, (0.01, 0.0, -0.2), (0.1 * k, 0.2, -3.0), 20.0, 0.5, rotation=turned, turn_damping=0.1)
             sim.advance(0.02 * (k + 1))
         sim.release()
         sim.advance(0.15)

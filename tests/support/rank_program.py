@@ -38,7 +38,7 @@ def play(case: str) -> dict:
     sim.connect("ground", "link29", bk.Spherical(), name="grip")
     sim.connect("link12", "link25", bk.Revolute((0, 1, 0)), name="hinge")
     sim.push("link7", (3.0, 0.0, 1.0, 0.0, 0.2, 0.0))
-    sim.pull("link20", (0, 0, 0), (0.5, 0.5, 0.5))
+    sim.pull("link20", (0, 0, 0), (0.5, 0.5, 0.5), rotation=np.diag([1.0, -1.0, -1.0]))
     sim.advance(0.06)
     sim.cut("grip")
     if "driven" not in rest:

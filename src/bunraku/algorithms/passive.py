@@ -11,7 +11,19 @@ from bunraku.algorithms.kinematics import link_state
 from bunraku.algorithms.tree import row3, zero3
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
-from bunraku.spatial.algebra import accumulate3, add, cross, dot, load3, matvec, norm, scale, sub
+from bunraku.spatial.algebra import (
+    accumulate3,
+    add,
+    cross,
+    dot,
+    load3,
+    load9,
+    matTvec,
+    matvec,
+    norm,
+    scale,
+    sub,
+)
 from bunraku.spatial.scalar import atan2, clear, constant, load, maximum, sqrt, store, where_positive
 
 
@@ -28,6 +40,37 @@ def rotation_vector(w, x, y, z):
 @inline
 def constant_like(x, value):
     return 0.0 * x + value
+
+
+@inline
+def turn_between(R, S):
+    """Rotation vector, in the world, of the turn that takes a frame with the rotation R to S; half turns included.
+
+    Each row of 4 p p^T, with p the quaternion of S R^T, is a multiple of p: the one with the largest diagonal is used.
+    """
+    xx, xy, xz = _row_products(S, R, 0)
+    yx, yy, yz = _row_products(S, R, 3)
+    zx, zy, zz = _row_products(S, R, 6)
+    p, most = (1.0 + xx + yy + zz, zy - yz, xz - zx, yx - xy), 1.0 + xx + yy + zz
+    p, most = _longer(1.0 + xx - yy - zz, most, (zy - yz, 1.0 + xx - yy - zz, xy + yx, xz + zx), p)
+    p, most = _longer(1.0 - xx + yy - zz, most, (xz - zx, xy + yx, 1.0 - xx + yy - zz, yz + zy), p)
+    p, most = _longer(1.0 - xx - yy + zz, most, (yx - xy, xz + zx, yz + zy, 1.0 - xx - yy + zz), p)
+    return rotation_vector(p[0], p[1], p[2], p[3])[0]
+
+
+@inline
+def _row_products(S, R, k):
+    """Row k / 3 of S R^T."""
+    row = (S[k], S[k + 1], S[k + 2])
+    return dot(row, (R[0], R[1], R[2])), dot(row, (R[3], R[4], R[5])), dot(row, (R[6], R[7], R[8]))
+
+
+@inline
+def _longer(size, most, row, p):
+    """The row, if its size exceeds that of p, and the larger size."""
+    more = size - most
+    return ((where_positive(more, row[0], p[0]), where_positive(more, row[1], p[1]),
+             where_positive(more, row[2], p[2]), where_positive(more, row[3], p[3])), maximum(size, most))
 
 
 # -- the law of springs, dampers and limits, for joints of the tree and for connections -----------------------------
@@ -171,10 +214,31 @@ def push_link(link_i, link_f, link, states, point, force, wrench):
 
 
 @inline
+def turn_link(link_i, link_f, link, o, states, external, wrench):
+    """Add the moment of the pull at `o` on a link to the wrench of its body."""
+    if link_i[link, f.LINK_BODY] >= 0:
+        R, x, w, lin, alpha, a = link_state(link_i, link_f, link, states, states)
+        accumulate3(wrench, 6 * link_i[link, f.LINK_BODY] + 3, pull_moment(external, o, R, w))
+
+
+@inline
 def pull_force(external, o, x, v):
     """Force of the pull at `o` on its point at x with the velocity v."""
     stretch = sub(load3(external, o + f.PULL_TARGET), x)
     return sub(scale(stretch, external[o + f.PULL_STIFFNESS]), scale(v, external[o + f.PULL_DAMPING]))
+
+
+@inline
+def pull_moment(external, o, R, w):
+    """Moment of the pull at `o` on its link with the rotation R and the angular velocity w: minus the gradient of
+    k/2 angle^2, and a damper."""
+    stiffness, d = external[o + f.PULL_TURN_STIFFNESS], o + f.PULL_TURN_DAMPING
+    if not stiffness + external[d] > 0.0:
+        return zero3(external)
+    D = (external[d], external[d + 1], external[d + 2], external[d + 1], external[d + 3], external[d + 4],
+         external[d + 2], external[d + 4], external[d + 5])
+    spring = scale(turn_between(R, load9(external, o + f.PULL_ROTATION)), stiffness)
+    return sub(spring, matvec(R, matvec(D, matTvec(R, w))))
 
 
 @inner
@@ -197,6 +261,7 @@ def body_wrenches(link_i, link_f, spring_i, spring_f, states, external, wrench):
             pulled = np.int64(external[o + f.PULL_LINK])
             x, v = spring_ends(link_i, link_f, pulled, load3(external, o + f.PULL_POINT), states)
             push_link(link_i, link_f, pulled, states, x, pull_force(external, o, x, v), wrench)
+            turn_link(link_i, link_f, pulled, o, states, external, wrench)
     energy = constant(states, 0.0)
     for k in range(spring_i.shape[0]):
         a, b = spring_i[k, f.SPRING_A], spring_i[k, f.SPRING_B]

@@ -91,13 +91,17 @@ LINK_OFFSET = 9    # 3, origin of the link frame in the body frame [m]
 LINK_F = 12
 
 # -- external (6 per link, then PULL per pull): forces and moments on links, at their origins, in world axes; and pulls,
-# springs from a point of a link to a place in the world. Empty if there are none; batches have no pulls.
+# springs from a point of a link to a place in the world and, if they turn, from its rotation to a given one. Empty if
+# there are none; batches have no pulls.
 PULL_LINK = 0       # number of the link
 PULL_POINT = 1      # 3, in the link's frame [m]
 PULL_TARGET = 4     # 3, in the world [m]
 PULL_STIFFNESS = 7  # [N/m]
 PULL_DAMPING = 8    # of the point's whole velocity [N s/m]
-PULL = 9
+PULL_ROTATION = 9   # 9, of the link in the world, to which it is turned
+PULL_TURN_STIFFNESS = 18  # per angle of the turn that is left [N m/rad]; 0, as the next, without a rotation
+PULL_TURN_DAMPING = 19    # 6, symmetric (xx xy xz yy yz zz), in the link's axes, of its angular velocity [N m s/rad]
+PULL = 25
 
 # -- spring_i (springs, 2), spring_f (springs, SPRING_F): springs and dampers between two points ----------------------
 SPRING_A = 0     # first link, -1 for ground

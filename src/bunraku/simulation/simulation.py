@@ -441,16 +441,24 @@ class Simulation:
         self._take_up_actuation()
         self._restart()
 
-    def pull(self, link: str, point, target, stiffness: float | None = None, damping: float | None = None) -> None:
-        """Pull a point of a link (in its frame) to a target (in the world) by a spring, until `release`.
+    def pull(self, link: str, point, target, stiffness: float | None = None, damping: float | None = None, *,
+             rotation=None, turn_stiffness: float | None = None, turn_damping: float | None = None) -> None:
+        """Pull a point of a link (in its frame) to a target (in the world) by a spring, until `release`; with
+        `rotation` turn the link, too.
 
         stiffness, damping    [N/m], [N s/m]; by default a spring that swings in half a second with the link's mass,
                               critically damped
+        rotation              3x3, of the link's frame in the world: a spring acts along the shortest turn to it
+        turn_stiffness        [N m/rad]; by default it swings in half a second with the link's largest moment of inertia
+                              about the point
+        turn_damping          [N m s/rad]; by default critical about each principal axis of inertia
 
-        Called again it moves the target of the link's spring, which costs microseconds.
+        Called again it moves the targets of the link's springs, which costs microseconds. The springs are conservative:
+        they store k/2 of the squared distance and angle.
         """
         self._refuse_within_a_step("pull")
-        row, acting = as_pull(self.mechanism, link, point, target, stiffness, damping), self._acting
+        acting = self._acting
+        row = as_pull(self.mechanism, link, point, target, stiffness, damping, rotation, turn_stiffness, turn_damping)
         known = acting.pulls.get(link)
         if known is None:
             acting.pulls[link] = row

@@ -11,7 +11,7 @@ from bunraku.algorithms.aba import carry_motion
 from bunraku.algorithms.ada import assemble, disassemble, forget_forces, make_ready, substitute
 from bunraku.algorithms.chunk import sweep_outward
 from bunraku.algorithms.connections import DYNAMICS, group_origin, meet_connections, push
-from bunraku.algorithms.passive import pull_force, spring_force
+from bunraku.algorithms.passive import pull_force, pull_moment, spring_force
 from bunraku.algorithms.proximal import (
     SOLUTIONS,
     add_forces,
@@ -34,7 +34,7 @@ from bunraku.algorithms.tree import (
 )
 from bunraku.jit import allocating, inline, inner
 from bunraku.plan import fields as f
-from bunraku.spatial.algebra import add, cross, load3, load9, matvec, store3, store6, store9
+from bunraku.spatial.algebra import add, cross, load3, load9, matmul, matvec, store3, store6, store9
 from bunraku.spatial.scalar import clear
 from bunraku.tolerances import INCONSISTENT, PROXIMAL
 from bunraku.workers.engine import copy
@@ -211,7 +211,9 @@ def pull(i, link, o, state, plan, external, work):
     arm = add(load3(work, slot + 9), matvec(load9(work, slot), point))
     origin = add(load3(work, state + f.ORIGIN_STATE), group_origin(i, -1, plan.body_i, work))
     v = add(load3(work, slot + 15), cross(load3(work, slot + 12), arm))
-    push(i, 1.0, arm, zero3(work), pull_force(external, o, add(origin, arm), v), plan.body_i, work)
+    R = matmul(load9(work, slot), row9(plan.link_f, link, f.LINK_ROTATION))
+    push(i, 1.0, arm, pull_moment(external, o, R, load3(work, slot + 12)), pull_force(external, o, add(origin, arm), v),
+         plan.body_i, work)
 
 
 @inner
