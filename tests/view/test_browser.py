@@ -10,7 +10,8 @@ from scipy.spatial.transform import Rotation
 
 import bunraku as bk
 from browser import browser_page
-from bunraku.view.hands import CONNECT, CUT
+from bunraku.cli.scenes.byhand import ByHand
+from bunraku.view.hands import CONNECT, CUT, MOVE
 
 if os.environ.get("CI") != "true":
     pytest.importorskip("viser")
@@ -163,6 +164,141 @@ def test_clicking_two_links_connects_them_and_clicking_a_mark_cuts(visit):
     v.until(lambda: sim.mechanism.nq == 16)
     v.page.get_by_text("Undo", exact=True).click()
     v.until(lambda: not sim.mechanism.connections)
+
+
+# -- six degrees of freedom --------------------------------------------------------------------------------------------
+
+
+def box(name="box"):
+    m = bk.Mechanism(gravity=(0, 0, 0), name=name)
+    m.add_link("box", joint=bk.Free(), mass=1.0, inertia=(0.02, 0.02, 0.02))
+    return m
+
+
+class Device:
+    """A gamepad or 3-D mouse that exists only for the scripts of a page."""
+
+    def __init__(self, visit, mapping="", axes=6):
+        self.page = visit.page
+        self.page.evaluate("""([mapping, n]) => {
+            window.pad = {id: "Test device", index: 0, connected: true, mapping, axes: Array(n).fill(0),
+                          buttons: Array.from({length: 17}, () => ({pressed: false, touched: false, value: 0}))};
+            navigator.getGamepads = () => [window.pad, null, null, null];
+            const event = new Event("gamepadconnected");
+            event.gamepad = window.pad;
+            window.dispatchEvent(event);
+        }""", [mapping, axes])
+
+    def axes(self, *values):
+        self.page.evaluate("values => { window.pad.axes = values }", list(values))
+
+    def press(self, button, value=1.0):
+        self.page.evaluate("([k, value]) => { window.pad.buttons[k].value = value }", [button, value])
+
+    def unplug(self):
+        self.page.evaluate("""() => {
+            navigator.getGamepads = () => [null, null, null, null];
+            window.dispatchEvent(new Event("gamepaddisconnected"));
+        }""")
+
+
+def turned(stage):
+    return Rotation.from_quat(stage.source.state[0][3:7], scalar_first=True).as_rotvec()
+
+
+def right_and_away(visit):
+    """Horizontal directions of the camera."""
+    (client,) = visit.stage.screen._server.get_clients().values()
+    away = (client.camera.look_at - client.camera.position) * (1, 1, 0)
+    away /= np.linalg.norm(away)
+    return np.array([away[1], -away[0], 0.0]), away
+
+
+def test_a_3d_mouse_moves_and_turns_the_link_that_is_held(visit):
+    v = visit(bk.Simulation(box()))
+    stage, sim = v.stage, v.stage.source.simulation
+    v.choose("click", MOVE)
+    v.until(lambda: stage.hands.mode == MOVE)
+    v.click(v.place("box"))
+    v.until(lambda: stage.hands.hold is not None)
+    device = Device(v)
+    v.page.get_by_text("Test device", exact=False).wait_for()
+    device.axes(0.1, -0.11, 0.05, 0.1, -0.1, 0.08)  # noise of a device at rest
+    v.until(lambda: stage.hands._steering)
+    v.page.wait_for_timeout(500)
+    assert np.abs(sim.q[:3]).max() < 1e-9
+    assert np.abs(turned(stage)).max() < 1e-9
+
+    device.axes(1.0, 0, 0, 0, 0, 0)
+    v.until(lambda: np.linalg.norm(sim.q[:3]) > 0.1 * stage.drawing.reach)
+    device.axes(0, 0, 0, 0, 0, 0)
+    right, _ = right_and_away(v)
+    assert np.allclose(sim.q[:3] / np.linalg.norm(sim.q[:3]), right, atol=1e-6)
+    assert np.abs(turned(stage)).max() < 1e-9
+    device.axes(0, 0, 0, 0, 0, -1.0)  # 3Dconnexion's z points down
+    v.until(lambda: turned(stage)[2] > 0.4)
+    assert np.abs(turned(stage)[:2]).max() < 1e-6
+
+    device.unplug()  # while it is turned
+    v.page.get_by_text("is connected any more", exact=False).wait_for()
+    v.page.wait_for_timeout(300)
+    target = stage.hands.hold.position.copy(), stage.hands.hold.rotation.as_rotvec()
+    v.until(lambda: np.allclose(turned(stage), target[1], atol=2e-3))
+    v.page.wait_for_timeout(500)
+    assert np.array_equal(stage.hands.hold.position, target[0])
+    assert np.array_equal(stage.hands.hold.rotation.as_rotvec(), target[1])
+    assert np.allclose(sim.q[:3], target[0], atol=2e-3)
+
+
+def test_a_gamepad_moves_and_turns_the_suspension_of_a_mobile(visit):
+    sim = ByHand().live()
+    v = visit(sim)
+    device = Device(v, mapping="standard", axes=4)
+    device.axes(0, -1.0, 0, 0)  # left stick forward
+    device.press(7)             # right trigger
+    v.until(lambda: sim.q[2] > 0.1 * v.stage.drawing.reach)
+    _, away = right_and_away(v)
+    device.axes(0, 0, -1.0, 0)  # right stick to the left
+    device.press(7, 0.0)
+    there = sim.q[:3].copy()
+    assert there @ away > 0.05 * v.stage.drawing.reach
+    v.until(lambda: turned(v.stage)[2] > 0.4)
+    device.unplug()
+    v.until(lambda: np.abs(sim.v[:6]).max() < 1e-2)
+    assert np.abs(sim.v[6:]).max() > 0.05  # the mobile swings
+
+
+def test_the_handles_of_the_gizmo_move_and_turn_a_link(visit):
+    v = visit(bk.Simulation(box()))
+    stage, sim, mouse = v.stage, v.stage.source.simulation, v.page.mouse
+    v.choose("click", MOVE)
+    v.until(lambda: stage.hands.mode == MOVE)
+    v.click(v.place("box"))
+    v.until(lambda: stage.hands.hold is not None)
+    v.page.wait_for_timeout(1500)
+    v.page.mouse.move(5, 300)  # off the link
+    size = stage.screen._hand.scale
+
+    def drag(begin, end):
+        (x, y), (to_x, to_y) = v.pixel(np.asarray(begin)), v.pixel(np.asarray(end))
+        mouse.move(x, y)
+        v.page.wait_for_timeout(400)
+        mouse.down()
+        for k in range(1, 11):
+            mouse.move(x + 0.1 * k * (to_x - x), y + 0.1 * k * (to_y - y))
+            v.page.wait_for_timeout(40)
+        mouse.up()
+
+    drag((0, 0, 0.9 * size), (0, 0, 0.7 * size))  # the arrow along z
+    v.until(lambda: abs(sim.q[2] + 0.2 * size) < 0.05 * size)
+    assert np.abs(sim.q[:2]).max() < 1e-6
+    assert np.abs(turned(stage)).max() < 1e-6
+    v.until(lambda: np.abs(sim.v).max() < 1e-3)
+    v.page.wait_for_timeout(500)
+    begin, end = (0.65 * size * np.array([np.cos(a), np.sin(a), sim.q[2] / (0.65 * size)]) for a in (0.6, 1.1))
+    drag(begin, end)  # the arc about z
+    v.until(lambda: abs(turned(stage)[2] - 0.5) < 0.15)
+    assert np.abs(turned(stage)[:2]).max() < 1e-6
 
 
 def test_the_page_for_other_machines_opens_with_its_token(visit):

@@ -17,7 +17,7 @@ viser = pytest.importorskip("viser")
 msgspec = pytest.importorskip("msgspec")
 client = pytest.importorskip("websockets.sync.client")
 from viser import _messages  # noqa: E402
-from websockets.exceptions import InvalidStatus  # noqa: E402
+from websockets.exceptions import ConnectionClosed, InvalidStatus  # noqa: E402
 
 SUBPROTOCOL = f"viser-v{viser.__version__}"
 
@@ -170,6 +170,63 @@ def test_the_page_with_the_token_hands_it_on_as_a_cookie_of_this_page_only(share
         connect(shared, headers={"Cookie": cookie.split(";")[0]}, origin="http://evil.example")
     with pytest.raises(InvalidStatus):
         connect(shared, headers={"Cookie": cookie.split(";")[0] + "x"})
+
+
+# -- devices -----------------------------------------------------------------------------------------------------------
+
+
+def device_socket(opened, **settings):
+    path, query = "bunraku-device", settings.pop("query", "")
+    return connect(opened, query=path + query, **settings)
+
+
+def test_the_page_carries_our_script_in_either_encoding(local):
+    plain, zipped = get(local)[1], get(local, **{"Accept-Encoding": "gzip"})
+    assert plain.count("/bunraku-device.js") == 1
+    assert zipped[2]["Content-Encoding"] == "gzip"
+    status, script, headers = get(local, "/bunraku-device.js")
+    assert status == 200
+    assert headers["Content-Type"].startswith("text/javascript")
+    assert "getGamepads" in script
+    assert get(local, "/bunraku-device.js", Host="evil.example")[0] == 403
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1"])
+def test_devices_of_foreign_pages_are_refused(local, origin):
+    with pytest.raises(InvalidStatus) as caught:
+        device_socket(local, origin=origin)
+    assert caught.value.response.status_code == 403
+
+
+def test_devices_need_the_token_where_the_page_does(shared):
+    with pytest.raises(InvalidStatus) as caught:
+        device_socket(shared)
+    assert caught.value.response.status_code == 403
+    with device_socket(shared, query=f"?{token(shared)}") as socket_:
+        socket_.send("[]")
+
+
+def test_a_device_is_heard_until_its_page_is_gone(local):
+    steering = local.hands._steering
+    with device_socket(local, origin=f"http://127.0.0.1:{local.screen.port}") as socket_:
+        socket_.send('[{"id": "x", "mapping": "", "axes": [1, 0, 0, 0, 0, 1], "buttons": []}]')
+        assert wait_for(lambda: len(steering) == 1)
+        (_, velocity), = steering.values()
+        assert np.linalg.norm(velocity[:3]) == pytest.approx(1.0)
+        assert velocity[5] == pytest.approx(-1.0)
+        socket_.socket.shutdown(socket.SHUT_RDWR)  # no farewell
+        assert wait_for(lambda: not steering)
+
+
+@pytest.mark.parametrize("data", ["", "{", b"\xff" * 10, "[" * 9000, "x" * 100_000])
+def test_nonsense_from_a_device_ends_its_connection_only(local, data):
+    with device_socket(local) as socket_:
+        socket_.send(data)
+        with pytest.raises(ConnectionClosed):
+            socket_.recv(timeout=5.0)
+    with connect(local) as socket_:
+        send(socket_, camera())
+        assert goes_on(local)
 
 
 # -- clients -----------------------------------------------------------------------------------------------------------

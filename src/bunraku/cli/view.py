@@ -57,7 +57,7 @@ def _find(args):
     if args.what in SCENES:
         kind = getattr(import_module(f"bunraku.cli.scenes.{args.what}"), SCENES[args.what][0])
         scene = kind()
-        return scene.simulation(**({"solver": args.solver} if args.solver else {})), scene.title
+        return scene.live(**({"solver": args.solver} if args.solver else {})), scene.title
     if args.what.lower().endswith(RECORDINGS):
         return _models.recording(Path(args.what)), Path(args.what).stem
     mechanism = _models.find(args.what, args.base, tuple(SCENES))

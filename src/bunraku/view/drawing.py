@@ -48,6 +48,11 @@ class Shapes:
         """Distances of a place of a link to the surfaces of its solids."""
         return [float(np.linalg.norm(s.vertices - place, axis=1).min()) for s in self._of.get(self.names[link], ())]
 
+    def radius(self, link: str, place: np.ndarray) -> float:
+        """Farthest distance of the surface of a link from a place in it."""
+        far = [float(np.linalg.norm(s.vertices - place, axis=1).max()) for s in self._of.get(link, ())]
+        return max(far, default=0.0)
+
     def batches(self) -> list[tuple]:
         """(vertices, faces, colours, opacity, rows of links) of every group."""
         return [(group[0].vertices, group[0].faces, tones, group[0].colour[3],

@@ -1,16 +1,23 @@
-"""What people do to a simulation in the viewer: pull, connect, cut, undo, move a suspension.
+"""What people do to a simulation in the viewer: pull, hold and turn, connect, cut, undo.
 
 Every act is a call that a script could make: `sim.pull`, `sim.connect`, `sim.cut`, `Guide.to`. Methods answer requests
 of the page, in the thread that owns the simulation; arguments come from anywhere.
+
+A link is pulled at a point by the pointer (`Grip`), or held by a gizmo in six degrees of freedom (`Hold`). Gamepads and
+3-D mice (`device.py`) move the target of the link that is held, else that of the first suspension with a guide.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from bunraku.mechanism import Fixed, Prismatic, Revolute, Spherical
 from bunraku.mechanism.links import GROUND
@@ -21,12 +28,17 @@ from bunraku.view.solids import Solid
 from bunraku.view.source import Live
 
 UNDONE = 50            # changes that can be undone
-PULL, CONNECT, CUT = "pull", "connect two links", "cut a joint"
+SPEED, TURN_SPEED = 0.6, 1.5  # of devices: radii of the first view, radians, per simulated second
+LEASH, TURN_LEASH = 1.0, 2.0  # most distance of a link that is held from its target, likewise; less than a half turn
+STALE = 0.5            # [s] after which a device that is silent stops; pages report ten times a second at least
+GUIDED = 0.3           # [s] in which a suspension follows
+PULL, MOVE, CONNECT, CUT = "pull", "hold and turn a link", "connect two links", "cut a joint"
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 JOINTS = {"Spherical": Spherical(), "Fixed": Fixed(),
           **{f"Revolute {name}": Revolute(axis) for name, axis in AXES.items()},
           **{f"Prismatic {name}": Prismatic(axis) for name, axis in AXES.items()}}  # axes as the world's are now
 HINTS = {PULL: "Drag a link to pull it.",
+         MOVE: "Click a link to hold it; move and turn it by its gizmo, gamepad or 3-D mouse. Click again to let go.",
          CONNECT: "Click two links to connect them where they are; the same link twice holds it to the ground.",
          CUT: "Click the mark of a joint or connection to cut it."}
 
@@ -39,6 +51,16 @@ class Grip(NamedTuple):
     point: np.ndarray  # in the link's frame
 
 
+@dataclass
+class Hold:
+    """A link that is held in six degrees of freedom, and its target in the world."""
+
+    link: str
+    point: np.ndarray      # in the link's frame: its centre of mass
+    position: np.ndarray
+    rotation: Rotation
+
+
 class Hands:
     """Gestures on a simulation that is drawn."""
 
@@ -46,8 +68,10 @@ class Hands:
         self.source, self.drawing, self.panel, self._playing = source, drawing, panel, playing
         self.mode, self.joint = PULL, "Spherical"
         self.grip: Grip | None = None
+        self.hold: Hold | None = None
         self.first: str | None = None                  # of two links to connect
         self.guides = watching.guides(source.simulation)
+        self._steering: dict[int, tuple[float, np.ndarray]] = {}  # page: when it was heard, velocities
         self._done: deque[watching.Moment] = deque(maxlen=UNDONE)
         for name, guide in self.guides.items():
             drawing.screen.guide(name, guide.q[:3], guide.q[3:])
@@ -56,7 +80,9 @@ class Hands:
     def answers(self) -> dict[str, Callable]:
         """{request: method}."""
         return {"mode": self.choose_mode, "joint": self.choose_joint, "grab": self.grab, "drag": self.drag,
-                "drop": self.drop, "click": self.click, "mark": self.cut, "undo": self.undo, "guide": self.guide}
+                "drop": self.drop, "click": self.click, "mark": self.cut, "undo": self.undo, "guide": self.guide,
+                "target": self.aim, "release": self.let_go, "steer": self.steer, "plug": self.plug,
+                "unplug": self.unplug}
 
     @property
     def hint(self) -> str:
@@ -64,7 +90,7 @@ class Hands:
 
     def begin_anew(self) -> None:
         """Let go of everything and forget what could be undone: before the simulation is reset."""
-        self._let_go()
+        self.let_go()
         self.first = None
         self.drawing.choose(None)
         self._done.clear()
@@ -85,6 +111,9 @@ class Hands:
         solid = self.drawing.shapes.find(batch, instance)
         if solid is None or solid.link == GROUND or self.grip is not None:
             return
+        if self.hold is not None and self.hold.link == solid.link:
+            self.panel.say(f"{solid.link} is held: move and turn its gizmo")
+            return
         rotation, position = self.drawing.place(solid.link)
         self.grip = Grip(client, solid.link, rotation.T @ (np.asarray(point, float) - position))
         if not self._playing():
@@ -97,13 +126,98 @@ class Hands:
 
     def drop(self, client, _=None) -> None:
         if self.grip is not None and self.grip.client == client:
-            self._let_go()
+            self._end_pull(self.grip.link)
+            self.grip = None
 
-    def _let_go(self) -> None:
-        if self.grip is not None:
-            (_, link, _), self.grip = self.grip, None
-            if link in watching.pulled(self.source.simulation):
-                self.source.simulation.release(link)
+    def let_go(self) -> None:
+        """Of all that is pulled or held."""
+        for held in (self.grip, self.hold):
+            if held is not None:
+                self._end_pull(held.link)
+        self.grip = self.hold = None
+        self.drawing.screen.let_go()
+
+    def _end_pull(self, link: str) -> None:
+        if link in watching.pulled(self.source.simulation):
+            self.source.simulation.release(link)
+
+    # -- hold and turn
+
+    def _take(self, link: str) -> None:
+        """Hold a link where it is; let go if it is held."""
+        again = self.hold is not None and self.hold.link == link
+        self.let_go()
+        if again:
+            self.panel.say("")
+        elif link == GROUND:
+            self.panel.say("The ground does not move.")
+        elif any(self.source.mechanism.link(link).joint_name == joint or link == joint for joint in self.guides):
+            self.panel.say(f"{link} is moved by its own gizmo, and by gamepads and 3-D mice while no link is held")
+        else:
+            (rotation, position), point = self.drawing.place(link), self.source.mechanism.link(link).com
+            self.hold = Hold(link, point, position + rotation @ point, Rotation.from_matrix(rotation))
+            self.drawing.screen.take(self.drawing.shapes.radius(link, point))
+            self._pull_held()
+            self.panel.say(f"{link} is held: move and turn its gizmo; click it again to let go"
+                           f"{'' if self._playing() else '. Paused: press Play to move it.'}")
+
+    def aim(self, position, wxyz) -> None:
+        """The target of the link that is held, from its gizmo."""
+        pose = _pose(position, wxyz)
+        if self.hold is not None and pose is not None:
+            self.hold.position, self.hold.rotation = pose[:3], Rotation.from_quat(pose[3:], scalar_first=True)
+            self._pull_held(shown=False)
+
+    def _pull_held(self, shown: bool = True) -> None:
+        hold = self.hold
+        assert hold is not None
+        self.source.simulation.pull(hold.link, hold.point, hold.position, rotation=hold.rotation.as_matrix())
+        if shown:
+            self.drawing.screen.hand(hold.position, hold.rotation.as_quat(scalar_first=True))
+
+    # -- devices
+
+    def plug(self, name) -> None:
+        """Devices of a page are now these."""
+        what = self.hold.link if self.hold is not None else next(iter(self.guides), None)
+        moves = f"it moves {what}" if what else f"choose “{MOVE}” and click a link"
+        self.panel.say(f"{name}: {moves}" if name else "No gamepad or 3-D mouse is connected any more.")
+
+    def steer(self, page, linear, angular) -> None:
+        """Velocities that the devices of a page ask for, in the world, from -1 to 1."""
+        velocity = np.array([*linear, *angular], float)
+        if velocity.shape == (6,) and np.isfinite(velocity).all():
+            self._steering[page] = (time.monotonic(), np.clip(velocity, -1.0, 1.0))
+
+    def unplug(self, page) -> None:
+        self._steering.pop(page, None)
+
+    def move(self, seconds: float) -> None:
+        """Move targets as devices ask, for so much simulated time."""
+        now = time.monotonic()
+        heard = [velocity for at, velocity in self._steering.values() if now - at < STALE]
+        step = seconds * np.clip(np.sum(heard, axis=0), -1.0, 1.0) if heard else np.zeros(6)
+        if not step.any():
+            return
+        shift, turn = SPEED * self.drawing.reach * step[:3], Rotation.from_rotvec(TURN_SPEED * step[3:])
+        if self.hold is not None:
+            self._move_held(self.hold, shift, turn)
+        elif self.guides:
+            name, guide = next(iter(self.guides.items()))
+            turned = (turn * Rotation.from_quat(guide.q[3:], scalar_first=True)).as_quat(scalar_first=True)
+            guide.to(np.concatenate([guide.q[:3] + shift, turned]), GUIDED)
+            self.drawing.screen.guide(name, guide.q[:3], guide.q[3:])
+
+    def _move_held(self, hold: Hold, shift: np.ndarray, turn: Rotation) -> None:
+        """A target does not run away from a link that cannot follow."""
+        rotation, origin = self.drawing.place(hold.link)
+        there, left = origin + rotation @ hold.point, Rotation.from_matrix(rotation).inv()
+        position, turned = hold.position + shift, turn * hold.rotation
+        if math.dist(position, there) < max(LEASH * self.drawing.reach, math.dist(hold.position, there)):
+            hold.position = position
+        if (left * turned).magnitude() < max(TURN_LEASH, (left * hold.rotation).magnitude()):
+            hold.rotation = turned
+        self._pull_held()
 
     # -- connect and cut
 
@@ -117,6 +231,8 @@ class Hands:
                 self.panel.say(HINTS[CUT])
             else:
                 self.cut(mark)
+        elif self.mode == MOVE:
+            self._take(solid.link)
         elif self.mode == PULL:
             self.panel.say(f"{solid.link}: drag it to pull it")
         elif self.first is None:
@@ -160,7 +276,7 @@ class Hands:
         if not self._done:
             self.panel.say("There is nothing to undo.")
             return
-        self._let_go()
+        self.let_go()
         self.source.restore(self._done[-1])
         self._done.pop()
         self.panel.say("undone")
@@ -169,7 +285,12 @@ class Hands:
 
     def guide(self, name, position, wxyz) -> None:
         """Move a suspension to where its gizmo was put."""
-        if name in self.guides:
-            target = np.array([*position, *wxyz], float)
-            if np.isfinite(target).all() and np.linalg.norm(target[3:]) > 0.5:
-                self.guides[name].to(target, 0.3)
+        pose = _pose(position, wxyz)
+        if name in self.guides and pose is not None:
+            self.guides[name].to(pose, GUIDED)
+
+
+def _pose(position, wxyz) -> np.ndarray | None:
+    """(7,) from a gizmo; None if it is no pose."""
+    pose = np.array([*position, *wxyz], float)
+    return pose if pose.shape == (7,) and np.isfinite(pose).all() and np.linalg.norm(pose[3:]) > 0.5 else None

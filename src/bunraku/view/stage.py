@@ -29,6 +29,7 @@ FRAME = 1.0 / 60.0     # [s]
 PATIENCE = 0.3         # [s] for a slice: a simulation that crawls must let requests in
 WAITING = 1000         # requests: a client that sends more is not heard
 PORT = 8080
+CONTINUOUS = ("drag", "target", "guide", "steer")  # requests by the dozen: texts need not follow at once
 
 
 class Stage:
@@ -117,7 +118,7 @@ class Stage:
 
     def _repr_html_(self) -> str:
         return (f'<iframe src="{self.url}" width="100%" height="560" style="border:none" '
-                'allow="fullscreen"></iframe>')
+                'allow="fullscreen; gamepad"></iframe>')
 
     def __repr__(self):
         return f"viewer of {self.title} at {self.url}"
@@ -169,6 +170,8 @@ class Stage:
     def _slice(self, seconds: float) -> None:
         self._began = time.perf_counter()
         try:
+            if self.hands:
+                self.hands.move(seconds)
             more = self.source.advance(seconds)
         except BunrakuError as error:
             more = False
@@ -188,7 +191,8 @@ class Stage:
             except (TypeError, ValueError, LookupError, OverflowError):  # nothing that our page would send
                 self.panel.say(f"ignored an invalid request: {name}")
             self._dirty = True
-            self.panel.hurry()
+            if name not in CONTINUOUS:
+                self.panel.hurry()
 
     # -- requests ------------------------------------------------------------------------------------------------------
 

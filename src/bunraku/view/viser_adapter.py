@@ -6,11 +6,15 @@ node: a frame is one message per group.
 viser accepts every client. Here the handshake is looked at first (`Guard`): pages of other origins, names that do not
 mean this machine and, where the page is not on loopback, clients without the token are refused. Share requests, which
 would open a public tunnel, have no effect.
+
+viser knows no gamepads: its page gets a script of ours (`page/device.js`), which sends them to a websocket of our own
+at the same address, behind the same guard.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gzip
 import hmac
 import http
 import io
@@ -19,6 +23,7 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from http.cookies import CookieError, SimpleCookie
+from importlib.resources import files
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
@@ -26,6 +31,7 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 
 from bunraku.errors import MissingExtra, ViewerError
+from bunraku.view import device
 from bunraku.view.contact import SLIDES, STICKS
 from bunraku.view.filmstrip import FAINT, INK, KINETIC, OTHERS, PAPER, POTENTIAL
 from bunraku.view.panel import ENERGY, LOOP_ERROR, ORDER, STEP
@@ -46,6 +52,7 @@ except ImportError as error:
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 LARGEST_MESSAGE = 2**20   # bytes from a client: gestures and values of controls are small
 FOV = 0.62                # [rad]
+DEVICE = "/bunraku-device"       # address of the websocket for gamepads and 3-D mice; with .js that of its script
 FARTHEST = 160.0          # [m]: depth of the paper behind everything, the largest that viser sends
 Ask = Callable[..., None]
 
@@ -128,15 +135,45 @@ class _Server(viser.ViserServer):
 _one_at_a_time = threading.Lock()
 
 
-def _serve(listener: socket.socket, guard: Guard, title: str) -> viser.ViserServer:
-    """viser on a socket of ours, behind a guard."""
+def _with_script(serve_file):
+    """viser's page with our script at its end, and the script."""
+    script = (files("bunraku.view") / "page" / "device.js").read_bytes()
+    pages: dict[bool, bytes] = {}  # with and without gzip
+    tag = f'<script src="{DEVICE}.js"></script>'.encode()
+
+    def answer(connection, request):
+        path = urlsplit(request.path).path
+        if path == f"{DEVICE}.js":
+            return Response(http.HTTPStatus.OK, "OK", Headers({"Content-Type": "text/javascript; charset=utf-8",
+                                                               "Content-Length": str(len(script))}), script)
+        response = serve_file(connection, request)
+        if response is not None and response.status_code == http.HTTPStatus.OK and path in ("/", "/index.html"):
+            zipped = response.headers.get("Content-Encoding") == "gzip"
+            if zipped not in pages:
+                page = (gzip.decompress(response.body) if zipped else response.body) + tag
+                pages[zipped] = gzip.compress(page) if zipped else page
+            response.body = pages[zipped]
+            del response.headers["Content-Length"]
+            response.headers["Content-Length"] = str(len(response.body))
+        return response
+
+    return answer
+
+
+def _serve(listener: socket.socket, guard: Guard, title: str, from_device) -> viser.ViserServer:
+    """viser on a socket of ours, behind a guard; `from_device` handles the websocket of devices."""
     guarded = threading.Event()
 
     def serve(handler, host, port, *, process_request, **settings):
         guarded.set()
         settings["max_size"] = LARGEST_MESSAGE
-        return websockets.asyncio.server.serve(handler, sock=listener,
-                                               process_request=guard.process_request(process_request), **settings)
+
+        async def either(connection):
+            own = urlsplit(connection.request.path).path == DEVICE
+            await (from_device if own else handler)(connection)
+
+        return websockets.asyncio.server.serve(
+            either, sock=listener, process_request=guard.process_request(_with_script(process_request)), **settings)
 
     stand_in = SimpleNamespace(asyncio=SimpleNamespace(server=SimpleNamespace(
         serve=serve, ServerConnection=websockets.asyncio.server.ServerConnection)),
@@ -203,12 +240,15 @@ class Screen:
         if host in ("0.0.0.0", "::"):
             name = socket.gethostname()
         self.url = f"http://{name}:{self.port}/" + (f"?token={guard.token}" if guard.token else "")
-        self._server, self._ask = _serve(listener, guard, texts.title), ask
+        self._ask, self._away = ask, look.away
+        self._server = _serve(listener, guard, texts.title, self._from_device)
         self._size, self._batches = look.size, list(batches)
         self._scenery(look)
         self._nodes = [self._node(k, batch) for k, batch in enumerate(batches)]
         self._overlays()
-        self._gizmos = {name: self._gizmo(name) for name in guides}
+        self._gizmos = {name: self._gizmo(f"/guides/{name}", "guide", name) for name in guides}
+        self._hand = self._gizmo("/hand", "target")
+        self._hand.visible = False
         self._controls(texts)
 
     @property
@@ -292,12 +332,13 @@ class Screen:
                              head_length=0.04 * self._size)
             for name, colour in (("forces", OTHERS[1]), ("sticks", STICKS), ("slides", SLIDES)))
 
-    def _gizmo(self, name: str):
-        gizmo = self._server.scene.add_transform_controls(f"/guides/{name}", scale=0.35 * self._size, depth_test=False)
+    def _gizmo(self, path: str, request: str, *arguments):
+        """Handles that ask `request` when they are moved or turned."""
+        gizmo = self._server.scene.add_transform_controls(path, scale=0.35 * self._size, depth_test=False)
 
         async def moved(event):
-            if event.client_id is not None:
-                self._ask("guide", name, tuple(event.target.position), tuple(event.target.wxyz))
+            if event.client_id is not None and event.phase == "update":
+                self._ask(request, *arguments, tuple(event.target.position), tuple(event.target.wxyz))
 
         gizmo.on_update(moved)
         return gizmo
@@ -346,6 +387,53 @@ class Screen:
         """Put a gizmo where its joint is."""
         self._gizmos[name].position, self._gizmos[name].wxyz = position, wxyz
 
+    def take(self, radius: float) -> None:
+        """Show a gizmo for a link of this radius: its handles must stick out of the link, which would catch the
+        pointer."""
+        self._hand.scale, self._hand.visible = max(0.35 * self._size, 1.7 * radius), True
+
+    def hand(self, position, wxyz) -> None:
+        """Put the gizmo to the target of the link that is held."""
+        self._hand.position, self._hand.wxyz = position, wxyz
+
+    def let_go(self) -> None:
+        """Hide it."""
+        if self._hand.visible:
+            self._hand.visible = False
+
+    # -- devices
+
+    async def _from_device(self, connection) -> None:
+        """Devices of one page until it is closed."""
+        key, known = id(connection), ""
+        try:
+            async for text in connection:
+                try:
+                    devices = device.read(text)
+                except (ValueError, RecursionError):
+                    break
+                if device.name(devices) != known:
+                    known = device.name(devices)
+                    self._ask("plug", known)
+                right, away, up = self._view()
+                asked = device.motion(devices)
+                self._ask("steer", key, *(a * right + b * away + c * up for a, b, c in (asked[:3], asked[3:])))
+        finally:
+            self._ask("unplug", key)
+
+    def _view(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """To the right, away and up as seen by the camera that was moved last."""
+        cameras = []
+        for client in self._server.get_clients().values():
+            with contextlib.suppress(AssertionError):  # it has not told where it is
+                cameras.append((client.camera.update_timestamp, client.camera.look_at - client.camera.position))
+        away = np.array(max(cameras, key=lambda row: row[0])[1] if cameras else self._away, float)
+        away[2] = 0.0
+        length = np.linalg.norm(away)
+        away = away / length if length > 1e-6 else np.array([0.0, 1.0, 0.0])
+        up = np.array([0.0, 0.0, 1.0])
+        return np.cross(away, up), away, up
+
     # -- panel
 
     def _controls(self, texts: Texts):
@@ -365,6 +453,7 @@ class Screen:
                 group = gui.add_dropdown("click", tuple(texts.modes), hint="dragging a link pulls it, in every mode")
                 self._value(group, "mode")
                 self._value(gui.add_dropdown("joint", tuple(texts.joints), hint="connects the two links"), "joint")
+                self._button(gui.add_button("Let go", hint="of the link that is held"), "release")
                 self._button(gui.add_button("Undo", hint="structure and state before the last change"), "undo")
         with gui.add_folder("Show"):
             for name, on in texts.shown.items():

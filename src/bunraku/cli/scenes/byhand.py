@@ -40,6 +40,11 @@ class ByHand(Scene):
     def simulation(self, **settings):
         return super().simulation(**{"prescribed": {"suspension": tour}, **settings})
 
+    def live(self, **settings):
+        """The suspension is a person's: a gizmo, a gamepad or a 3-D mouse moves and turns it [J, sec. IV]."""
+        hand = bk.Guide(self.mechanism.neutral()[self.mechanism.q_slice("suspension")])
+        return self.simulation(prescribed={"suspension": hand}, rtol=1e-6, record=60.0, **settings)
+
     def report(self, sim):
         """With the work of the hand, from the force in the suspension."""
         m, course = self.mechanism, sim._acting.courses

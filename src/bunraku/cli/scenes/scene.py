@@ -51,6 +51,10 @@ class Scene:
         self.watch(sim)
         return sim
 
+    def live(self, **settings) -> bk.Simulation:
+        """For the viewer: without an end, and moved by people where the scene would move by itself."""
+        return self.simulation(**settings)
+
     def run(self, seconds: float | None = None, progress: bool | None = None):
         """The trajectory, and a report: what happened and how well the laws of mechanics were kept."""
         sim = self.simulation(progress=progress)
