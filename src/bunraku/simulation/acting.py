@@ -393,7 +393,7 @@ def _turn_spring(inertia: np.ndarray, stiffness, damping) -> tuple[float, np.nda
     half a second about the axis of the largest moment of inertia, and is critically damped about each principal axis:
     thin links, too, then have no rate much faster than that."""
     moments, axes = np.linalg.eigh(inertia)
-    moments = np.maximum(moments, 0.01 * moments[-1])
+    moments = np.maximum(moments, 1e-4 * moments[-1])  # an axis without inertia is damped a little
     k = moments[-1] * FREQUENCY**2 if stiffness is None else as_size("turn_stiffness [N m/rad]", stiffness, ShapeError)
     if damping is not None:
         return k, as_size("turn_damping [N m s/rad]", damping, ShapeError) * np.eye(3)
