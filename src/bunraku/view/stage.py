@@ -48,6 +48,7 @@ class Stage:
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
+        self.clock = time.perf_counter                 # by which slices become shorter where they take too long [s]
         self._share = 1.0                              # of a slice, if the simulation is slower than its clock
         self._pace = 0.0                               # simulated seconds per second
         self._began = 0.0                              # when the present slice did [s]
@@ -135,7 +136,7 @@ class Stage:
 
     def run(self) -> None:
         """Answer, simulate and show until `close`, in the thread that calls."""
-        halt = lambda: self._closing.is_set() or time.perf_counter() - self._began > PATIENCE  # noqa: E731
+        halt = lambda: self._closing.is_set() or self.clock() - self._began > PATIENCE  # noqa: E731
         with self.source.halted_by(halt) if isinstance(self.source, Live) else contextlib.nullcontext():
             while not self._closing.is_set():
                 begin = time.perf_counter()
@@ -147,11 +148,11 @@ class Stage:
 
     def turn(self) -> None:
         """Requests, a slice of the simulation, a frame."""
-        begin = time.perf_counter()
+        begin = self.clock()
         self._answer()
         if self.playing:
             self._slice(FRAME * self.speed * self._share)
-            wall = time.perf_counter() - begin
+            wall = self.clock() - begin
             self._share = max(self._share / 2, 1 / 64) if wall > 2 * FRAME else min(1.25 * self._share, 1.0)
             self._pace += 0.05 * (FRAME * self.speed * self._share / max(wall, FRAME) - self._pace)
         if self._dirty and self.screen.watched:
@@ -168,7 +169,7 @@ class Stage:
         self.panel.tell(self.playing, self._pace, self.hands.hint if self.hands else "")
 
     def _slice(self, seconds: float) -> None:
-        self._began = time.perf_counter()
+        self._began = self.clock()
         try:
             if self.hands:
                 self.hands.move(seconds)
