@@ -538,7 +538,7 @@ def test_memory_of_a_short_record_stays_small():
         sim.advance((k + 1) / 60)
         if k % 40 == 20:
             sim.impulse("rod", (0.1, 0, 0))
-        sizes.append(sum(len(t) for t, _ in sim._tape.blocks) + sum(len(s.t) for s in sim._tape.past))
+        sizes.append(len(sim._tape.present) + sum(map(len, sim._tape.past)))
     assert max(sizes[60:]) <= 2 * max(sizes[:30])
     assert [event.text[:7] for event in sim.trajectory.events] == []  # older than what is kept
 

@@ -33,7 +33,7 @@ from bunraku.plan import fields as f
 from bunraku.simulate.context import structure_of
 from bunraku.simulation.mpi import Ranks, join, mpiexec
 from bunraku.simulation.settings import Settings
-from bunraku.simulation.share import Piece, Share
+from bunraku.simulation.share import Order, Piece, Share
 
 MODELS: dict[str, Callable[[], bk.Mechanism]] = {
     "mobile": mobile, "tree of 1000": lambda: free_tree(1000), "tree of 10000": lambda: free_tree(10_000)}
@@ -115,7 +115,7 @@ def race(ranks: Ranks, name: str, rounds: int) -> dict:
 
     def together():
         share.take_over(Piece(*(x.copy() for x in piece)))
-        share.stretch(0, nothing, nothing, steps, 0)
+        share.stretch(Order(0, steps, False, 0))
 
     def timed(work: Callable[[], None] | None) -> float:
         """Until both are done."""
@@ -129,13 +129,12 @@ def race(ranks: Ranks, name: str, rounds: int) -> dict:
     times = np.array([[timed(serial if ranks.rank == 0 else None), timed(together), timed(serial)]
                       for _ in range(rounds + 1)])[1:]
     together()
-    assert share.memory is not None
     whole = divide(plan, assembly._replace(worker=np.zeros_like(assembly.worker)))
     same = Share(whole.arrays()[0], False, settings, whole.parts[0].spans)
     order = np.concatenate([whole.parts[0].q_index, plan.nq + whole.parts[0].v_index])
     same.take_over(Piece(saved[0].copy(), saved[1].copy(), *(x.take(order, axis=1) for x in saved[2:4])))
-    state = same.stretch(0, nothing, nothing, steps, 0).state[0][np.argsort(order)]
-    if not np.array_equal(state[own], share.memory.rows[0]):
+    same.stretch(Order(0, steps, False, 0))
+    if not np.array_equal(same.state()[0, np.argsort(order)][own], share.state()[0]):
         raise AssertionError(f"{m.name}: two ranks have other bits than one worker with the same chunks")
     alone, two, both = times.T
     return {"bodies": plan.bodies, "serial_us": float(alone.min() / steps * 1e6),

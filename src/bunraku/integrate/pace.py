@@ -10,7 +10,8 @@ compiled code, and only if much is left to do at this pace: it costs ordinary ru
 from __future__ import annotations
 
 import contextlib
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,7 @@ MANY = 20_000       # steps left at this pace from which on it is looked at
 WITHIN = 10.0       # times the tolerance: how well those between must fit
 JUMP = 0.4          # of the range of a torque, within a 64th of the way through the tolerance: a jump
 OFTEN = 0.5         # rejected steps per step, from which on a torque that jumps is looked for in any case
+LAST = 8            # states about which a jump is looked for
 LARGE = 1e-3        # of the largest torque: a range that matters
 
 
@@ -40,15 +42,28 @@ EQUATION = Words("", "the equation is stiff", "take method='bdf'", "f(t, y) chat
                  "make it continuous, such as tanh(y / 0.01) in place of sign(y), or end the run by an event there")
 
 
+def squares(y, weights, nodes, tolerance) -> np.ndarray:
+    """(states,): squares of the differences between the states y and `weights` of those at some of them (`nodes`), over
+    the tolerances, added up over the components."""
+    return (((weights @ y[nodes] - y) / (tolerance[0] * np.abs(y) + tolerance[1])) ** 2).sum(axis=1)
+
+
+def _of_arrays(pages, skip, weights, nodes, tolerance):
+    return squares(np.concatenate(pages)[skip:], weights, nodes, tolerance)
+
+
 class Pace:
-    """How a run gets on: says at most once that it does not."""
+    """How a run gets on: says at most once that it does not.
 
-    def __init__(self, explicit: bool, words: Words):
-        self.explicit, self.words = explicit, words
+    misfit    `squares` of the states on some pages but the first `skip`, for pages that are not arrays
+    """
+
+    def __init__(self, explicit: bool, words: Words, misfit: Callable[..., np.ndarray] = _of_arrays):
+        self.explicit, self.words, self.misfit = explicit, words, misfit
         self.said, self.next_look = False, 2 * SPREAD
-        self.t, self.y = np.empty(0), np.empty((0, 0))
+        self.recent: list[tuple[np.ndarray, Any]] = []  # times and states of the last stretches, where they are short
 
-    def look(self, memory: Memory, order: int, t: np.ndarray, y: np.ndarray, seconds: float, torque=None) -> str | None:
+    def look(self, memory: Memory, order: int, t: np.ndarray, y, seconds: float, torque=None) -> str | None:
         """What to say after a stretch of steps that ended at times t in states y and took so many seconds, if anything.
 
         order    of the last step
@@ -60,23 +75,25 @@ class Pace:
         step = abs(t[-1] - t[0]) / (len(t) - 1)
         left = abs(clock[UNTIL] - clock[TIME]) / step if step > 0.0 else np.inf
         if left < MANY or step > 0.5 * clock[MAX_STEP]:
+            self.recent = []
             return None
         need, pace = order * SPREAD + 1, left * seconds / len(t)
-        if len(t) < need:  # stretches of large mechanisms are short
-            known = self.y.shape[1] == y.shape[1]
-            t = self.t = np.concatenate([self.t, t])[-need:] if known else t.copy()
-            y = self.y = np.concatenate([self.y, y])[-need:] if known else y.copy()
-            if len(t) < need:
-                return None
-        self.next_look = 2 * int(memory.tally[STEPS])
-        t, y = t[-need:], y[-need:]
-        smooth = _smooth(t, y, memory.tolerance)
+        if self.recent and self.recent[0][1].shape[1] != y.shape[1]:
+            self.recent = []
+        self.recent.append((t.copy(), y.copy()))  # stretches of large mechanisms are short
+        times, pages = map(list, zip(*self.recent, strict=True))
+        if sum(map(len, times)) < need:
+            return None
+        self.next_look, self.recent = 2 * int(memory.tally[STEPS]), []
+        t = np.concatenate(times)
+        smooth = _smooth(t[-need:], y.shape[1], lambda *fit: self.misfit(pages, len(t) - need, *fit, memory.tolerance))
         if not smooth and memory.tally[REJECTED] < OFTEN * memory.tally[STEPS]:
             return None
         found = None
         if torque is not None:
             with contextlib.suppress(Exception):  # one that is not defined this near, and never had to be
-                found = _chattering(t, y, memory.tolerance, torque)
+                last = np.concatenate([np.asarray(page) for page in pages[-LAST:]])[-LAST:]
+                found = _chattering(t[-LAST:], last, memory.tolerance, torque)
         if found is None and not (self.explicit and smooth):
             return None
         self.said = True
@@ -88,7 +105,7 @@ class Pace:
         return f"{jumps.format(found)} jumps within the tolerances {where}, which limits the steps {much}; {switch}"
 
 
-def _smooth(t, y, tolerance) -> bool:
+def _smooth(t, components: int, misfit) -> bool:
     """Whether the states between every SPREAD-th one follow from those, within the tolerances."""
     nodes = np.arange(0, len(t), SPREAD)
     x = (t - t[0]) / (t[-1] - t[0])
@@ -97,14 +114,13 @@ def _smooth(t, y, tolerance) -> bool:
         for b in nodes:
             if b != a:
                 weights[:, i] *= (x - x[b]) / (x[a] - x[b])
-    error = (weights @ y[nodes] - y) / (tolerance[0] * np.abs(y) + tolerance[1])
-    return bool(np.sqrt((error ** 2).mean(axis=1)).max() < WITHIN)
+    return bool(np.sqrt(misfit(weights, nodes) / components).max() < WITHIN)
 
 
 def _chattering(t, y, tolerance, torque) -> int | None:
     """Which torque jumps within the tolerance of the last states."""
     share, signs = np.linspace(-WITHIN, WITHIN, 65), np.random.default_rng(0).choice([-1.0, 1.0], (4, y.shape[1]))
-    for when, state in zip(t[-8:], y[-8:], strict=True):
+    for when, state in zip(t, y, strict=True):
         for sign in signs:
             way = sign * (tolerance[0] * np.abs(state) + tolerance[1])
             tau = np.array([torque(when, state + s * way) for s in share])

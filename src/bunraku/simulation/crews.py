@@ -1,133 +1,156 @@
 """Who computes the shares of a simulation: threads of this process, or other processes (ranks of MPI).
 
-A crew hands out pieces of the solver's memory, has all shares make a stretch of steps at the same time, and hands back
-their histories. What a share does is the same everywhere (`share.py`), and so are its bits.
+A crew hands out pieces of the solver's memory, has all shares make a stretch of steps at the same time, and puts
+together what its workers hold, when that is asked for. What a share does is the same everywhere (`share.py`), and so
+are its bits.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Iterator
 
 import numpy as np
 
-from bunraku.integrate.record import COEFFICIENTS
+from bunraku.entries.parts import put_columns
 from bunraku.plan import fields as f
-from bunraku.plan.chunk import Division, Part
+from bunraku.plan.chunk import Division
 from bunraku.plan.chunk_loops import ClosedDivision
 from bunraku.simulation.mpi import Ranks
 from bunraku.simulation.settings import Settings
-from bunraku.simulation.share import Answer, Piece, Share
+from bunraku.simulation.share import Answer, Order, Piece, Share
 from bunraku.workers.threads import Team
 
-Keep = Callable[[int, Answer], None]
 
+class Crew:
+    """Workers with a share each; the first is of this process."""
 
-class Crew(Protocol):
-    division: Division
-    parts: list[Part]
+    first: Share
 
-    def __len__(self) -> int: ...
-    def take_over(self, pieces: list[Piece]) -> None: ...
-    def stretch(self, address: int, params: np.ndarray, external: list[np.ndarray], rows: int, kept: int,
-                keep: Keep) -> list[Answer]:
-        """The answers of all; `keep(k, answer)` is called for each, as soon as it is there."""
-    def histories(self) -> list[np.ndarray]: ...
-
-
-class Threads:
-    """Shares computed by a team of threads."""
-
-    def __init__(self, division: Division, settings: Settings):
-        self.division, self.parts, self.team = division, division.parts, Team(division)
-        self.settings, self.closed = settings, isinstance(division, ClosedDivision)
-        self._arrays = self.team.arrays
-        self.shares: list[Share] = []
-        self._renew()
-
-    def _renew(self) -> None:
-        self._arrays = self.team.arrays
-        for arrays in self._arrays:
-            arrays.conn_f[:, f.HOLD] = self.settings.hold
-        self.shares = [Share(arrays, self.closed, self.settings, part.spans)
-                       for arrays, part in zip(self._arrays, self.parts, strict=True)]
+    def __init__(self, division: Division, settings: Settings, nq: int):
+        self.division, self.settings = division, settings
+        self.closed = isinstance(division, ClosedDivision)
+        self.columns = [np.concatenate([part.q_index, nq + part.v_index]) for part in division.parts]
+        self.width = sum(map(len, self.columns))
+        self._runs = [_runs(own) for own in self.columns]
+        self.pages = 0                   # of the record, so far
+        self.dropped: list[int] = []     # those that are not wanted any more, until the workers know
 
     def __len__(self) -> int:
-        return len(self.parts)
+        return len(self.division.parts)
 
     def take_over(self, pieces: list[Piece]) -> None:
-        if self._arrays is not self.team.arrays:  # workers were stopped: their mail is new
-            self._renew()
-        for share, piece in zip(self.shares, pieces, strict=True):
+        raise NotImplementedError
+
+    def stretch(self, orders: list[Order], params: np.ndarray) -> Answer:
+        """All workers make the same steps."""
+        raise NotImplementedError
+
+    def ask(self, what: str, *given) -> Iterator[np.ndarray]:
+        """What a method of `Share` gives, worker by worker."""
+        raise NotImplementedError
+
+    def retire(self) -> None:
+        """No more steps; what is recorded stays."""
+        raise NotImplementedError
+
+    def joined(self, what: str, *given) -> np.ndarray:
+        """The same, of which every worker has its columns, put together."""
+        whole = None
+        for part, runs in zip(self.ask(what, *given), self._runs, strict=True):
+            whole = np.empty((len(part), self.width)) if whole is None else whole
+            put_columns.call(part, runs, whole)
+        assert whole is not None
+        return whole
+
+
+class Threads(Crew):
+    """Shares computed by a team of threads."""
+
+    def __init__(self, division: Division, settings: Settings, nq: int):
+        super().__init__(division, settings, nq)
+        self.team: Team | None = Team(division)
+        self.shares = [Share(arrays, self.closed, settings, part.spans)
+                       for arrays, part in zip(self.team.arrays, division.parts, strict=True)]
+        self.first = self.shares[0]
+
+    def take_over(self, pieces: list[Piece]) -> None:
+        assert self.team is not None
+        for share, arrays, piece in zip(self.shares, self.team.arrays, pieces, strict=True):
+            arrays.conn_f[:, f.HOLD] = self.settings.hold
+            share.arrays = arrays  # workers may have been stopped: then their mail is new
             share.take_over(piece)
 
-    def stretch(self, address, params, external, rows, kept, keep) -> list[Answer]:
-        def work(k):
-            answer = self.shares[k].stretch(address, params, external[k], rows, kept)
-            keep(k, answer)
-            return answer
+    def stretch(self, orders: list[Order], params: np.ndarray) -> Answer:
+        assert self.team is not None
+        return self.team.run(lambda k: self.shares[k].stretch(orders[k], params))[0]
 
-        return self.team.run(work)
+    def ask(self, what: str, *given) -> Iterator[np.ndarray]:
+        return (getattr(share, what)(*given) for share in self.shares)
 
-    def histories(self) -> list[np.ndarray]:
-        return [share.memory.rows for share in self.shares if share.memory is not None]
+    def retire(self) -> None:
+        self.team = None
+        for share in self.shares:
+            share.retire()
 
 
-class Processes:
+class Processes(Crew):
     """Shares of which rank 0 computes the first, and other ranks one each; they hold nothing but their own."""
 
-    def __init__(self, division: Division, settings: Settings, ranks: Ranks):
-        self.division, self.parts, self.ranks = division, division.parts, ranks
-        closed, self.number, old = isinstance(division, ClosedDivision), next(ranks.numbers), ranks.forgotten.copy()
+    def __init__(self, division: Division, settings: Settings, nq: int, ranks: Ranks):
+        super().__init__(division, settings, nq)
+        self.ranks, self.number, old = ranks, next(ranks.numbers), ranks.forgotten.copy()
         ranks.forgotten.clear()
-        weakref.finalize(self, ranks.forgotten.append, self.number)
+        weakref.finalize(self, ranks.forgotten.append, self.number).atexit = False
         for k in range(1, ranks.size):
             ranks.tell(k, ("forget", old))
-        for k, part in enumerate(self.parts):
+        for k, part in enumerate(division.parts):
             arrays = division.arrays_apart(k)
             arrays.conn_f[:, f.HOLD] = settings.hold
             if k == 0:
                 ranks.connect(arrays)
-                self.own = Share(arrays, closed, settings, part.spans)
+                self.first = Share(arrays, self.closed, settings, part.spans)
             else:
-                ranks.tell(k, ("share", self.number, arrays, closed, settings, part.spans))
+                ranks.tell(k, ("share", self.number, arrays, self.closed, settings, part.spans))
 
-    def __len__(self) -> int:
-        return len(self.parts)
+    def _tell(self, k: int, what: str, *given) -> None:
+        self.ranks.tell(k, (what, self.number, *given))
 
     def take_over(self, pieces: list[Piece]) -> None:
-        self.own.take_over(pieces[0])
+        self.first.take_over(pieces[0])
         for k, piece in enumerate(pieces[1:], 1):
-            self.ranks.tell(k, ("take over", self.number, piece))
+            self._tell(k, "take over", *piece)
 
-    def stretch(self, address, params, external, rows, kept, keep) -> list[Answer]:
-        for k in range(1, len(self)):
-            self.ranks.tell(k, ("stretch", self.number, int(address != 0), external[k], rows, kept))
+    def stretch(self, orders: list[Order], params: np.ndarray) -> Answer:
+        for k, order in enumerate(orders[1:], 1):
+            self._tell(k, "stretch", *order._replace(address=int(order.address != 0)))
         try:
-            own = self.own.stretch(address, params, external[0], rows, kept)
-            answers = [own, *(self._answer(k, kept) for k in range(1, len(self)))]
+            return self.first.stretch(orders[0], params)
         except BaseException as error:  # a signal's: the others may wait for messages that will not come
             self.ranks.abort(error)
             raise
-        for k, answer in enumerate(answers):
-            keep(k, answer)
-        return answers
 
-    def _answer(self, k: int, kept: int) -> Answer:
-        status, clock, tally, totals, n = self.ranks.hear(k)
-        part = self.parts[k]
-        columns = len(part.q_index) + len(part.v_index)
-        state, y = (self.ranks.fetch(k, np.empty((rows, columns))) for rows in (1, n))
-        poly = np.empty((0, COEFFICIENTS, columns))
-        if kept:
-            poly = self.ranks.fetch(k, np.empty((n, COEFFICIENTS, columns)))
-        return Answer(status, clock, tally, totals, state, np.empty(0), y, poly, np.empty((0, 3)))
-
-    def histories(self) -> list[np.ndarray]:
-        assert self.own.memory is not None
-        found = [self.own.memory.rows]
+    def ask(self, what: str, *given) -> Iterator[np.ndarray]:
         for k in range(1, len(self)):
-            self.ranks.tell(k, ("history", self.number))
-            found.append(self.ranks.fetch(k, np.empty(self.ranks.hear(k))))
-        return found
+            self._tell(k, "ask", what, *given)
+        return self._answers(getattr(self.first, what)(*given))
+
+    def _answers(self, own: np.ndarray) -> Iterator[np.ndarray]:
+        yield own
+        for k in range(1, len(self)):
+            try:
+                yield self.ranks.fetch(k)
+            except BaseException as error:  # the next question would get the answer to this one
+                self.ranks.abort(error)
+                raise
+
+    def retire(self) -> None:
+        self.first.retire()
+        for k in range(1, len(self)):
+            self._tell(k, "retire")
+
+
+def _runs(index: np.ndarray) -> np.ndarray:
+    """Ranges of numbers that follow each other: first place, first number, how many."""
+    begin = np.flatnonzero(np.diff(index, prepend=index[0] - 2) != 1)
+    return np.column_stack([begin, index[begin], np.diff(begin, append=len(index))]).astype(np.int64)

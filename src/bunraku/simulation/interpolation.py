@@ -19,6 +19,7 @@ from bunraku.entries.moves import rates
 from bunraku.errors import ShapeError, StateError
 from bunraku.evaluate import project
 from bunraku.integrate.history import HIGHEST
+from bunraku.integrate.record import COEFFICIENTS
 from bunraku.mechanism import Mechanism
 from bunraku.tolerances import STILL_OPEN
 
@@ -44,10 +45,10 @@ class Steps(NamedTuple):
         return float(origin), float(scale), self.rows[first:first + int(degree) + 1]
 
 
-def compact(table: np.ndarray, cube: np.ndarray, ends: np.ndarray) -> Steps:
-    """What compiled code has written down (`integrate/record.py`), without the room that it did not use."""
-    used = np.arange(cube.shape[1])[None, :] <= table[:, 2:3]
-    return Steps(np.column_stack([table, ends]), cube[used])
+def used(table: np.ndarray) -> np.ndarray:
+    """(steps, COEFFICIENTS): which rows of the polynomials that compiled code has written down (`integrate/record.py`)
+    have coefficients."""
+    return np.arange(COEFFICIENTS)[None, :] <= table[:, 2:3]
 
 
 def as_steps(table: np.ndarray, rows: np.ndarray) -> Steps:

@@ -11,6 +11,7 @@ import ctypes
 import functools
 import itertools
 import os
+import pickle
 import shutil
 import sys
 import time
@@ -72,6 +73,7 @@ class Ranks:
         self.rank, self.size = self.control.Get_rank(), self.control.Get_size()
         self.numbers = itertools.count()    # of crews: a program may have several simulations
         self.forgotten: list[int] = []      # crews that are no more
+        self.bytes = 0                      # of commands and answers that this rank has sent or received
         self._words = self._addresses()
 
     def _addresses(self) -> dict[int, int]:
@@ -95,22 +97,31 @@ class Ranks:
     # -- commands ----------------------------------------------------------------------------------------------------
 
     def tell(self, rank: int, message: Any) -> None:
-        self.control.send(message, dest=rank, tag=CONTROL)
+        data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+        self.control.Send(data, dest=rank, tag=CONTROL)
+        self.bytes += len(data)
 
     def hear(self, rank: int) -> Any:
         """The next message of a rank; waits without using up a processor that others may need."""
-        begin = time.perf_counter()
-        while not self.control.iprobe(source=rank, tag=CONTROL):
+        begin, status = time.perf_counter(), self.MPI.Status()
+        while not self.control.Iprobe(source=rank, tag=CONTROL, status=status):
             if time.perf_counter() - begin > PATIENCE:
                 time.sleep(NAP)
-        return self.control.recv(source=rank, tag=CONTROL)
+        data = bytearray(status.Get_count(self.MPI.BYTE))
+        self.control.Recv(data, source=rank, tag=CONTROL)
+        self.bytes += len(data)
+        return pickle.loads(data)
 
     def hand(self, rank: int, array: np.ndarray) -> None:
-        """Floats, without a copy."""
-        self.control.Send(array, dest=rank, tag=CONTROL)
+        """A table of floats, without a copy."""
+        self.tell(rank, array.shape)
+        self.control.Send(np.ascontiguousarray(array), dest=rank, tag=CONTROL)
+        self.bytes += array.nbytes
 
-    def fetch(self, rank: int, array: np.ndarray) -> np.ndarray:
+    def fetch(self, rank: int) -> np.ndarray:
+        array = np.empty(self.hear(rank))
         self.control.Recv(array, source=rank, tag=CONTROL)
+        self.bytes += array.nbytes
         return array
 
     # -- ends --------------------------------------------------------------------------------------------------------

@@ -6,14 +6,10 @@ import atexit
 import platform
 import sys
 
-import numpy as np
-
 from bunraku.compiler import files
 from bunraku.errors import SimulationError
 from bunraku.simulation.mpi import Ranks, join
-from bunraku.simulation.share import Share
-
-NOTHING = np.zeros(0)
+from bunraku.simulation.share import Order, Piece, Share
 
 
 def take_part() -> Ranks:
@@ -63,21 +59,16 @@ def serve(ranks: Ranks) -> None:
             continue
         number, *given = given
         if what == "share":
-            arrays, closed, settings, spans = given
+            arrays, *rest = given
             ranks.connect(arrays)
-            shares[number] = Share(arrays, closed, settings, spans)
-            del arrays, given
-            continue
-        share = shares[number]
-        if what == "take over":
-            share.take_over(given[0])
+            shares[number] = Share(arrays, *rest)
+            del arrays, rest, given
+        elif what == "take over":
+            shares[number].take_over(Piece(*given))
         elif what == "stretch":
-            driven, external, rows, kept = given
-            answer = share.stretch(driven, NOTHING, external, rows, kept)
-            ranks.tell(0, (answer.status, answer.clock, answer.tally, answer.totals, len(answer.y)))
-            for array in (answer.state, answer.y, *([answer.poly] if kept else [])):
-                ranks.hand(0, np.ascontiguousarray(array))
-        elif what == "history":
-            assert share.memory is not None
-            ranks.tell(0, share.memory.rows.shape)
-            ranks.hand(0, share.memory.rows)
+            shares[number].stretch(Order(*given))
+        elif what == "ask":
+            name, *rest = given
+            ranks.hand(0, getattr(shares[number], name)(*rest))
+        elif what == "retire":
+            shares[number].retire()

@@ -1,4 +1,4 @@
-"""One worker's part of a simulation: its plan, its columns of the solver's memory, its pages of the record."""
+"""One worker's part of a simulation: its plan, its columns of the solver's memory, its part of the record."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ import numpy as np
 
 from bunraku.entries.parts import part_closed, part_one
 from bunraku.integrate import memory as m
+from bunraku.integrate.pace import squares
 from bunraku.integrate.record import COEFFICIENTS, Record, empty_record
+from bunraku.plan import fields as f
 from bunraku.plan.arrays import Arrays
 from bunraku.simulation.conditions import polynomial_room
+from bunraku.simulation.interpolation import used
 from bunraku.simulation.settings import Settings
+
+NOTHING = np.zeros(0)
 
 
 class Piece(NamedTuple):
@@ -23,18 +28,27 @@ class Piece(NamedTuple):
     rows: np.ndarray
 
 
+class Order(NamedTuple):
+    """A stretch of steps to be made. Its size depends on the mechanism only where `external` has changed."""
+
+    page: int                             # of the record, for the states; the next one is for polynomials
+    rows: int                             # steps, at most
+    kept: bool                            # whether polynomials of the steps are kept, too
+    address: int                          # of the actuation, 0 for none; only worker 0 of several processes calls it
+    news: tuple[np.ndarray, np.ndarray] | None = None  # clock and tally, if they are not as the last stretch left them
+    external: np.ndarray | None = None    # forces on this worker's links, if they have changed
+    dropped: tuple[int, ...] = ()         # pages that are not wanted any more
+
+
 class Answer(NamedTuple):
-    """What one worker has to say after a stretch of steps."""
+    """What a stretch of steps has come to. All workers would say the same: their steps and decisions are the same."""
 
     status: int
     clock: np.ndarray
     tally: np.ndarray
     totals: np.ndarray
-    state: np.ndarray    # (1, columns)
     t: np.ndarray        # (steps,)
-    y: np.ndarray        # (steps, columns)
-    poly: np.ndarray     # (steps or 0, COEFFICIENTS, columns)
-    poly_t: np.ndarray
+    poly_t: np.ndarray   # (steps or 0, 3)
 
 
 class Share:
@@ -44,8 +58,11 @@ class Share:
         self.arrays, self.spans = arrays, spans
         self.motion = (part_closed if closed else part_one).address
         self.entry, self.method = settings.entry()
+        self.external = np.zeros(0)
         self.memory: m.Memory | None = None
-        self._pages: Record | None = None
+        self.pages: dict[int, np.ndarray] = {}  # of the record, by number: states, or coefficients of polynomials
+        self._began = -1, np.zeros((0, 0))       # the last stretch, and the state that it began with
+        self._room: Record | None = None
 
     def take_over(self, piece: Piece) -> None:
         """Go on from here."""
@@ -54,23 +71,68 @@ class Share:
                                np.zeros(0, np.int64), self.spans, np.zeros((len(self.spans), m.PLACES)),
                                np.zeros(m.PLACES))
 
-    def stretch(self, address: int, params: np.ndarray, external: np.ndarray, rows: int, kept: int) -> Answer:
-        """So many steps at most; with polynomials if `kept`. The answer shows the memory itself."""
-        memory = self.memory
-        assert memory is not None
-        pages = self._page(rows, kept, memory.rows.shape[1])
+    def stretch(self, order: Order, params: np.ndarray = NOTHING) -> Answer:
+        """Make steps, and keep them. The answer shows the memory itself."""
+        memory = self._memory()
+        for number in order.dropped:
+            self.pages.pop(number, None)
+        if order.news is not None:
+            memory.clock[:], memory.tally[:] = order.news
+        if order.external is not None:
+            self.external = order.external
+        self._began = order.page, memory.rows[:1].copy()
+        room = self._pages(order.rows, order.kept, memory.rows.shape[1])
         memory.tally[m.RECORDED] = 0
-        pages.cursor[:] = 0
-        status = self.entry.call(*self.method, self.motion, self.arrays, address, params, external, memory, pages)
+        room.cursor[:] = 0
+        status = self.entry.call(*self.method, self.motion, self.arrays, order.address, params, self.external, memory,
+                                 room)
         n = int(memory.tally[m.RECORDED])
-        polynomials = n if kept else 0
-        return Answer(status, memory.clock, memory.tally, memory.totals, memory.rows[:1], pages.t[:n], pages.y[:n],
-                      pages.poly[:polynomials], pages.poly_t[:polynomials])
+        self.pages[order.page] = room.y[:n].copy()
+        if order.kept:
+            self.pages[order.page + 1] = room.poly[:n][used(room.poly_t[:n])]
+        return Answer(status, memory.clock, memory.tally, memory.totals, room.t[:n], room.poly_t[:n * order.kept])
 
-    def _page(self, rows: int, kept: int, columns: int) -> Record:
-        known = self._pages
-        if known is None or known.t.shape[0] != rows or known.poly.shape[0] != kept or known.y.shape[1] != columns:
-            poly, poly_t = polynomial_room(kept, columns)
-            self._pages = known = empty_record(rows, columns)._replace(
+    def retire(self) -> None:
+        """Nothing but the record is wanted any more."""
+        self.memory = self._room = None
+        del self.arrays
+
+    # -- what others may ask for: arrays with a column for each of this worker's, if `joined` is to put them together
+
+    def state(self) -> np.ndarray:
+        return self._memory().rows[:1]
+
+    def state_before(self, page: int) -> np.ndarray:
+        """Where the stretch of this page began, whether or not it has begun here."""
+        return self._began[1] if self._began[0] == page else self.state()
+
+    def history(self) -> np.ndarray:
+        return self._memory().rows
+
+    def page(self, number: int) -> np.ndarray:
+        return self.pages[number]
+
+    def misfit(self, numbers: list[int], skip: int, weights: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+        y = np.concatenate([self.pages[number] for number in numbers])[skip:]
+        return squares(y, weights, nodes, self._memory().tolerance)[:, None]
+
+    def open(self) -> np.ndarray:
+        """The connection that is farthest from closed, by its number among this worker's, and by how much."""
+        memory = self._memory()
+        return np.array([[memory.tally[m.OPEN_AT], memory.clock[m.OPEN_BY]]])
+
+    def posted(self) -> np.ndarray:
+        """Floats that this worker has sent over edges of the mechanism."""
+        return np.array([[self.arrays.mail.view(np.int64)[f.MAIL_FLOATS]]], float)
+
+    def _memory(self) -> m.Memory:
+        assert self.memory is not None
+        return self.memory
+
+    def _pages(self, rows: int, kept: bool, columns: int) -> Record:
+        known = self._room
+        if known is None or known.t.shape[0] != rows or (len(known.poly) > 0) != kept or known.y.shape[1] != columns:
+            poly, poly_t = polynomial_room(rows * kept, columns)
+            self._room = known = empty_record(rows, columns)._replace(
                 poly=poly, poly_t=poly_t, now=np.empty((COEFFICIENTS if kept else 0, columns)))
         return known

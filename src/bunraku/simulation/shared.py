@@ -1,20 +1,19 @@
 """A simulation shared by a team: every worker integrates its own part of the state, and all take the same steps.
 
-The whole memory of the solver is divided before a run and put together after every stretch of compiled code, so that
-between stretches everything is where a single worker would have left it. The same chunks give the same motion to the
-last bit on any number of workers; so a simulation that nobody has asked how many to use may change their number between
-stretches, and does where one worker is faster, such as while other programs want the processors.
+The solver's memory is divided before the first steps, and stays with the workers, as does the record (`pages.py`): both
+are put together when they are read. Between stretches of compiled code a worker gets an order (`share.Order`), whose
+size does not depend on the mechanism. The same chunks give the same motion to the last bit on any number of workers; so
+when `workers` is not given, their number may change between stretches, and does where one worker is faster, such as
+while other programs want the processors.
 """
 
 from __future__ import annotations
 
-import contextlib
 import time
 
 import numpy as np
 
 from bunraku.checks import as_count
-from bunraku.entries.parts import put_columns
 from bunraku.entries.pool import available
 from bunraku.errors import ModelError
 from bunraku.evaluate.schedule import Schedule, schedule
@@ -22,7 +21,7 @@ from bunraku.evaluate.team import divide
 from bunraku.integrate import memory as m
 from bunraku.integrate.history import Family
 from bunraku.integrate.methods import method_of
-from bunraku.integrate.record import COEFFICIENTS, Record
+from bunraku.integrate.record import Record
 from bunraku.mechanism import Mechanism
 from bunraku.plan import fields as f
 from bunraku.plan.build import Plan
@@ -31,9 +30,11 @@ from bunraku.plan.chunk_loops import ClosedDivision
 from bunraku.simulate.replay import replay
 from bunraku.simulation.acting import Acting
 from bunraku.simulation.crews import Crew, Processes, Threads
+from bunraku.simulation.interpolation import used
 from bunraku.simulation.mpi import ranks
+from bunraku.simulation.pages import Block, Kept
 from bunraku.simulation.settings import Settings
-from bunraku.simulation.share import Answer, Piece
+from bunraku.simulation.share import Order, Piece
 
 WORTHWHILE = 1.25     # predicted speed-up from which on workers are used that nobody has asked for
 SMALLEST = 100        # bodies of a mechanism that is looked at for it
@@ -64,6 +65,7 @@ class Sharing:
         self.left_alone = workers is None and given is None  # nobody has asked for workers
         self.workers, self.gathers = 1, False
         self.shared: Shared | None = None                    # of the present run
+        self.holder: Shared | None = None                    # who has the solver's memory; None: it is whole
         self._shared: tuple | None = None
 
     def stay_alone(self) -> None:
@@ -76,20 +78,28 @@ class Sharing:
         return [self.asked, None if self.given is None else self.given.request]
 
     def changed(self, mechanism: Mechanism) -> None:
-        """Another structure: the same request for a schedule; if its cuts are no longer possible, one for as many
-        workers."""
+        """Another structure, and another memory: the same request for a schedule; if its cuts are no longer possible,
+        one for as many workers."""
         given = self.given
         if given is not None:
             try:
                 given = given.rebuilt(mechanism)
             except ModelError:
                 given = schedule(mechanism, given.workers, exactly=True)
-        self._shared, self.left_alone = None, self.asked is None and given is None
+        self._retire()
+        self.left_alone = self.asked is None and given is None
         self.given = self.schedule = given
 
+    def _retire(self) -> None:
+        """Workers keep what they have recorded, and nothing else."""
+        if self._shared is not None and self._shared[2] is not None:
+            for crew in self._shared[2].crews:
+                crew.retire()
+        self._shared = self.shared = self.holder = None
+
     def __getstate__(self):
-        """Without threads."""
-        return {**self.__dict__, "shared": None, "_shared": None}
+        """Without threads; of a simulation whose memory is whole."""
+        return {**self.__dict__, "shared": None, "holder": None, "_shared": None}
 
     def may_begin(self, steps: int) -> bool:
         """Whether so many steps have been made that a schedule nobody has asked for is worth its time. (By their
@@ -98,9 +108,9 @@ class Sharing:
 
     def divided(self, mechanism: Mechanism, plan: Plan, memory: m.Memory, acting: Acting, actuated: bool,
                 watched: bool, begin: bool = False) -> Shared | None:
-        """The crew for the runs to come, with its part of the memory each; None if one worker does everything: where
-        nothing is gained; where an actuation would be called beyond an event (it may have a memory) or by a number of
-        probes that depends on the worker (`simulate/implicit.py`); where forces on links are functions of time."""
+        """The crews for the steps to come; None if one worker does everything: where nothing is gained; where an
+        actuation would be called beyond an event (it may have a memory) or by a number of probes that depends on the
+        worker (`simulate/implicit.py`); where forces on links are functions of time."""
         self.workers, self.gathers, self.shared = 1, False, None
         driven = actuated or bool(acting.courses)
         several = ranks() is not None and self.asked != 1  # somebody has started them
@@ -112,23 +122,25 @@ class Sharing:
         key = id(plan), driven, acting.array.size > 0
         if self._shared is None or self._shared[0] != key:
             read = acting.read_by_actuation(mechanism, actuated) if driven else None
+            self.collect(memory)
+            self._retire()
             self._shared = key, plan, self._make(mechanism, plan, acting.array.size > 0, read)
         self.shared = self._shared[2]
-        if self.shared is not None:
-            self.shared.divide(memory)
-        else:
+        if self.shared is None:
             self.left_alone = False  # looked at: nothing is gained
         return self.shared
 
-    @contextlib.contextmanager
-    def kept(self, memory: m.Memory):
-        """While stretches are run: the whole memory is put together in the end."""
-        try:
-            yield
-        finally:
-            if self.shared is not None:
-                self.shared.unite(memory)
-                self.shared = None
+    def collect(self, memory: m.Memory) -> None:
+        """Put the whole memory together: workers get it anew before their next steps."""
+        if self.holder is not None:
+            memory.rows[:] = self.holder.crew.joined("history")
+            self.holder = None
+
+    def collect_state(self, memory: m.Memory) -> None:
+        """Put the state together, in memory.rows[0]; workers keep the rest."""
+        if self.holder is not None and not self.holder.state_is_here:
+            memory.rows[:1] = self.holder.crew.joined("state")
+            self.holder.state_is_here = True
 
     def _make(self, mechanism: Mechanism, plan: Plan, pushed: bool, read: Read | None) -> Shared | None:
         chosen, most, others = self.given, self.asked, ranks()
@@ -153,20 +165,24 @@ class Sharing:
         if most is None and self.given is None and worker.any():
             ways.insert(0, np.zeros_like(worker))
         divisions = [divide(plan, assembly._replace(worker=w), pushed, read) for w in ways]
-        crews: list[Crew] = ([Processes(divisions[0], self.settings, others)] if others else
-                             [Threads(division, self.settings) for division in divisions])
-        return Shared(crews, plan.nq, len(plan.link_i), self)
+        crews: list[Crew] = ([Processes(divisions[0], self.settings, plan.nq, others)] if others else
+                             [Threads(division, self.settings, plan.nq) for division in divisions])
+        return Shared(crews, len(plan.link_i), self)
 
 
 class Shared:
     """The memory of a solver, divided among the workers of a crew: of the only one, or of the one that is faster."""
 
-    def __init__(self, crews: list[Crew], nq: int, links: int, sharing: Sharing):
+    def __init__(self, crews: list[Crew], links: int, sharing: Sharing):
         self.crews, self.links, self.sharing = crews, links, sharing
-        self.columns = [[np.concatenate([part.q_index, nq + part.v_index]) for part in crew.parts] for crew in crews]
-        self.runs = [[_runs(own) for own in columns] for columns in self.columns]
         self.seconds: list[list[float]] = [[] for _ in crews]   # per step, in stretches of each
         self.stretches, self.patience, self.now = 0, AGAIN, 0
+        self.state_is_here = False             # whether rank 0 knows the state that the last stretch has left
+        self._external: np.ndarray | None = None  # forces on links, as the workers know them
+
+    @property
+    def crew(self) -> Crew:
+        return self.crews[self.now]
 
     def _choose(self) -> int:
         """Which crew has the next stretch: the one that was faster of late; now and then another, since other programs
@@ -184,71 +200,85 @@ class Shared:
             return (fastest + 1) % len(self.crews)
         return fastest
 
-    def divide(self, memory: m.Memory) -> None:
+    def _divide(self, memory: m.Memory) -> None:
         """Give every worker its columns of the memory."""
-        self.crews[self.now].take_over([
-            Piece(memory.clock.copy(), memory.tally.copy(), memory.tolerance.take(own, axis=1),
-                  memory.rows.take(own, axis=1)) for own in self.columns[self.now]])
+        self.crew.take_over([Piece(memory.clock.copy(), memory.tally.copy(), memory.tolerance.take(own, axis=1),
+                                   memory.rows.take(own, axis=1)) for own in self.crew.columns])
+        self.sharing.holder, self._external = self, None
 
-    def unite(self, memory: m.Memory) -> None:
-        """Put the memory together again: the history of the solver, which nobody reads between stretches."""
-        for runs, rows in zip(self.runs[self.now], self.crews[self.now].histories(), strict=True):
-            put_columns.call(rows, runs, memory.rows)
+    def _orders(self, address: int, external: np.ndarray, memory: m.Memory, rows: int, kept: bool) -> list[Order]:
+        """The next stretch for each worker: no more than what it does not know."""
+        crew, mine = self.crew, self.crew.first.memory
+        assert mine is not None
+        mine.tally[m.RECORDED] = memory.tally[m.RECORDED] = 0
+        known = np.array_equal(mine.clock, memory.clock) and np.array_equal(mine.tally, memory.tally)
+        page, dropped = crew.pages, tuple(crew.dropped)
+        crew.pages += 2
+        del crew.dropped[:len(dropped)]
+        same = Order(page, rows, kept, address, None if known else (memory.clock.copy(), memory.tally.copy()), None,
+                     dropped)
+        if self._external is not None and np.array_equal(self._external, external):
+            return [same] * len(crew)
+        self._external = external.copy()
+        return [same._replace(external=_own_forces(external, self.links, part.link_index))
+                for part in crew.division.parts]
 
-    def _name_open(self, memory: m.Memory, answers: list[Answer]) -> None:
+    def _name_open(self, memory: m.Memory) -> None:
         """Number of the connection that is open among those of the whole: workers number their own."""
-        division = self.crews[self.now].division
+        division = self.crew.division
         if isinstance(division, ClosedDivision):
-            for mine, part in zip(division.mine_c, answers, strict=True):
-                if mine and part.tally[m.OPEN_AT] >= 0 and part.clock[m.OPEN_BY] >= memory.clock[m.OPEN_BY]:
-                    memory.tally[m.OPEN_AT] = mine[int(part.tally[m.OPEN_AT])]
+            for mine, part in zip(division.mine_c, self.crew.ask("open"), strict=True):
+                at, by = int(part[0, 0]), part[0, 1]
+                if mine and at >= 0 and by >= memory.clock[m.OPEN_BY]:
+                    memory.tally[m.OPEN_AT] = mine[at]
 
-    def run(self, address: int, params: np.ndarray, external: np.ndarray, memory: m.Memory, record: Record) -> int:
-        """One stretch of compiled code by all workers; memory and record of the whole are kept up. Returns how it
-        ended."""
+    def run(self, address: int, params: np.ndarray, external: np.ndarray, memory: m.Memory,
+            record: Record) -> tuple[int, Block | None]:
+        """One stretch of compiled code by all workers: how it ended, and the steps, which stay with the workers. If
+        events are looked for: None, and the steps are put together in `record`."""
         chosen = self._choose()
-        if chosen != self.now:
-            self.unite(memory)
+        if self.sharing.holder is not self or chosen != self.now:
+            self.sharing.collect(memory)
             self.now = chosen
-            self.divide(memory)
-        crew, runs = self.crews[chosen], self.runs[chosen]
+            self._divide(memory)
+        crew = self.crew
         self.sharing.workers = len(crew)
         self.sharing.gathers = crew.division.gathers and len(crew) > 1
         before, began = int(memory.tally[m.STEPS]), float(memory.clock[m.TIME])
-        pushed = [_own_forces(external, self.links, part.link_index) for part in crew.parts]
-        rows, kept = record.t.shape[0], record.poly.shape[0]
-        polynomials = record.poly.reshape(-1, record.y.shape[1])
-
-        def keep(k: int, answer: Answer) -> None:
-            n = len(answer.y)
-            put_columns.call(answer.y, runs[k], record.y[:n])
-            if kept:
-                put_columns.call(answer.poly.reshape(n * COEFFICIENTS, -1), runs[k], polynomials[:n * COEFFICIENTS])
-
-        begin = time.perf_counter()
+        orders = self._orders(address, external, memory, len(record.t), len(record.poly) > 0)
+        begin, self.state_is_here = time.perf_counter(), False
         try:
-            answers = crew.stretch(address, params, pushed, rows, kept, keep)
+            first = crew.stretch(orders, params)
         except BaseException:  # workers were stopped anywhere: begin anew where the last block of steps ended
-            memory.tally[m.STARTED] = 0
+            memory.rows[:1] = crew.joined("state_before", orders[0].page)
+            memory.tally[m.STARTED], self.sharing.holder = 0, None
             if memory.clock[m.MIN_STEP] < memory.clock[m.MAX_STEP]:
                 memory.clock[m.STEP] = 0.0
-            self.divide(memory)
             raise
-        first = answers[0]
         status, n = first.status, len(first.t)
         memory.clock[:], memory.tally[:], memory.totals[:] = first.clock, first.tally, first.totals
-        for own, answer in zip(runs, answers, strict=True):
-            put_columns.call(answer.state, own, memory.rows[:1])
         if status == m.LOOPS_OPEN:
-            self._name_open(memory, answers)
+            self._name_open(memory)
         self._note(time.perf_counter() - begin, int(memory.tally[m.STEPS]) - before)
-        record.t[:n] = first.t
-        if kept:
-            record.poly_t[:n] = first.poly_t
-        if record.g.shape[1] > 0 and n > 0:
-            self.unite(memory)
-            status = replay.call(memory, record, n, began) or status
-            self.divide(memory)
+        block = Block(first.t.copy(), Kept(crew, orders[0].page, n))
+        if orders[0].kept:
+            block.table = np.column_stack([first.poly_t, first.t])
+            block.rows = Kept(crew, orders[0].page + 1, int(first.poly_t[:, 2].sum()) + n)
+        if record.g.shape[1] == 0 or n == 0:
+            return status, block
+        return self._look_for_events(memory, record, block, began) or status, None
+
+    def _look_for_events(self, memory: m.Memory, record: Record, block: Block, began: float) -> int:
+        """Put the steps together, with their polynomials, and go through them (`simulate/replay.py`)."""
+        n, steps = len(block.t), block.steps()
+        assert steps is not None
+        record.t[:n], record.y[:n], record.poly_t[:n] = block.t, block.states(), steps.table[:, :3]
+        record.poly[:n][used(steps.table)] = steps.rows
+        status = replay.call(memory, record, n, began)
+        if status:  # workers are beyond this state
+            state = memory.rows[:1].copy()
+            self.sharing.collect(memory)
+            memory.rows[:1] = state
         return status
 
     def _note(self, seconds: float, steps: int) -> None:
@@ -267,9 +297,3 @@ def _own_forces(external: np.ndarray, total: int, links: np.ndarray) -> np.ndarr
     place[links] = np.arange(len(links))
     pulls[:, f.PULL_LINK] = place[pulls[:, f.PULL_LINK].astype(int)]
     return np.concatenate([external[:6 * total].reshape(-1, 6)[links].ravel(), pulls.ravel()])
-
-
-def _runs(index: np.ndarray) -> np.ndarray:
-    """Ranges of numbers that follow each other: first place, first number, how many."""
-    begin = np.flatnonzero(np.diff(index, prepend=index[0] - 2) != 1)
-    return np.column_stack([begin, index[begin], np.diff(begin, append=len(index))]).astype(np.int64)

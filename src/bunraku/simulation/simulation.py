@@ -56,8 +56,8 @@ from bunraku.simulation.closing import (
 from bunraku.simulation.conditions import Condition, Watch, Watched, as_watch, never_applied, polynomial_room
 from bunraku.simulation.contact import Contact
 from bunraku.simulation.failures import LeftOpen, stopped
-from bunraku.simulation.interpolation import compact
 from bunraku.simulation.kernels import prepare_simulation
+from bunraku.simulation.pages import Block, misfit
 from bunraku.simulation.settings import Settings, address_of, as_actuation, as_params
 from bunraku.simulation.shared import Sharing
 from bunraku.simulation.tape import Tape, as_duration
@@ -176,13 +176,13 @@ class Simulation:
         else:
             start, speed, closed = self._as_state(self.mechanism.neutral() if q is None else q,
                                                   plan.zero_tau if v is None else v, t=time_)
-        self._memory = self._settings.memory(np.concatenate([start, speed]))
-        self._memory.clock[m.TIME] = time_
+        self._local = self._settings.memory(np.concatenate([start, speed]))
+        self._local.clock[m.TIME] = time_
         self.params = np.zeros(0) if params is None else params
         self._drive = actuation
         self._take_up_actuation()
-        self._tape = Tape(duration, self.mechanism, self.t, self._memory.rows[0])
-        self._pace = None if self._settings.fixed_step else Pace(self._settings.explicit, MOTION)
+        self._tape = Tape(duration, self.mechanism, self.t, self._local.rows[0])
+        self._pace = None if self._settings.fixed_step else Pace(self._settings.explicit, MOTION, misfit)
         self._dense = bool(dense)
         if not _resumed:
             for text in (closed, *self._acting.said()):
@@ -220,15 +220,37 @@ class Simulation:
 
     @property
     def t(self) -> float:
-        return float(self._memory.clock[m.TIME])
+        return float(self._local.clock[m.TIME])
 
     @property
     def q(self) -> np.ndarray:
-        return StateArray.of(self._memory.rows[0, :self.mechanism.nq])
+        return StateArray.of(self._state[:self.mechanism.nq])
 
     @property
     def v(self) -> np.ndarray:
-        return StateArray.of(self._memory.rows[0, self.mechanism.nq:])
+        return StateArray.of(self._state[self.mechanism.nq:])
+
+    @property
+    def _state(self) -> np.ndarray:
+        """q and v; not to be written to."""
+        self._sharing.collect_state(self._local)
+        return self._local.rows[0]
+
+    @property
+    def _memory(self) -> m.Memory:
+        """The solver's memory, whole: to read and to change. (`_local` is what this process has of it: clock and tally
+        are always there, `rows` may be with the workers.)"""
+        self._sharing.collect(self._local)
+        return self._local
+
+    @_memory.setter
+    def _memory(self, memory: m.Memory) -> None:
+        self._sharing.holder, self._local = None, memory
+
+    def __getstate__(self) -> dict:
+        """Of a copy: whole, without workers."""
+        self._sharing.collect(self._local)
+        return self.__dict__
 
     @property
     def schedule(self) -> Schedule | None:
@@ -406,7 +428,7 @@ class Simulation:
         self._sharing.changed(mechanism)
         self.__dict__["mechanism"] = mechanism.locked()
         self._contact = self._contact_of(mechanism)
-        clock = self._memory.clock
+        clock = self._local.clock
         self._memory = self._settings.memory(np.concatenate([q, v]))
         self._memory.clock[:m.SIZE] = clock[:m.SIZE]
         if t is not None:
@@ -526,7 +548,7 @@ class Simulation:
                                  "bk.Sphere(0.1)) and m.add_plane()")
             return no_contacts(self.mechanism, self.q)
         if contact.stepping and contact.stepped == self.t:
-            return forces_of_last_step(contact.touching, self.q, float(self._memory.clock[m.TAKEN]))
+            return forces_of_last_step(contact.touching, self.q, float(self._local.clock[m.TAKEN]))
         tau = self.torque(self.t, self.q, self.v)
         acting = self._acting.at(self.mechanism, self.t, self.q, self.v)
         if contact.stepping:
@@ -580,7 +602,7 @@ class Simulation:
             watched = Watched(self, watches)
             happened = watched.already()
             if happened is None:
-                begins, state = self.t, self._memory.rows[0].copy()
+                begins, state = self.t, self._state.copy() if watched.watches else None
                 status = self._advance(until, watched, bar, interrupts)
                 if status in (m.REACHED, m.RECORD_FULL):  # or somebody has halted it
                     break
@@ -620,7 +642,7 @@ class Simulation:
         if contact is not None:
             plan, structure = contact.touching.plan, contact.structure()
             entry, method = contact.entry((entry, method))
-        memory = self._memory
+        memory = self._local
         memory.clock[m.UNTIL] = until
         self._sharing.links_in_lanes = plan.lanes.in_lanes if in_lanes and plan.lanes is not None else 0
         sharing = self._sharing
@@ -628,38 +650,41 @@ class Simulation:
         kept = self._dense or (sharing.divided(*request) and watching)
         polynomials = polynomial_room(rows if kept else 0, memory.rows.shape[1])
         status = m.RECORD_FULL
-        with sharing.kept(memory):
-            while status == m.RECORD_FULL:
-                shared = sharing.shared or (sharing.may_begin(self.stats.steps)
-                                            and sharing.divided(*request, begin=True))
+        while status == m.RECORD_FULL:
+            shared = sharing.shared or (sharing.may_begin(self.stats.steps) and sharing.divided(*request, begin=True))
+            if contact is not None:
+                contact.limit_step(self)
+            record, block = watched.record(rows, memory.rows.shape[1], polynomials), None
+            memory.tally[m.RECORDED] = 0
+            before, tick = memory.tally.copy(), time.perf_counter()
+            try:
+                self._in_step = True
+                if shared:
+                    status, block = shared.run(address, self.params, external, memory, record)
+                else:
+                    sharing.collect(memory)
+                    status = entry.call(*method, *structure, address, self.params, external, memory, record)
+            finally:
+                self._in_step = False
                 if contact is not None:
-                    contact.limit_step(self)
-                record = watched.record(rows, memory.rows.shape[1], polynomials)
-                memory.tally[m.RECORDED] = 0
-                before, tick = memory.tally.copy(), time.perf_counter()
-                try:
-                    self._in_step = True
-                    if not shared:
-                        status = entry.call(*method, *structure, address, self.params, external, memory, record)
-                    else:
-                        status = shared.run(address, self.params, external, memory, record)
-                finally:
-                    self._in_step = False
-                    if contact is not None:
-                        contact.stepped = self.t
-                    self._keep(memory.tally - before, record, time.perf_counter() - tick)
+                    contact.stepped = self.t
+                done = memory.tally - before
+                block = block or Block.of(record, int(done[m.RECORDED]), self._dense)
+                self._keep(done, block, time.perf_counter() - tick)
+            if plan.loops is not None and (not shared or settings.hold or status != m.RECORD_FULL):
+                sharing.collect_state(memory)
                 error, status = look_at_loops(self.mechanism, plan, memory, settings.hold, status)
                 self.stats.loop_error = max(self.stats.loop_error, error)
-                bar.show(self.t)
-                interrupts.let_in()
-                if status == m.RECORD_FULL and self._halted is not None and self._halted():
-                    break
-                if self._pace and status == m.RECORD_FULL:
-                    n, order = int(memory.tally[m.RECORDED]), int(memory.tally[m.ORDER]) or method[0].order
-                    text = self._pace.look(memory, order, record.t[:n], record.y[:n], time.perf_counter() - tick,
-                                           self._torque_at if self._actuation else None)
-                    if text:
-                        warnings.warn(text, SimulationWarning, stacklevel=5)
+            bar.show(self.t)
+            interrupts.let_in()
+            if status == m.RECORD_FULL and self._halted is not None and self._halted():
+                break
+            if self._pace and status == m.RECORD_FULL:
+                order = int(memory.tally[m.ORDER]) or method[0].order
+                text = self._pace.look(memory, order, block.t, block.y, time.perf_counter() - tick,
+                                       self._torque_at if self._actuation else None)
+                if text:
+                    warnings.warn(text, SimulationWarning, stacklevel=5)
         return status
 
     def _torque_at(self, t, y):
@@ -667,9 +692,9 @@ class Simulation:
 
     def _restart(self):
         """Forget what the solver knows of the past: from here the motion may be another."""
-        self._memory.tally[m.STARTED] = 0
+        self._local.tally[m.STARTED] = 0
         if not self._settings.fixed_step:
-            self._memory.clock[m.STEP] = 0.0
+            self._local.clock[m.STEP] = 0.0
 
     def _tidy(self):
         """A state between steps: exactly unit quaternions and closed loops, in the record too."""
@@ -686,9 +711,9 @@ class Simulation:
         self._memory.rows[0] = np.concatenate([q, v])
         self._tape.replace_last(self._memory.rows[0])
 
-    def _keep(self, done, record, seconds):
-        n, stats, t, y = int(done[m.RECORDED]), self.stats, record.t, record.y
-        self._tape.append(t[:n], y[:n], compact(record.poly_t[:n], record.poly[:n], t[:n]) if self._dense else None)
+    def _keep(self, done, block, seconds):
+        stats = self.stats
+        self._tape.append(block)
         stats.steps += int(done[m.STEPS])
         stats.rejected += int(done[m.REJECTED])
         stats.evaluations += int(done[m.EVALUATIONS])
@@ -697,13 +722,13 @@ class Simulation:
         stats.wall_time += seconds
         stats.workers, stats.in_lanes = self._sharing.workers, self._sharing.links_in_lanes
         stats.gathers += int(done[m.EVALUATIONS]) if self._sharing.gathers else 0
-        stats.loop_drift = float(self._memory.clock[m.GAP])
+        stats.loop_drift = float(self._local.clock[m.GAP])
         if self._contact is not None:
             self._contact.report(stats)
 
     def _fail(self, status, watched):
         if self.t > self._tape.end:  # a step was made, and what failed was to look at it
-            self._tape.append(np.array([self.t]), self._memory.rows[:1])
+            self._tape.append(Block(np.array([self.t]), self._state[None].copy()))
         trajectory, where, cause = self.trajectory, f"at t = {self.t:.6g} s", None
         if status == m.CONTACTS_FULL and self._contact is not None:
             raise SimulationError(f"{where}: {self._contact.touching.full()}", trajectory)
@@ -716,10 +741,10 @@ class Simulation:
             self._tape.event(Event(self.t, "the actuation failed"))
             if isinstance(cause, (KeyboardInterrupt, SystemExit)):
                 raise cause
-        clock = self._memory.clock
+        clock = self._local.clock
         raise SimulationError(stopped(status, where, self.mechanism, self.q, self.v, cause=cause,
                                       min_step=clock[m.MIN_STEP], tried=clock[m.STEP], torques=self._torques_about(),
-                                      left_open=LeftOpen.of(self._memory, self._settings.hold)), trajectory) from cause
+                                      left_open=LeftOpen.of(self._local, self._settings.hold)), trajectory) from cause
 
     def _torques_about(self):
         """The actuation at the moment of a failure, and just after it."""

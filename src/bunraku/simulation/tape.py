@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -11,8 +12,8 @@ from bunraku.checks import as_positive
 from bunraku.errors import ModelError, ShapeError
 from bunraku.integrate import memory as m
 from bunraku.mechanism import Mechanism
-from bunraku.simulation.interpolation import Steps, join
-from bunraku.simulation.trajectory import Event, Segment, Trajectory
+from bunraku.simulation.pages import Block, Reel
+from bunraku.simulation.trajectory import Event, Trajectory
 
 SAME = 4 * m.EPSILON  # of a time: as near as events are located
 
@@ -44,63 +45,51 @@ class Tape:
     """The recorded motion, in blocks as they come; listeners get the same states, each once and in its final form."""
 
     def __init__(self, duration: float, mechanism: Mechanism, t: float, y: np.ndarray):
-        self.duration, self.mechanism = duration, mechanism
-        self.past: list[Segment] = []  # of structures that are no more
-        self.blocks: list[tuple[np.ndarray, np.ndarray]] = [(np.array([t]), y[None].copy())]
-        self.steps: list[Steps] = []   # polynomials since the structure last changed
+        self.duration = duration
+        self.past: list[Reel] = []  # of structures that are no more
+        self.present = Reel(mechanism, Block(np.array([t]), y[None].copy()))
         self.events: list[Event] = []
         self.listeners: list[Listener] = []
         self._held = False  # whether the last state has not yet been handed over: it may still change
 
     @property
-    def end(self) -> float:
-        return float(self.blocks[-1][0][-1])
+    def begin(self) -> float:
+        return (self.past[0] if self.past else self.present).begin
 
-    def segment(self) -> Segment:
-        """Since the structure last changed."""
-        if len(self.blocks) > 1:
-            times, states = zip(*self.blocks, strict=True)
-            self.blocks = [(np.concatenate(times), np.concatenate(states))]
-        t, y = self.blocks[0]
-        nq, steps = self.mechanism.nq, join(self.steps)
-        self.steps = [] if steps is None else [steps]
-        if math.isfinite(self.duration):
-            first = max(int(np.searchsorted(t, self.end - self.duration, side="right")) - 1, 0)  # one before that
-            t, y = t[first:], y[first:]
-        return Segment(self.mechanism, t, y[:, :nq], y[:, nq:], steps)
+    @property
+    def end(self) -> float:
+        return self.present.end
 
     def trajectory(self) -> Trajectory:
         self._forget()
-        return Trajectory([*self.past, self.segment()], list(self.events))
+        return Trajectory([reel.segment() for reel in (*self.past, self.present)], list(self.events))
 
     def restore(self, trajectory: Trajectory) -> None:
         """Go on where a recorded motion ended."""
-        *self.past, present = trajectory.segments
-        self.blocks = [(present.t, np.hstack([present.q, present.v]))]
-        self.steps = [] if present.steps is None else [present.steps]
+        *self.past, self.present = map(Reel.of, trajectory.segments)
         self.events = trajectory.events
 
     # -- write -----------------------------------------------------------------------------------------------------
 
-    def append(self, t: np.ndarray, y: np.ndarray, steps: Steps | None = None) -> None:
+    def append(self, block: Block) -> None:
         """States at the ends of steps."""
-        if not len(t):
+        if not len(block.t):
             return
-        times, states = self.blocks[-1]
-        again = t[0] - times[-1] <= SAME * abs(t[0])  # an event where the last one was: the same state once more
+        last = self.present.blocks[-1]
+        again = block.t[0] - last.t[-1] <= SAME * abs(block.t[0])  # an event where the last one was: the same state
         if again:
-            self.blocks[-1] = times[:-1], states[:-1]
+            self.present.drop_last()
         elif self._held:
-            self._tell(times[-1:], states[-1:])
-        self.blocks.append((t.copy(), y.copy()))
-        self._tell(t[:-1], y[:-1])
+            self._tell(last.last())
+        self.present.blocks.append(block)
+        self._tell(replace(block, t=block.t[:-1]))
         self._held = True
-        if steps is not None:
-            self.steps.append(steps)
         self._forget()
 
     def replace_last(self, y: np.ndarray) -> None:
-        self.blocks[-1][1][-1] = y
+        t = np.array([self.end])
+        self.present.drop_last()
+        self.present.blocks.append(Block(t, y[None].copy()))
 
     def event(self, event: Event) -> None:
         self.events.append(event)
@@ -113,36 +102,36 @@ class Tape:
         if t < self.end:  # times of a record increase
             self.past, self.events = [], []
         else:
-            segment = self.segment()
-            if segment.t[-1] > segment.t[0] and self.duration > 0.0:  # what lasted no time left no trace but its event
-                self.past.append(segment)
-        self.mechanism, self.blocks, self.steps = mechanism, [(np.array([t]), y[None].copy())], []
+            self._forget()
+            if self.present.end > self.present.begin and self.duration > 0.0:  # what lasted no time left no trace but
+                self.past.append(self.present)                                 # its event
+        self.present = Reel(mechanism, Block(np.array([t]), y[None].copy()))
         for listener in self.listeners:
             listener.change(mechanism, t, y)
 
     def settle(self) -> None:
         """The last state is final: hand it over."""
         if self._held:
-            times, states = self.blocks[-1]
-            self._tell(times[-1:], states[-1:])
+            self._tell(self.present.blocks[-1].last())
             self._held = False
 
-    def _tell(self, t: np.ndarray, y: np.ndarray) -> None:
-        if len(t):
+    def _tell(self, block: Block) -> None:
+        if len(block.t) and self.listeners:
+            y = block.states()
             for listener in self.listeners:
-                listener.append(t, y)
+                listener.append(block.t, y)
 
     def _forget(self) -> None:
         """What is older than the duration; whole blocks, so that it costs nothing."""
         if math.isinf(self.duration):
             return
-        before = self.end - self.duration
+        before, blocks = self.end - self.duration, self.present.blocks
+        self.present.since = before
         if self.duration == 0.0:
-            times, states = self.blocks[-1]
-            self.blocks, self.past = [(times[-1:].copy(), states[-1:].copy())], []
-        while len(self.blocks) > 1 and len(self.blocks[1][0]) and self.blocks[1][0][0] <= before:
-            del self.blocks[0]
-        while self.past and self.past[0].t[-1] < before:
+            blocks[:], self.past = [blocks[-1].last()], []
+        while len(blocks) > 1 and len(blocks[1].t) and blocks[1].t[0] <= before:
+            del blocks[0]
+        while self.past and self.past[0].end < before:
             del self.past[0]
         while self.events and self.events[0].t < before:
             del self.events[0]

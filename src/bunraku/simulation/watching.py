@@ -50,8 +50,7 @@ def halted_by(sim: Simulation, halt: Callable[[], bool]) -> Iterator[None]:
 
 def recorded_span(sim: Simulation) -> tuple[float, float]:
     """First and last time of the record."""
-    tape = sim._tape
-    return float(tape.past[0].t[0] if tape.past else tape.blocks[0][0][0]), sim.t
+    return sim._tape.begin, sim.t
 
 
 def acting(sim: Simulation, mechanism: Mechanism, q, v) -> dict:
@@ -72,4 +71,4 @@ def guides(sim: Simulation) -> dict[str, Guide]:
 
 def order(sim: Simulation) -> int:
     """Order of the solver's last step."""
-    return int(sim._memory.tally[m.ORDER])
+    return int(sim._local.tally[m.ORDER])
