@@ -11,10 +11,11 @@ from bunraku.errors import MissingExtra
 from bunraku.simulation.mpi import mpiexec as launcher
 
 
-def mpiexec(ranks: int, *arguments, timeout: float = 120.0, check: bool = True) -> subprocess.CompletedProcess:
+def mpiexec(ranks: int, *arguments, timeout: float = 120.0, check: bool = True,
+            **variables: str) -> subprocess.CompletedProcess:
     """`mpiexec -n ranks python arguments`: more ranks than cores are allowed, and give way to each other."""
-    return subprocess.run(command(ranks, *arguments), env=environment(), capture_output=True, text=True,
-                          timeout=timeout, check=check)
+    return subprocess.run(command(ranks, *arguments), env={**environment(), **variables}, capture_output=True,
+                          text=True, timeout=timeout, check=check)
 
 
 def command(ranks: int, *arguments) -> list[str]:

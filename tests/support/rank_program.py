@@ -3,7 +3,10 @@
 `play(case)` is the same in one process, where the workers are threads.
 """
 
+import copy
 import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
 
@@ -24,7 +27,7 @@ def tree(n, seed):
 
 
 def play(case: str) -> dict:
-    """What a simulation gives: "solver,workers,seed[,driven]"."""
+    """What a simulation gives: "solver,workers,seed[,driven][,dense][,short]"."""
     solver, workers, seed, *rest = case.split(",")
     workers, seed = int(workers), int(seed)
     m = tree(30, seed)
@@ -33,8 +36,18 @@ def play(case: str) -> dict:
     options = {"step": 1e-3} if solver in ("rk4", "symplectic_euler") else {"rtol": 1e-8, "atol": 1e-10}
     if "driven" in rest:
         options |= {"actuation": lambda t, q, v: -0.1 * v, "prescribed": {"link0": tour}}
-    sim = bk.Simulation(m, q, v, solver, workers=workers, schedule=bk.schedule(m, workers, exactly=True), **options)
-    sim.advance(0.03)
+    if "short" in rest:
+        options |= {"record": 0.015}
+    sim = bk.Simulation(m, q, v, solver, workers=workers, schedule=bk.schedule(m, workers, exactly=True),
+                        dense="dense" in rest, **options)
+    sim.advance(0.01)
+    early = sim.trajectory if "dense" in rest else None  # read while it goes on
+    sim.advance(0.02)
+    saved, twin = saved_and_loaded(sim) if "driven" not in rest else sim, copy.deepcopy(sim)
+    for other in (sim, saved, twin):
+        other.advance(0.03)
+    assert np.array_equal(sim.q, twin.q)
+    assert np.array_equal(sim.v, saved.v)
     sim.connect("ground", "link29", bk.Spherical(), name="grip")
     sim.connect("link12", "link25", bk.Revolute((0, 1, 0)), name="hinge")
     sim.push("link7", (3.0, 0.0, 1.0, 0.0, 0.2, 0.0))
@@ -45,9 +58,19 @@ def play(case: str) -> dict:
         sim.when(lambda t, q, v: t - 0.07, lambda sim: sim.cut("hinge"), name="let go")
     sim.release()
     tr = sim.run(0.09)
-    return {"t": tr.t, "q": sim.q, "v": sim.v, "steps": np.array([sim.stats.steps, sim.stats.evaluations]),
+    if early is not None:
+        assert np.array_equal(early.q, tr.segments[0].q[:len(early.t)])
+    samples = np.concatenate([np.concatenate([q, v]) for _, q, v in tr.sample(np.linspace(tr.t[0], tr.t[-1], 7))])
+    return {"t": tr.t, "states": np.concatenate([np.hstack([s.q, s.v]).ravel() for s in tr.segments]),
+            "samples": samples, "q": sim.q, "v": sim.v, "steps": np.array([sim.stats.steps, sim.stats.evaluations]),
             "workers": np.array(sim.stats.workers), "last": tr.segments[-1].q,
             "events": np.array([f"{e.t!r} {e.text}" for e in tr.events])}
+
+
+def saved_and_loaded(sim):
+    """The simulation that goes on from a checkpoint."""
+    with tempfile.TemporaryDirectory() as folder:
+        return bk.Simulation.load(sim.save(Path(folder) / "checkpoint"))
 
 
 def tour(t):

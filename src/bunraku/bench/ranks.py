@@ -2,7 +2,8 @@
 
 As in `parallel.py` the *ceiling* is what two independent serial runs reach at the same time, one on each rank, in the
 same rounds; `share` is the speed-up of two ranks over that of the two copies, median of all rounds. Whole Gear steps;
-and forward dynamics in compiled loops. Memory: what each of 1, 2 and 4 ranks holds of a long chain.
+and forward dynamics in compiled loops. Memory: what each of 1, 2 and 4 ranks holds of a long chain. Traffic: bytes that
+cross MPI in a step, of chains of different lengths and of every kind of record.
 
 `run` starts this module again under mpiexec.
 """
@@ -32,12 +33,17 @@ from bunraku.integrate.record import empty_record
 from bunraku.plan import fields as f
 from bunraku.simulate.context import structure_of
 from bunraku.simulation.mpi import Ranks, join, mpiexec
+from bunraku.simulation.ranks import take_part
 from bunraku.simulation.settings import Settings
 from bunraku.simulation.share import Order, Piece, Share
 
 MODELS: dict[str, Callable[[], bk.Mechanism]] = {
     "mobile": mobile, "tree of 1000": lambda: free_tree(1000), "tree of 10000": lambda: free_tree(10_000)}
 SHARES = {"mobile": 0.7, "tree of 1000": 0.85, "tree of 10000": 0.9}
+LENGTHS = (455, 4100, 100_000)                   # links of the chains whose messages are counted
+RECORDS = {"None": None, "0.005 s": 0.005, "all": "all"}
+STEP, COUNTED, FRAMES = 1e-4, 60, 6              # [s], steps of which they are counted, in so many calls of `advance`
+SPREAD = 1.1                                     # bytes of a step, of the longest chain over the shortest
 
 
 @dataclass(frozen=True)
@@ -46,17 +52,18 @@ class Options:
 
     rounds: int = 30
     links: int = 1_000_000  # of the chain whose memory is measured
+    lengths: tuple[int, ...] = LENGTHS
 
     @classmethod
     def quick(cls):
-        return cls(rounds=10, links=100_000)
+        return cls(rounds=10, links=100_000, lengths=LENGTHS[:2])
 
 
 def run(options: Options | None = None, quiet: bool = False) -> dict:
     """Everything, as plain numbers."""
     options = options or Options()
-    progress = Progress(len(MODELS) + 3, quiet)
-    result: dict = {"bunraku": bk.__version__, "machine": machine.describe(), "steps": [], "memory": []}
+    progress = Progress(len(MODELS) + 3 + len(options.lengths), quiet)
+    result: dict = {"bunraku": bk.__version__, "machine": machine.describe(), "steps": [], "memory": [], "traffic": []}
     try:
         for name in MODELS:
             progress(name)
@@ -65,6 +72,10 @@ def run(options: Options | None = None, quiet: bool = False) -> dict:
         for count in (1, 2, 4):
             progress(f"memory of {count} ranks")
             result["memory"].append(_on_ranks(count, "memory", str(options.links)))
+            progress.done()
+        for links in options.lengths:
+            progress(f"messages of {links} links")
+            result["traffic"].append(_on_ranks(2, "traffic", str(links)))
             progress.done()
     finally:
         progress.close()
@@ -169,6 +180,36 @@ def memory(ranks: Ranks, links: int) -> dict:
     return {"ranks": ranks.size, "bytes": everyone}
 
 
+def traffic(ranks: Ranks, links: int) -> dict:
+    """Bytes that cross MPI, sent by any rank: in a step, for each kind of record; when the state is read, and when the
+    record of the COUNTED steps is."""
+    m = bk.models.chain(links)
+    s, found = bk.schedule(m, ranks.size, exactly=True), {}
+    for words, record in RECORDS.items():
+        sim = bk.Simulation(m, np.full(m.nq, 0.1), solver="rk4", step=STEP, schedule=s, record=record, progress=False)
+        sim.advance(2 * STEP)
+        begin = sim.stats.steps
+        moving, state, joined = _sent(ranks, sim, [_move, lambda sim: sim.q, lambda sim: sim.trajectory])
+        found[words] = {"step": moving / (sim.stats.steps - begin), "state": state, "record": joined}
+    return {"links": links, "ranks": ranks.size, "records": found}
+
+
+def _move(sim: bk.Simulation) -> None:
+    for _ in range(FRAMES):
+        sim.advance(sim.t + COUNTED // FRAMES * STEP)
+
+
+def _sent(ranks: Ranks, sim: bk.Simulation, work: list[Callable[[bk.Simulation], object]]) -> list[int]:
+    """Bytes over edges of the mechanism and of commands and answers, all of which rank 0 sees, for each work."""
+    shared, marks = sim._sharing.shared, []
+    assert shared is not None
+    for do in (lambda sim: None, lambda sim: None, *work):
+        do(sim)
+        marks.append(sum(8 * int(floats[0, 0]) for floats in shared.crew.ask("posted")) + ranks.bytes)
+    asking, *found = np.diff(marks).tolist()
+    return [count - asking for count in found]
+
+
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
@@ -181,6 +222,10 @@ def _verdicts(result) -> list[dict]:
         part = max(row["bytes"]) * row["ranks"] / one
         found.append({"what": f"memory of a rank, {row['ranks']} ranks", "measured": part, "target": 1.2,
                       "unit": "of an equal part", "met": part <= 1.2})
+    for words in RECORDS:
+        few, *_, many = (row["records"][words]["step"] for row in result["traffic"])
+        found.append({"what": f"bytes of a step, record {words}: longest chain", "measured": many / few,
+                      "target": SPREAD, "unit": "of the shortest", "met": many <= SPREAD * few})
     return found
 
 
@@ -201,6 +246,10 @@ def text(result: dict, colour: bool = False) -> str:
     lines += ["", paint("4", f"  memory of a chain of {result['links']} links [MB]")]
     lines += [f"  {row['ranks']} rank{'s' * (row['ranks'] > 1):<2} " + "  ".join(f"{b / 1e6:.0f}" for b in row["bytes"])
               for row in result["memory"]]
+    lines += ["", paint("4", f"  {'bytes across MPI':<18}{'record':>8}{'a step':>10}{'state read':>14}"
+                             f"{'record read':>14}")]
+    lines += [f"  chain of {row['links']:<9}{words:>8}{found['step']:>10.0f}{found['state']:>14,}{found['record']:>14,}"
+              for row in result["traffic"] for words, found in row["records"].items()]
     lines += ["", *_targets(result["targets"], paint)]
     return "\n".join(line.rstrip() for line in lines)
 
@@ -208,6 +257,10 @@ def text(result: dict, colour: bool = False) -> str:
 def main() -> None:
     """On every rank: result file, what to do, arguments."""
     out, what, *given = sys.argv[1:]
+    if what == "traffic":
+        found = traffic(take_part(), int(given[0]))
+        Path(out).write_text(json.dumps(found))
+        return
     ranks = join()
     ranks.abort_on_errors()
     found = race(ranks, given[0], int(given[1])) if what == "race" else memory(ranks, int(given[0]))

@@ -20,14 +20,17 @@ from bunraku.simulation.trajectory import Segment
 
 
 class Kept:
-    """A page that workers keep. `np.asarray` puts it together; it never changes."""
+    """A page that workers keep. `np.asarray`, or a slice of its rows, puts it together; it never changes."""
 
     def __init__(self, crew: Crew, number: int, rows: int):
         self.crew, self.number, self.shape = crew, number, (rows, crew.width)
         weakref.finalize(self, crew.dropped.append, number).atexit = False
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
-        return self.crew.joined("page", self.number)
+        return self[:]
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        return self.crew.joined("page", self.number, rows.start, rows.stop)
 
     def copy(self) -> Kept:
         return self
@@ -58,7 +61,7 @@ class Block:
         return cls(t.copy(), record.y[:n].copy(), *steps)
 
     def states(self) -> np.ndarray:
-        return np.asarray(self.y)[self.first:self.first + len(self.t)]
+        return self.y[self.first:self.first + len(self.t)]
 
     def last(self) -> Block:
         """The last state alone."""

@@ -109,8 +109,8 @@ class Share:
     def history(self) -> np.ndarray:
         return self._memory().rows
 
-    def page(self, number: int) -> np.ndarray:
-        return self.pages[number]
+    def page(self, number: int, first: int | None, end: int | None) -> np.ndarray:
+        return self.pages[number][first:end]
 
     def misfit(self, numbers: list[int], skip: int, weights: np.ndarray, nodes: np.ndarray) -> np.ndarray:
         y = np.concatenate([self.pages[number] for number in numbers])[skip:]
