@@ -131,7 +131,8 @@ def test_an_actuation_that_fails_ends_the_run_for_all_workers():
 def test_polynomials_of_the_steps_are_put_together():
     m = free_tree(30)
     s = bk.schedule(m, 2, exactly=True)
-    alone, shared = runs(m, "tsit5", 1, s, dense=True)[1], runs(m, "tsit5", 2, s, dense=True)[1]
+    (_, alone), (sim, shared) = runs(m, "tsit5", 1, s, dense=True), runs(m, "tsit5", 2, s, dense=True)
+    assert sim.stats.workers == 2
     for t in (0.011, 0.042, 0.087):
         a, b = alone.sample(t)[0], shared.sample(t)[0]
         assert np.array_equal(a[1], b[1])

@@ -647,7 +647,7 @@ class Simulation:
         self._sharing.links_in_lanes = plan.lanes.in_lanes if in_lanes and plan.lanes is not None else 0
         sharing = self._sharing
         request = self.mechanism, plan, memory, acting, self._own is not None, watching
-        kept = self._dense or (sharing.divided(*request) and watching)
+        kept = (sharing.divided(*request) and watching) or self._dense
         polynomials = polynomial_room(rows if kept else 0, memory.rows.shape[1])
         status = m.RECORD_FULL
         while status == m.RECORD_FULL:
