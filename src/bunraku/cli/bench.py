@@ -87,8 +87,9 @@ BENCHES = {
     "ranks": Bench(
         "one mechanism on two ranks of MPI",
         "Gear steps of one mechanism on two processes that exchange messages by MPI, as a part of what two independent "
-        "copies of the serial run reach in the same rounds; what 1, 2 and 4 ranks hold of a chain of a million links.",
-        "'bunraku[mpi]'", lasts="three minutes", quick="shorter and less exact, a chain of 100000 links"),
+        "copies of the serial run reach in the same rounds; what 1, 2 and 4 ranks hold of a chain of a million links; "
+        "bytes across MPI in a step for chains of up to 100000 links and each kind of record.",
+        "'bunraku[mpi]'", lasts="five minutes", quick="shorter and less exact, chains of up to 100000 and 4100 links"),
     "ensemble": Bench(
         "many small cases on two processes",
         "An ensemble of 10000 small simulations on two processes, as a part of what two independent copies of the "

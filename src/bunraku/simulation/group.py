@@ -293,9 +293,9 @@ def touching_one_by_one(group: Group, first: Simulation, workers: int, bar) -> f
                 break
             finally:
                 mean.add(simulation.t - before)
-            group.keep(k, place, simulation._memory.rows[0])
+            group.keep(k, place, simulation._state)
         stats = simulation.stats
-        group.y[k], group.reached[k] = simulation._memory.rows[0], simulation.t
+        group.y[k], group.reached[k] = simulation._state, simulation.t
         group.steps[k], group.rejected[k], group.evaluations[k] = stats.steps, stats.rejected, stats.evaluations
         group.loop_error[k], group.loop_drift[k] = stats.loop_error, stats.loop_drift
     return time.perf_counter() - begin
