@@ -44,36 +44,54 @@ MOVES, FAR_MOVES = 4, 12  # with factors at hand; with new ones for every move
 
 @inner
 def close_loops(context, q, v):
-    """Close the gaps that a step has left: moves (one if they are small) and an impulse. Returns the largest gap there
-    was; infinity if they do not close."""
+    """Close the gaps that a step has left: moves (one if they are small) and an impulse, by the factors at hand if
+    these were made nearby. Returns the largest gap there was; infinity if they do not close."""
     if not has_loops(context):
         return 0.0
     gap = move_together(True, context, q, v) if distance(context, q) < NEAR else np.inf
-    if gap == np.inf or not solved(IMPULSE, True, context, q, v) or largest(f.CONN_GAP, context) > ROUNDING:
-        gap = max(move_together(False, context, q, v), gap if gap < np.inf else 0.0)
-        if gap == np.inf or not solved(IMPULSE, True, context, q, v):
+    if gap < np.inf and solved(IMPULSE, True, context, q, v) and largest(f.CONN_GAP, context) <= ROUNDING:
+        return gap if close_velocities(context, q, v) else np.inf
+    return max(close_anew(context, q, v), gap if gap < np.inf else 0.0)
+
+
+@inner
+def close_anew(context, q, v):
+    """The same by new factors, whatever is at hand. One more move where the last one has left more than rounding."""
+    if not has_loops(context):
+        return 0.0
+    gap = move_together(False, context, q, v)
+    if gap == np.inf or not solved(IMPULSE, True, context, q, v):
+        return np.inf
+    if largest(f.CONN_GAP, context) > ROUNDING:
+        if not solved(POSITION, True, context, q, v):
             return np.inf
-        if largest(f.CONN_GAP, context) > STILL_OPEN and not (
-                misfit(context, q, v) and solved(IMPULSE, True, context, q, v)):
+        fits = not misfit(context)
+        advance_coordinates(context.structure.body_i, q, context.change, q)
+        if not solved(IMPULSE, True, context, q, v) or (fits and largest(f.CONN_GAP, context) > STILL_OPEN):
             return np.inf
+    return gap if close_velocities(context, q, v) else np.inf
+
+
+@inner
+def close_velocities(context, q, v):
+    """Add the change of velocity that an impulse has found, and what the factors have left of it. Whether there is a
+    solution."""
     for _ in range(MOVES):
         for j in range(v.shape[0]):
             v[j] += context.change[j]
         if largest(f.CONN_BIAS, context) * part_left(context, q) < SMALLEST_GAP:
             break
         if not solved(IMPULSE, True, context, q, v):
-            return np.inf
-    return gap
+            return False
+    return True
 
 
 @inner
-def misfit(context, q, v):
+def misfit(context):
     """Whether loops stay open because frames of redundant connections do not quite fit each other: by little enough to
-    count as closed, and no move closes them any better."""
-    if not solved(POSITION, True, context, q, v):
-        return False
+    count as closed, and the move that was found closes them no better."""
     gap, most = largest(f.CONN_GAP, context), 0.0
-    for j in range(v.shape[0]):
+    for j in range(context.change.shape[0]):
         most = max(most, abs(context.change[j]))
     return gap <= CLOSED and of_all(context, most) < IN_VAIN * gap
 

@@ -12,7 +12,7 @@ from bunraku.integrate.memory import copy
 from bunraku.integrate.record import record_step
 from bunraku.jit import entry, hold, inner, outlived
 from bunraku.simulate.context import RUN, agree, coordinates, driven_accelerations, has_loops, make_context
-from bunraku.simulate.loops import close_loops, note_open, too_far
+from bunraku.simulate.loops import close_anew, note_open, too_far
 from bunraku.tolerances import LAST_STEP
 
 
@@ -52,7 +52,7 @@ def steps(step, touch, context, memory, record):
             return m.CONTACTS_FULL
         if loops:
             copy(y, context.unclosed)
-            gap = close_loops(context, q, v)
+            gap = close_anew(context, q, v)  # the factors at hand are those of the start
             if gap == np.inf or too_far(context, start, y, memory):
                 copy(start, y)
                 clock[m.TAKEN] = h

@@ -60,11 +60,12 @@ def still_open(where: str, mechanism, left: LeftOpen) -> str:
         return (f"the loops come apart {where}: baumgarte={left.hold:g} leaves connection {name!r} open by {gap}; take "
                 "smaller steps, another rate, or leave baumgarte out: then loops are closed after every step")
     what = (f"the loops cannot be closed {where}: a step of {left.step:.3g} s leaves connection {name!r} open by "
-            f"{gap}, and closing it would change the state by more than ten error tolerances; ")
+            f"{gap}, and closing it would change ")
     if left.fixed:
-        return what + "take smaller steps, or a solver that chooses them (gear)"
-    return what + ("the linkage is at a singular pose, with more than one possible motion; start it elsewhere, "
-                   "change rtol and atol, or try another solver (gear)")
+        return what + ("the step or the velocities by more than half; take smaller steps, or a solver that chooses "
+                       "them (gear)")
+    return what + ("the state by more than ten error tolerances; the linkage is at a singular pose, with more than one "
+                   "possible motion; start it elsewhere, change rtol and atol, or try another solver (gear)")
 
 
 def said(error: BaseException) -> str:
