@@ -1,7 +1,9 @@
 """The command line, run as people run it."""
 
+import importlib
 import json
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
@@ -11,7 +13,9 @@ from pathlib import Path
 import pytest
 
 import bunraku
-from bunraku import cli
+from bunraku import cli, reproduce
+from bunraku.cli import scenes
+from bunraku.cli.scenes.scene import Scene
 
 
 def bunraku_command(*arguments, cwd=None):
@@ -96,6 +100,26 @@ def test_demo_help_says_what_happens_in_each_scene(capsys):
     told = [line.split() for line in capsys.readouterr().out.splitlines()]
     for name in ("highbar", "swing", "release", "somersault"):
         assert any(words[:1] == [name] and len(words) > 5 for words in told)
+
+
+def listed(verb, capsys):
+    with pytest.raises(SystemExit, match=r"^0$"):
+        cli.main([verb, "--list"])
+    return set(capsys.readouterr().out.split())
+
+
+def modules(package):
+    return {part.name: importlib.import_module(f"{package.__name__}.{part.name}")
+            for part in pkgutil.iter_modules(package.__path__)}
+
+
+def test_every_experiment_and_scene_is_listed(capsys):
+    """`.ci/run` runs those that are."""
+    experiments = {name for name, own in modules(reproduce).items() if hasattr(own, "Options")} | {"jung_tables"}
+    assert {name.replace("-", "_") for name in listed("reproduce", capsys)} == experiments
+    kinds = {name: [kind for kind in vars(own).values() if isinstance(kind, type) and kind.__module__ == own.__name__]
+             for name, own in modules(scenes).items() if name not in ("scene", "contact")}
+    assert listed("demo", capsys) == {name for name, own in kinds.items() if any(issubclass(k, Scene) for k in own)}
 
 
 def test_help_needs_no_compiler():

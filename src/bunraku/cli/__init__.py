@@ -76,6 +76,18 @@ def _warn(message, *_) -> None:
     print(f"bunraku: {message}", file=sys.stderr)
 
 
+class ListNames(argparse.Action):
+    """`--list`: print the given names, one a line, and exit; for scripts."""
+
+    def __init__(self, option_strings, dest, names, **options):
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, help="print the names, one a line", **options)
+        self.names = names
+
+    def __call__(self, parser, *_):
+        print("\n".join(self.names))
+        parser.exit()
+
+
 def positive(text: str) -> float:
     """An argument that is a positive number."""
     try:

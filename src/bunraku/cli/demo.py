@@ -12,7 +12,7 @@ from importlib.resources import as_file, files
 from importlib.util import find_spec
 from pathlib import Path
 
-from bunraku.cli import told
+from bunraku.cli import ListNames, told
 from bunraku.errors import ModelError
 
 SCENES = {  # name: where it is, what happens
@@ -47,6 +47,7 @@ def add_parser(subparsers) -> None:
         epilog="example: bunraku demo swing --out swing")
     parser.add_argument("name", nargs="?", default=FIRST, choices=SCENES, metavar="NAME",
                         help="which scene (default: %(default)s)")
+    parser.add_argument("--list", action=ListNames, names=SCENES)
     parser.add_argument("--out", type=Path, default=Path("bunraku-demo"), metavar="DIR",
                         help="where to write (default: ./%(default)s)")
     parser.add_argument("--dof", type=int, default=None, choices=(16, 34, 48),

@@ -6,6 +6,8 @@ import json
 from importlib import import_module
 from pathlib import Path
 
+from bunraku.cli import ListNames
+
 WORKERS = {  # experiments with several workers: help, description
     "yn02-table1": ("chains of ball joints on 1 to 8 processes: table 1 of Yamane and Nakamura",
                     "Forward dynamics of chains of 8, 16 and 32 links with ball joints on 1 to 8 processes, evenly and "
@@ -32,17 +34,19 @@ def add_parser(subparsers):
                                              "beside those measured here.",
                                  epilog="example: bunraku reproduce yn-hrp --out yn-hrp")
     names = verb.add_subparsers(dest="name", metavar="NAME", required=True)
+    verb.add_argument("--list", action=ListNames, names=names.choices)
     yn_hrp = names.add_parser(
-        "yn-hrp", help="2 s of a 34-DOF figure by assembly-disassembly and by the O(N^3) method",
+        "yn-hrp", help="2 s of a 34-DOF figure by assembly-disassembly and by the O(N^3) method; table 1, fig. 3",
         description="Yamane and Nakamura's humanoid simulation: a 34-DOF figure for 2 s at steps of 2 ms, first on "
-                    "both feet, then on one, by assembly and disassembly and by the O(N^3) method side by side; and "
-                    "the cost of both over degrees of freedom. Some seconds after the first run.",
+                    "both feet, then on one, by assembly and disassembly and by the O(N^3) method side by side; the "
+                    "cost of both over degrees of freedom; figures and chains on several processes, measured, and "
+                    "predicted at the paper's costs. Half a minute after the first run.",
         epilog="example: bunraku reproduce yn-hrp --json > yn-hrp.json")
     yn_hrp.add_argument("--out", type=Path, default=None, metavar="DIR",
                         help="draw cost over degrees of freedom into this folder (needs matplotlib)")
     yn_hrp.add_argument("--quick", action="store_true", help="0.4 s of motion and fewer structures")
     yn_hrp.add_argument("--json", action="store_true", help="print all numbers as JSON")
-    yn_hrp.set_defaults(run=run, measure=_yn_hrp)
+    yn_hrp.set_defaults(run=run, measure=_with_progress)
     yn99 = names.add_parser(
         "yn99", help="high bar and swing with a 16-DOF figure: the examples of structure-varying chains",
         description="Yamane and Nakamura's examples of structure-varying chains: a figure of 16 degrees of freedom "
@@ -87,7 +91,7 @@ def add_parser(subparsers):
                             help="draw it into this folder (needs matplotlib)")
         parser.add_argument("--quick", action="store_true", help="fewer rounds and smaller mechanisms")
         parser.add_argument("--json", action="store_true", help="print all numbers as JSON")
-        parser.set_defaults(run=run, measure=_workers)
+        parser.set_defaults(run=run, measure=_with_progress)
     return verb
 
 
@@ -118,15 +122,7 @@ def _jung_tables(experiment, args) -> dict:
         return experiment.run(wanted, progress) | {"machine": machine.describe()}
 
 
-def _yn_hrp(experiment, args) -> dict:
-    from bunraku.bench import machine
-    from bunraku.bench.timing import Progress
-
-    with _Bar(Progress(3, quiet=args.json)) as progress:
-        return experiment.run(_options(experiment, args), progress) | {"machine": machine.describe()}
-
-
-def _workers(experiment, args) -> dict:
+def _with_progress(experiment, args) -> dict:
     from bunraku.bench import machine
     from bunraku.bench.timing import Progress
 

@@ -8,10 +8,15 @@ from pathlib import Path
 
 def two_plots(drawing, height: float, **options):
     """(page, (left, right)). `drawing`: Matplotlib's figure and canvas; `options` as of its `subplots`."""
+    return plots_in_a_row(2, drawing, height, **options)
+
+
+def plots_in_a_row(count: int, drawing, height: float, **options):
+    """(page, plots), each 4.5 inches wide."""
     page_type, canvas = drawing
-    page = page_type(figsize=(9.0, height), dpi=160, layout="constrained")
+    page = page_type(figsize=(4.5 * count, height), dpi=160, layout="constrained")
     canvas(page)
-    return page, page.subplots(1, 2, **options)
+    return page, page.subplots(1, count, **options)
 
 
 def finish(page, plots, ticks: Sequence[int], path: Path) -> Path:

@@ -1,4 +1,5 @@
 """The humanoid simulation of [YN-HRP]: a 34-DOF figure, 2 s of motion at 2 ms, by assembly and by the O(N^3) method.
+Its table 1 and fig. 3 are in `yn_hrp_processes.py`.
 
 The paper: 6.8 s with assembly and disassembly, 17 s with the O(N^3) method of [YN99], both serial on a 1 GHz Pentium
 III; a ratio of 0.40, while its abstract says 1/3 for 30-40 degrees of freedom. Without collision checks and display.
@@ -6,8 +7,9 @@ III; a ratio of 0.40, while its abstract says 1/3 for 30-40 degrees of freedom. 
 The motion is ours, since the paper does not give one: the figure stands with both feet held to the ground, bends its
 knees and raises its arms, and halfway lets the right foot go and lifts the leg. Torques come from closed-chain inverse
 dynamics once; they and a feedback that holds the figure on its path drive both methods: symplectic Euler steps, one
-forward dynamics each. What is timed is forward dynamics alone: for assembly `bk.forward_dynamics` with everything it
-does in Python, for the O(N^3) method the compiled function, which favours the latter.
+forward dynamics each, loops closed after every step. Timed is forward dynamics alone: for assembly
+`bk.forward_dynamics` with everything it does in Python, for the O(N^3) method the compiled function, which favours the
+latter. Then the same motion by `bk.Simulation`, timed as a whole: torques, forward dynamics, closing of the loops.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ import numpy as np
 
 import bunraku as bk
 from bunraku.entries.reference import unit_vector_loops
-from bunraku.reproduce.page import finish, two_plots
+from bunraku.reproduce import yn_hrp_processes as processes
+from bunraku.reproduce.page import finish, plots_in_a_row
+from bunraku.reproduce.speedups import Progress, nothing
 
 PAPER: dict[str, Any] = {"assembly_s": 6.8, "unit_vector_s": 17.0, "ratio": 0.40, "claimed_ratio": 1 / 3,
                          "simulated_s": 2.0, "machine": "Pentium III, 1 GHz"}
@@ -59,11 +63,12 @@ class Options:
         return cls(seconds=0.4, repeats=2, chains=(4, 16), rounds=7)
 
 
-def nothing(what: str) -> None:
-    """Progress that nobody watches."""
+def pieces(options: Options) -> int:
+    """How often `run` says what begins."""
+    return 4
 
 
-def run(options: Options | None = None, progress: Callable[[str], None] = nothing) -> dict:
+def run(options: Options | None = None, progress: Progress = nothing) -> dict:
     """Everything, as plain numbers."""
     options = options or Options()
     progress("the motion")
@@ -71,7 +76,9 @@ def run(options: Options | None = None, progress: Callable[[str], None] = nothin
     progress("2 s of a figure")
     figure = _figure(motion, options)
     progress("cost over degrees of freedom")
-    return {"paper": PAPER, "figure": figure, "scaling": _scaling(options)}
+    scaling = _scaling(options)
+    progress("several processes")
+    return {"paper": PAPER, "figure": figure, "scaling": scaling, "processes": processes.run(options.rounds)}
 
 
 # -- the motion ------------------------------------------------------------------------------------------------------
@@ -131,11 +138,15 @@ class Motion:
             self.stiffness[k, joints, joints] = FREQUENCY**2 * follow.T @ bk.mass_matrix(m, q) @ follow
             a_G = np.linalg.lstsq(chain.W[joints], (wanted - chain.at_rest)[joints], rcond=None)[0]
             self.tau[k] = bk.inverse_dynamics(m, q, v, chain.accelerations(a_G))
-            v = v + STEP * bk.forward_dynamics(m, q, v, self.tau[k])
-            q = m.integrate(q, STEP * v)
+            q, v = self.step(k, q, v, bk.forward_dynamics(m, q, v, self.tau[k]))
 
     def at(self, k: int) -> bk.Mechanism:
         return self.structures[k >= self.released]
+
+    def step(self, k: int, q, v, a):
+        """Symplectic Euler, and the nearest state with closed loops."""
+        v = v + STEP * a
+        return bk.project(self.at(k), self.structures[0].integrate(q, STEP * v), v)
 
     def play(self, method: Callable) -> tuple[float, float, np.ndarray]:
         """(seconds in forward dynamics, seconds in all, coordinates of every step)."""
@@ -144,15 +155,57 @@ class Motion:
         q, v, spent, clock = self.q[0], self.v[0], 0.0, time.perf_counter
         begin = clock()
         for k in range(self.steps):
-            step, m = solve[k >= self.released], self.structures[0]
-            off = m.difference(self.q[k], q) + 2.0 / FREQUENCY * (v - self.v[k])
+            off = self.structures[0].difference(self.q[k], q) + 2.0 / FREQUENCY * (v - self.v[k])
             tau = self.tau[k] - self.stiffness[k] @ off
             start = clock()
-            a = step(q, v, tau)
+            a = solve[k >= self.released](q, v, tau)
             spent += clock() - start
-            v = v + STEP * a
-            q = path[k] = m.integrate(q, STEP * v)
+            q, v = self.step(k, q, v, a)
+            path[k] = q
         return spent, clock() - begin, path
+
+    def simulate(self) -> tuple[float, bk.Simulation]:
+        """(seconds in all, the simulation at its end)."""
+        m = self.structures[0]
+        sim = bk.Simulation(m, self.q[0], self.v[0], "symplectic_euler", step=STEP, actuation=follow,
+                            params=self.params(), record=None, workers=1, progress=False)
+        start = time.perf_counter()
+        sim.run(until=self.released * STEP)
+        sim.cut(f"{FEET[1]}_held")
+        sim.run(until=self.steps * STEP)
+        return time.perf_counter() - start, sim
+
+    def params(self) -> np.ndarray:
+        """The motion for `follow`: kinds of joints, then for every step q, v, torques and feedback."""
+        m = self.structures[0]
+        kinds = [(m.q_slice(name).start, m.v_slice(name).start, isinstance(m.joint(name), bk.Spherical))
+                 for name in m.joint_names if not isinstance(m.joint(name), bk.Free)]
+        rows = np.hstack([self.q, self.v, self.tau, self.stiffness.reshape(self.steps, -1)])
+        return np.concatenate([[len(kinds), self.steps], np.ravel(kinds), rows.ravel()])
+
+
+@bk.actuation
+def follow(t, q, v, params, tau):
+    """The torques of `Motion.play`, compiled: those of the path and its feedback."""
+    nq, nv, joints = len(q), len(v), int(params[0])
+    size = nq + 2 * nv + nv * nv
+    k = min(int(t / STEP + 0.5), int(params[1]) - 1)
+    path = params[2 + 3 * joints + k * size:][:size]
+    off = 2.0 / FREQUENCY * (v - path[nq:nq + nv])
+    for j in range(joints):
+        i, o, ball = int(params[2 + 3 * j]), int(params[3 + 3 * j]), params[4 + 3 * j] > 0.0
+        if not ball:
+            off[o] += q[i] - path[i]
+            continue
+        w, x, y, z = path[i], -path[i + 1], -path[i + 2], -path[i + 3]  # turn from the path, small: 2 vec(p* q)
+        W, X, Y, Z = q[i], q[i + 1], q[i + 2], q[i + 3]
+        off[o] += 2.0 * (w * X + x * W + y * Z - z * Y)
+        off[o + 1] += 2.0 * (w * Y - x * Z + y * W + z * X)
+        off[o + 2] += 2.0 * (w * Z + x * Y - y * X + z * W)
+    for i in range(nv):
+        tau[i] = path[nq + nv + i]
+        for j in range(nv):
+            tau[i] -= path[nq + 2 * nv + i * nv + j] * off[j]
 
 
 def assembly(m: bk.Mechanism):
@@ -186,19 +239,24 @@ def _figure(motion: Motion, options: Options) -> dict:
         for name, method in runs.items():
             spent, total, paths[name] = motion.play(method)
             best[name] = min(best.get(name, (np.inf, np.inf)), (spent, total))
+    whole, sim = min((motion.simulate() for _ in range(options.repeats)), key=lambda found: found[0])
     seconds = motion.steps * STEP
     both, one = motion.structures
     last = paths["assembly"][-1]
     apart = max(float(np.abs(both.difference(x, y)).max()) for x, y in zip(*paths.values(), strict=True))
     feet = bk.poses(one, last)
+    gaps = [float(np.abs(bk.constraints(motion.at(k), q).gap).max()) for k, q in enumerate(paths["assembly"])]
     return {
         "dof": both.nv, "links": len(both.links), "step_s": STEP, "steps": motion.steps, "simulated_s": seconds,
         "released_s": motion.released * STEP, "right_foot_raised_m": float(feet[FEET[1]][1][2] - feet[FEET[0]][1][2]),
         "methods": {name: {"s": spent, "us_per_step": 1e6 * spent / motion.steps, "with_python_s": total,
                            "real_time_factor": seconds / spent} for name, (spent, total) in best.items()},
+        "simulation": {"s": whole, "us_per_step": 1e6 * whole / motion.steps, "real_time_factor": seconds / whole,
+                       "difference": float(np.abs(both.difference(last, sim.q)).max()),
+                       "loop_drift": sim.stats.loop_drift, "loop_error": sim.stats.loop_error},
         "ratio": best["assembly"][0] / best["unit_vector"][0],
         "largest_difference": apart,
-        "loop_gap_m": float(np.abs(bk.constraints(one, last).gap).max()),
+        "largest_gap": max(gaps),
         "faster_than_paper": {name: PAPER[f"{name}_s"] / PAPER["simulated_s"] * seconds / spent
                               for name, (spent, _) in best.items()},
     }
@@ -254,25 +312,33 @@ def text(result: dict) -> str:
         own = f["methods"][name]
         lines.append(f"  {label:<28}{paper[f'{name}_s']:10.1f}{own['s']:10.4f}{own['us_per_step']:11.1f}"
                      f"{own['real_time_factor']:13.0f}{f['faster_than_paper'][name]:14.0f}")
+    whole = f["simulation"]
     lines += [
         f"  {'ratio':<28}{paper['ratio']:10.2f}{f['ratio']:10.3f}   (the paper's text: about 1/3)",
         "",
+        f"  bk.Simulation of the same motion, torques and closing of the loops included: {whole['s']:.4f} s, "
+        f"{whole['us_per_step']:.1f} us a step, {whole['real_time_factor']:.0f} times real time",
         f"  paper: {paper['machine']}, {paper['simulated_s']:g} s of another motion, all but collision checks and "
         "display.",
-        f"  The two trajectories differ by {f['largest_difference']:.1e} at most; the foot that is held has moved "
-        f"{f['loop_gap_m']:.1e} m",
-        "  (symplectic Euler steps, as simple as can be, without correction of drift).",
+        f"  The two trajectories differ by {f['largest_difference']:.1e} at most, that of bk.Simulation at its end by "
+        f"{whole['difference']:.1e} (rad, m).",
+        f"  Loops are closed after every step: open by {f['largest_gap']:.1e} at most (m, rad), in bk.Simulation by "
+        f"{whole['loop_error']:.1e},",
+        f"  where a single step leaves up to {whole['loop_drift']:.1e} to be closed.",
         "",
         f"  {'structure':<36}{'DOF':>5}{'assembly us':>13}{'O(N^3) us':>12}{'ratio':>8}",
     ]
     lines += [f"  {row['name']:<36}{row['dof']:>5}{row['assembly_us']:13.2f}{row['unit_vector_us']:12.1f}"
               f"{row['ratio']:8.3f}" for row in result["scaling"]]
-    return "\n".join(lines)
+    lines += ["", *processes.text(result["processes"])]
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def picture(result: dict, path: Path, drawing) -> Path:
-    """Cost of both methods and their ratio over degrees of freedom. `drawing`: Matplotlib's figure and canvas."""
-    page, (left, right) = two_plots(drawing, 4.0)
+    """Cost of both methods and their ratio over degrees of freedom; several processes. `drawing`: Matplotlib's figure
+    and canvas."""
+    page, (left, right, third) = plots_in_a_row(3, drawing, 4.0)
+    processes.picture(third, result["processes"])
     rows = sorted(result["scaling"], key=lambda row: row["dof"])
     for kind, marker in (("human", "o"), ("chain", "s")):
         own = [row for row in rows if row["name"].startswith(kind)]
