@@ -33,6 +33,7 @@ PAPER: dict[str, Any] = {"assembly_s": 6.8, "unit_vector_s": 17.0, "ratio": 0.40
                          "simulated_s": 2.0, "machine": "Pentium III, 1 GHz"}
 DOF, STEP = 34, 2e-3
 FREQUENCY = 12.0  # how fast joints follow their targets [rad/s]
+HOLD = 60.0       # feedback that holds the figure on its path [rad/s]; the trunk on bent legs topples at 28 1/s
 FEET = ("left_foot", "right_foot")
 
 # Turn of joints at moments of the motion (shares of its length), as rotation vectors [rad]; others are straight
@@ -135,7 +136,7 @@ class Motion:
             wanted = FREQUENCY * (FREQUENCY * m.difference(q, target(m, k / steps)) - 2.0 * v)
             chain = bk.closed_chain(m, q, v)
             follow = chain.W @ np.linalg.pinv(chain.W[joints])
-            self.stiffness[k, joints, joints] = FREQUENCY**2 * follow.T @ bk.mass_matrix(m, q) @ follow
+            self.stiffness[k, joints, joints] = HOLD**2 * follow.T @ bk.mass_matrix(m, q) @ follow
             a_G = np.linalg.lstsq(chain.W[joints], (wanted - chain.at_rest)[joints], rcond=None)[0]
             self.tau[k] = bk.inverse_dynamics(m, q, v, chain.accelerations(a_G))
             q, v = self.step(k, q, v, bk.forward_dynamics(m, q, v, self.tau[k]))
@@ -155,7 +156,7 @@ class Motion:
         q, v, spent, clock = self.q[0], self.v[0], 0.0, time.perf_counter
         begin = clock()
         for k in range(self.steps):
-            off = self.structures[0].difference(self.q[k], q) + 2.0 / FREQUENCY * (v - self.v[k])
+            off = self.structures[0].difference(self.q[k], q) + 2.0 / HOLD * (v - self.v[k])
             tau = self.tau[k] - self.stiffness[k] @ off
             start = clock()
             a = solve[k >= self.released](q, v, tau)
@@ -179,7 +180,7 @@ class Motion:
         """The motion for `follow`: kinds of joints, then for every step q, v, torques and feedback."""
         m = self.structures[0]
         kinds = [(m.q_slice(name).start, m.v_slice(name).start, isinstance(m.joint(name), bk.Spherical))
-                 for name in m.joint_names if not isinstance(m.joint(name), bk.Free)]
+                 for name in m.joint_names if isinstance(m.joint(name), (bk.Spherical, bk.Revolute))]
         rows = np.hstack([self.q, self.v, self.tau, self.stiffness.reshape(self.steps, -1)])
         return np.concatenate([[len(kinds), self.steps], np.ravel(kinds), rows.ravel()])
 
@@ -191,7 +192,7 @@ def follow(t, q, v, params, tau):
     size = nq + 2 * nv + nv * nv
     k = min(int(t / STEP + 0.5), int(params[1]) - 1)
     path = params[2 + 3 * joints + k * size:][:size]
-    off = 2.0 / FREQUENCY * (v - path[nq:nq + nv])
+    off = 2.0 / HOLD * (v - path[nq:nq + nv])
     for j in range(joints):
         i, o, ball = int(params[2 + 3 * j]), int(params[3 + 3 * j]), params[4 + 3 * j] > 0.0
         if not ball:
