@@ -47,6 +47,16 @@ def test_exactly_uses_all(capsys):
     assert "3 of 3" in told(capsys, "human:48", "--workers", "3", "--exactly")
 
 
+def test_the_distribution_of_jung(capsys):
+    """A chain is never divided; of the mobile whole branches go to other workers."""
+    report = json.loads(told(capsys, "mobile", "--workers", "4", "--method", "jung", "--json", "--what-if"))
+    assert [chunk["worker"] for chunk in report["chunks"]] == [0, 1, 2, 3]
+    assert {len(chunk["links"]) % 5 for chunk in report["chunks"]} == {0}
+    assert report["method"] == "jung"
+    assert report["what_if"][-1]["used"] <= 81
+    assert "1 of 4: no branch is worth" in told(capsys, "chain:50", "--workers", "4", "--method", "jung")
+
+
 def test_a_picture(capsys, tmp_path):
     pytest.importorskip("matplotlib")
     assert "wrote" in told(capsys, "human:34", "--plot", str(tmp_path / "s.png"))
@@ -56,7 +66,9 @@ def test_a_picture(capsys, tmp_path):
 @pytest.mark.parametrize(("arguments", "words"), [
     (["chian:5"], "did you mean 'chain'"), (["chain"], "forms of chain"), (["chain:0"], "number of links"),
     (["chain:5", "--workers", "0"], "workers must be a whole number"), (["mobile:3"], "mobile:S:L:O"),
-    (["human:5"], "dof must be one of"), (["none.urdf"], "no such file")])
+    (["human:5"], "dof must be one of"), (["none.urdf"], "no such file"),
+    (["mobile", "--method", "jungg"], "did you mean 'jung'"),
+    (["mobile", "--method", "jung", "--exactly"], "leave out exactly")])
 def test_refused_by_name(capsys, arguments, words):
     assert cli.main(["schedule", *arguments]) == 1
     assert words in capsys.readouterr().err

@@ -35,8 +35,9 @@ def random_assembly(m: bk.Mechanism, rng, cuts=None, waiting=None) -> Assembly:
     waits = (chunks.far >= 0) & (rng.random(len(chunks)) < (rng.random() if waiting is None else waiting))
     joins = clusters(Tree(chunks.parent, chunks.cost.sum(axis=1), waits))
     plain = chunked.assembly(m.plan(), partition)
+    owner = rng.integers(0, max(len(chunks), 1), len(joins.left))  # any worker may compute a join
     return plain._replace(waits=waits, left=joins.left, right=joins.right, series=joins.series,
-                          open=joins.far != NONE)
+                          open=joins.far != NONE, owner=owner)
 
 
 def state(m: bk.Mechanism, rng):

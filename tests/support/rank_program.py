@@ -27,7 +27,7 @@ def tree(n, seed):
 
 
 def play(case: str) -> dict:
-    """What a simulation gives: "solver,workers,seed[,driven][,dense][,short]"."""
+    """What a simulation gives: "solver,workers,seed[,driven][,dense][,short][,jung]"."""
     solver, workers, seed, *rest = case.split(",")
     workers, seed = int(workers), int(seed)
     m = tree(30, seed)
@@ -38,7 +38,8 @@ def play(case: str) -> dict:
         options |= {"actuation": lambda t, q, v: -0.1 * v, "prescribed": {"link0": tour}}
     if "short" in rest:
         options |= {"record": 0.015}
-    sim = bk.Simulation(m, q, v, solver, workers=workers, schedule=bk.schedule(m, workers, exactly=True),
+    chosen = ({"method": "jung", "costs": {"cmptm": 1e-6, "roitm": 1e-6}} if "jung" in rest else {"exactly": True})
+    sim = bk.Simulation(m, q, v, solver, workers=workers, schedule=bk.schedule(m, workers, **chosen),
                         dense="dense" in rest, **options)
     sim.advance(0.01)
     early = sim.trajectory if "dense" in rest else None  # read while it goes on

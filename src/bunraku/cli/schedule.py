@@ -20,10 +20,14 @@ def add_parser(subparsers) -> None:
         description="Cut a mechanism into chunks for several workers and predict the time of one\n"
                     "evaluation of forward dynamics, by measured costs. `bunraku bench parallel`\n"
                     "measures what two threads reach.",
-        epilog=f"{_models.HELP}\n\nexample: bunraku schedule mobile --workers 8 --plot mobile.png",
+        epilog=f"{_models.HELP}\n\nexamples: bunraku schedule mobile --workers 8 --plot mobile.png\n"
+               "          bunraku schedule mobile --workers 4 --method jung",
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", metavar="MODEL", help="a file, or a name from the list below")
     parser.add_argument("--workers", type=int, default=2, metavar="P", help="workers at hand (default: %(default)s)")
+    parser.add_argument("--method", default="auto", metavar="METHOD",
+                        help="auto: the best that is found; jung: Jung's distribution, which divides no unbranched "
+                             "chain and lets each branch start at most two siblings (default: %(default)s)")
     parser.add_argument("--exactly", action="store_true",
                         help="use all of them, even if fewer are predicted to be faster")
     parser.add_argument("--measure", action="store_true",
@@ -54,7 +58,7 @@ def run(args) -> int:
         if args.measure:
             raise SettingError("--latency and --measure exclude each other: a measured latency is that of threads")
         costs = Costs(latency=as_size("--latency", args.latency) * 1e-6, source="stated, but for the latency")
-    s = schedule(mechanism, args.workers, exactly=args.exactly, costs=costs)
+    s = schedule(mechanism, args.workers, method=args.method, exactly=args.exactly, costs=costs)
     if args.plot is not None:
         s.plot(args.plot)
     report = summary(s)
@@ -72,8 +76,8 @@ def summary(s) -> dict:
     """Everything about a schedule, ready for JSON."""
     chunks = [{"worker": worker, "links": list(links), "handles": handles}
               for links, worker, handles in zip(s.chunks, s.chunk_workers, s.handles, strict=True)]
-    return {"name": s.name, "joints": len(s.order), "asked": s.asked, "workers": s.workers, "why_fewer": s.why_fewer,
-            "depth": s.depth, "cuts": list(s.cuts), "chunks": chunks,
+    return {"name": s.name, "joints": len(s.order), "method": s.method, "asked": s.asked, "workers": s.workers,
+            "why_fewer": s.why_fewer, "depth": s.depth, "cuts": list(s.cuts), "chunks": chunks,
             "floats_per_edge": list(s.floats_per_edge), "predicted_time": s.predicted_time,
             "predicted_speedup": s.predicted_speedup, "costs": s.costs.to_dict()}
 
@@ -83,6 +87,8 @@ def text(report: dict) -> str:
     chunks = report["chunks"]
     used = f"{report['workers']} of {report['asked']}{': ' * bool(report['why_fewer'])}{report['why_fewer']}"
     sizes = sorted((len(c["links"]) for c in chunks), reverse=True)
+    if report["method"] == "jung":
+        used += "; the distribution of Jung"
     rows = [("workers used", used),
             ("chunks", f"{len(chunks)}, of {sizes[0]} links" if sizes[0] == sizes[-1] else
              f"{len(chunks)}, of {sizes[-1]} to {sizes[0]} links"),

@@ -104,7 +104,7 @@ class Chunked:
         chunks, joins = partition.chunks, partition.joins
         chunk = self.members(partition)[plan.body_link]
         return Assembly(chunk, chunks.worker, partition.waits & (chunks.far >= 0), joins.left, joins.right,
-                        joins.series, joins.far != NONE)
+                        joins.series, joins.far != NONE, partition.owner)
 
     def top_links(self, partition: Partition) -> list[list[int]]:
         return [self.tops[tops].tolist() for tops in partition.chunks.tops]
@@ -148,7 +148,7 @@ class Chunked:
 
     def with_sums(self, partition: Partition, record: bool = False) -> Prediction:
         """An evaluation with the solver's error sums."""
-        return predict(partition.chunks, partition.joins, partition.waits, self.costs, 4, record)
+        return predict(partition.chunks, partition.joins, partition.waits, partition.owner, self.costs, 4, record)
 
 
 def _costs_of(joints, costs: Costs) -> np.ndarray:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bunraku.checks import as_count
+from bunraku.checks import as_count, hint
 from bunraku.errors import ModelError, NamingError
 from bunraku.evaluate.chunked import Chunked
 from bunraku.mechanism import Mechanism
@@ -24,6 +24,7 @@ from bunraku.scheduling import Costs, Partition
 from bunraku.scheduling.assembly import assembly_depth
 
 CLOSINGS = ("inside", "together")
+METHODS = ("auto", "jung")
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +114,11 @@ class Schedule:
         """How many workers would be used: not more than there are chunks, nor more than pay."""
         return 1 if self._made is None else self._made[1].workers
 
+    @property
+    def method(self) -> str:
+        """How the chunks were found: "auto", or "jung"."""
+        return self._request.get("method", "auto")
+
     @cached_property
     def chunks(self) -> tuple[tuple[str, ...], ...]:
         """Names of the links of each chunk; of a schedule made from an order of joints, one link each."""
@@ -200,11 +206,12 @@ class Schedule:
         return chunked.with_sums(part).floats
 
     def what_if(self, workers: int | Iterable[int]) -> WhatIf:
-        """Predicted times with other numbers of workers, each with its own cuts."""
+        """Predicted times with other numbers of workers, each with its own cuts by the same method."""
         partitions = self._parts()[0].partitions
+        choose = partitions.jung if self.method == "jung" else partitions.best
         numbers = [workers] if isinstance(workers, (int, np.integer, bool, float, str)) else list(workers)
         counts = [as_count("workers", p) for p in numbers]
-        found = [partitions.best(p) for p in counts]
+        found = [choose(p) for p in counts]
         time = np.array([x.prediction.time for x in found])
         serial = partitions.serial().prediction.time
         return WhatIf(np.array(counts), np.array([x.workers for x in found]), time,
@@ -282,26 +289,38 @@ class Schedule:
         """Why not all workers that were asked for are used; empty if they are."""
         if self.asked is None or self.asked == self.workers:
             return ""
+        if self.method == "jung":
+            return "no branch is worth another processor by [J]'s estimate, and chains are not divided"
         if self._request["exactly"]:
             return "it cannot be cut into more chunks"
         return "more are not predicted to be faster"
 
 
-def schedule(mechanism: Mechanism, workers: int = 1, *, closing: str = "inside", exactly: bool = False,
-             costs: Costs | Mapping | str | None = None, far: bool = True, passes: int = 3) -> Schedule:
+def schedule(mechanism: Mechanism, workers: int = 1, *, method: str = "auto", closing: str = "inside",
+             exactly: bool = False, costs: Costs | Mapping | str | None = None, far: bool = True,
+             passes: int = 3) -> Schedule:
     """A schedule for so many workers: chunks with at most two boundary links, of equal cost, joined in an assembly tree
     whose depth grows with the logarithm of their number.
 
-    exactly   use that many workers, even if fewer are predicted to be faster
-    costs, far, passes   see `Schedule`
+    method    "auto": the best that is found. "jung": the distribution of [J, sec. III-D] as it is; unbranched chains
+              are never divided, each branch starts at most two siblings, the longer first, and a processor that would
+              not shorten [J]'s estimated duration is not used. Chunks have no far handles (`far` does not matter)
+    exactly   use that many workers, even if fewer are predicted to be faster; not with "jung"
+    costs, far, passes   see `Schedule`; [J]'s CMPTM and ROITM are `costs={"cmptm": s, "roitm": s}`
     """
+    if method not in METHODS:
+        raise ModelError(f"method {method!r} is not one of {', '.join(METHODS)}{hint(method, METHODS, close=True)}")
+    if method == "jung" and exactly:
+        raise ModelError("method 'jung' uses as many workers as shorten [J]'s estimated duration: leave out exactly")
     asked = as_count("workers", workers)
     found = Schedule(mechanism, None, closing, costs=costs, far=far, passes=passes)
     chunked, _ = found._parts()
+    partitions = chunked.partitions
     if asked > 1:
-        found._take(chunked, (chunked.partitions.exactly if exactly else chunked.partitions.best)(asked))
+        choose = partitions.jung if method == "jung" else partitions.exactly if exactly else partitions.best
+        found._take(chunked, choose(asked))
     found.asked = asked
-    found._request["exactly"] = exactly
+    found._request |= {"exactly": exactly, "method": method}
     return found
 
 

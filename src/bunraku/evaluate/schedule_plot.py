@@ -178,7 +178,7 @@ def _short(name: str, room: int) -> str:
 
 
 def _draw_times(axes, part: Partition, costs: Costs, rows: int):
-    played = predict(part.chunks, part.joins, part.waits, costs, 3, record=True)
+    played = predict(part.chunks, part.joins, part.waits, part.owner, costs, 3, record=True)
     m = len(part.chunks)
     scale = 1e6
     for worker, begin, end, which, node in played.tasks:

@@ -34,6 +34,7 @@ class Assembly(NamedTuple):
     right: np.ndarray
     series: np.ndarray   # (m - 1,) whether the right operand hangs from the left one, else both from the same link
     open: np.ndarray     # (2 m - 1,) whether the node carries others
+    owner: np.ndarray    # (m - 1,) the chunk whose worker computes the join; a chunk that waits computes its own
 
 
 class Read(NamedTuple):
@@ -130,14 +131,10 @@ class Division:
     # -- memory ------------------------------------------------------------------------------------------------------
 
     def _place_nodes(self):
-        """The worker of every node: a join is done where its taller operand is, or by the chunk that waits."""
-        s, m = self.assembly, self.m
-        place, height = s.worker.tolist(), [0] * m
-        for a, b, series in zip(s.left.tolist(), s.right.tolist(), s.series.tolist(), strict=True):
-            waiting = series and a < m and s.waits[a]
-            place.append(place[a] if waiting or height[a] >= height[b] else place[b])
-            height.append(1 + max(height[a], height[b]))
-        self.place = place
+        """The worker of every node: of a join, that of its owner, or of the chunk that waits."""
+        s = self.assembly
+        owner = [s.left[j] if self._waiting(j) else k for j, k in enumerate(s.owner.tolist())]
+        self.place = [*s.worker.tolist(), *(int(s.worker[k]) for k in owner)]
 
     def _lay_out(self, plan):
         """Plans of the workers: rows of the bodies of their chunks; places of chunks and nodes in the work array."""

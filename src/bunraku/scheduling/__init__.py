@@ -3,7 +3,8 @@ or mechanisms: it sees arrays of parents and seconds.
 
 `tree` heavy paths; `groups` links that stay together; `clusters` the assembly tree; `costs` the cost model; `chunks`
 parts with at most two boundary links; `predict` an evaluation played through; `partition` the search; `jung` the
-distribution of [J]; `assembly` the order of joints that follows.
+distribution of [J], `start_order` its chunks, joined as its branches start each other; `assembly` the order of joints
+that follows.
 """
 
 from bunraku.scheduling.chunks import Chunks, cut_at

@@ -13,6 +13,7 @@ Where the default numbers come from (AMD EPYC, 2 shared cores, 18 November 2026,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 
@@ -87,7 +88,14 @@ class Costs:
 
     @classmethod
     def from_dict(cls, given: Mapping) -> Costs:
-        """Costs of which some are given; the others are the stated ones."""
+        """Costs of which some are given; the others are the stated ones. With "cmptm" or "roitm" alone, [J]'s model:
+        a time per body and one per remote edge, nothing else."""
+        if given and set(given) <= {"cmptm", "roitm"}:
+            stated = cls()
+            for name, value in given.items():
+                if not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+                    raise ModelError(f"costs: {name} must be a number of seconds, not {value!r}")
+            return replace(paper(given.get("cmptm", stated.cmptm), given.get("roitm", stated.roitm)), source="yours")
         known = {f.name for f in fields(cls)}
         unknown = set(given) - known - {"cmptm", "roitm"}
         if unknown:

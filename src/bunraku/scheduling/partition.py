@@ -15,9 +15,10 @@ import numpy as np
 
 from bunraku.scheduling.chunks import Chunks, Weighed
 from bunraku.scheduling.clusters import Clusters, clusters
-from bunraku.scheduling.costs import FLOATS, Costs
-from bunraku.scheduling.jung import Distributor
-from bunraku.scheduling.predict import Prediction, predict
+from bunraku.scheduling.costs import Costs
+from bunraku.scheduling.jung import Distribution, Distributor
+from bunraku.scheduling.predict import Prediction, owners, predict
+from bunraku.scheduling.start_order import started
 from bunraku.scheduling.tree import Tree
 
 ROUNDS = 4                 # corrections of the shares
@@ -30,11 +31,13 @@ MOST_TIPS = 2000           # of trees for which [J]'s distribution competes
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Chunks, the order of their joins, which of them wait for what they carry, and the predicted evaluation."""
+    """Chunks, the order of their joins, which of them wait for what they carry, the chunk whose worker computes each
+    join, and the predicted evaluation."""
 
     chunks: Chunks
     joins: Clusters
     waits: np.ndarray
+    owner: np.ndarray
     prediction: Prediction
 
     @property
@@ -95,17 +98,27 @@ class Partitions:
             self._made[workers] = min((self._balanced(workers, snap) for snap in snaps), key=_merit)
         return self._made[workers]
 
+    def jung(self, workers: int) -> Partition:
+        """[J]'s distribution as it is: branches are started as in [J, fig. 7], and chunks wait for what they carry."""
+        chunks, joins, owner = started(self.weighed, self._distributed(workers))
+        return self._played(chunks, joins, chunks.far >= 0, owner)
+
     def of_jung(self, workers: int) -> Partition | None:
-        """[J]'s distribution, predicted with the costs used here; None if the tree has no forks, or too many."""
+        """[J]'s distribution, joined as in [J] or as chosen here, whichever is predicted to be faster; None if the
+        tree has no forks, or too many."""
         if not 1 < self.tips <= MOST_TIPS:
             return None
         workers = min(workers, self.tips)  # there are no more branches side by side
         if workers not in self._theirs:
-            if self._jung is None:
-                roitm = sum(map(self.costs.message, FLOATS[:self.passes]))
-                self._jung = Distributor(self.tree, self.total, roitm)
-            self._theirs[workers] = self.evaluate(self._jung.at(workers).worker)
+            chosen = self.evaluate(self._distributed(workers).worker)
+            self._theirs[workers] = min(chosen, self.jung(workers), key=lambda x: x.prediction.time)
         return self._theirs[workers]
+
+    def _distributed(self, workers: int) -> Distribution:
+        """By CMPTM and ROITM, which are of all four passes [J, table IX]."""
+        if self._jung is None:
+            self._jung = Distributor(self.tree, self.cost.sum(axis=1), self.costs.roitm)
+        return self._jung.at(workers)
 
     def _balanced(self, workers: int, snap: float) -> Partition:
         if workers == 1:
@@ -158,8 +171,11 @@ class Partitions:
         found = []
         for waits in {w.tobytes(): w for w in ways}.values():
             joins = clusters(Tree(chunks.parent, chunks.cost.sum(axis=1), waits))
-            found.append(Partition(chunks, joins, waits, predict(chunks, joins, waits, self.costs, self.passes)))
+            found.append(self._played(chunks, joins, waits, owners(joins, waits)))
         return min(found, key=lambda x: x.prediction.time)
+
+    def _played(self, chunks, joins, waits, owner) -> Partition:
+        return Partition(chunks, joins, waits, owner, predict(chunks, joins, waits, owner, self.costs, self.passes))
 
 
 def _merit(x: Partition) -> tuple[int, float]:

@@ -29,16 +29,28 @@ class Prediction:
     tasks: list[tuple[int, float, float, int, int]] = field(default_factory=list)
 
 
-def predict(chunks: Chunks, joins: Clusters, waits: np.ndarray, costs: Costs, passes: int = 3,
+def predict(chunks: Chunks, joins: Clusters, waits: np.ndarray, owner: np.ndarray, costs: Costs, passes: int = 3,
             record: bool = False) -> Prediction:
-    """Play an evaluation of passes 1 to 3 (forward dynamics), or 1 to 4 (with the solver's sums)."""
+    """Play an evaluation of passes 1 to 3 (forward dynamics), or 1 to 4 (with the solver's sums). owner: of each join,
+    the chunk whose worker computes it."""
     if not len(chunks):
         return Prediction(0.0, np.zeros(1), 0, (0,) * PASSES)
-    return _Play(chunks, joins, waits, costs, record).run(passes)
+    return _Play(chunks, joins, waits, owner, costs, record).run(passes)
+
+
+def owners(joins: Clusters, waits: np.ndarray) -> np.ndarray:
+    """The chunk whose worker computes each join: that of the taller operand, or the chunk that waits."""
+    m = joins.leaves
+    owner, height = list(range(m)), [0] * m
+    for a, b, series in zip(joins.left.tolist(), joins.right.tolist(), joins.series.tolist(), strict=True):
+        waiting = series and a < m and waits[a]
+        owner.append(owner[a] if waiting or height[a] >= height[b] else owner[b])
+        height.append(1 + max(height[a], height[b]))
+    return np.array(owner[m:], np.int64)
 
 
 class _Play:
-    def __init__(self, chunks, joins, waits, costs, record):
+    def __init__(self, chunks, joins, waits, owner, costs, record):
         self.costs, self.record = costs, record
         self.m = len(chunks)
         self.left, self.right = joins.left.tolist(), joins.right.tolist()
@@ -50,21 +62,12 @@ class _Play:
         self.busy = [0.0] * len(self.free)
         self.messages, self.tasks = 0, []
         self.floats = [0] * PASSES
-        self.place = self._places(chunks.worker.tolist())
+        self.place = [*chunks.worker.tolist(), *chunks.worker[owner].tolist()]
         self.base = FLOATS_LOOPS if chunks.looped else FLOATS
         self.rows = chunks.rows.tolist() + [0] * (self.m - 1)  # open at the link above
         for k in range(self.m - 1):
             self.rows[self.m + k] = self.rows[self.left[k]] + (0 if self.series[k] else self.rows[self.right[k]])
         self.more = [k * 9 + k * (k + 1) // 2 for k in self.rows]  # floats: Y, beta and Theta, sizes to judge by
-
-    def _places(self, place: list[int]) -> list[int]:
-        """The worker of every node: a join is done where its taller operand is, or by the chunk that waits."""
-        height = [0] * self.m
-        for a, b, series in zip(self.left, self.right, self.series, strict=True):
-            waiting = series and a < self.m and self.waits[a]
-            place.append(place[a] if waiting or height[a] >= height[b] else place[b])
-            height.append(1 + max(height[a], height[b]))
-        return place
 
     def _do(self, node, ready, seconds, which) -> float:
         worker = self.place[node]
