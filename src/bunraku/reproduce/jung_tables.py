@@ -3,20 +3,22 @@
 Sessions A to D are tables IV to VII: longer chains, wider trees, larger elongations, more damping. Every solver runs
 at five tolerances, relative and absolute alike; its best count stands in the table, runs that are unstable left out.
 
-Where the paper is silent or contradicts itself we read:
+Where the paper is silent or contradicts itself we read (`jung_readings.py` has what other readings give):
 
 elongation   the root joint alone is turned, the others are at zero.
 unstable     the paper accepts large errors and drops only unstable solutions. Nothing drives a mobile, so its energy
              cannot rise: a run is unstable if its solver gives up, or if at any step the energy lies above that of the
              start by more than `RISE` of what the elongation gave. States at the end are not compared: wide trees and
              large elongations are chaotic, two accurate runs end apart.
+Gear         as the paper describes it [J, secs. II.B, III.C]: Adams in Nordsieck form with functional iteration of
+             positions and velocities alike, LSODE's control, and norms in which the sum over both is divided by the
+             number of joints. `bk.Simulation` iterates otherwise (`integrate/gear.py`) and needs fewer: Gear*.
 Jacobians    the evaluations of difference Jacobians are counted, for everybody: the paper's counts of BDF grow with the
              number of joints for that reason.
 steps        the Runge-Kutta methods control their steps as textbooks of the paper's time do: embedded pairs keep the
              error per unit of time below the tolerance, step doubling compares the whole with the two half steps as
-             they are, both in the worst component. RKI then needs 70, 290, 529, 608, 934, 1155 where table IV has 90,
-             301, 499, 680, 904, 1046; with the control of `bk.Simulation` it needs 24 to 81. What the best of the
-             four needs with that control is shown too (RK*).
+             they are, both in the worst component. What the best of the four needs with the control of `bk.Simulation`
+             is shown too (RK*).
 mobiles      the readings of `models/mobile.py`.
 
 References of today: CVODE (the better of its Adams and BDF formulas, both with Newton's iteration and a difference
@@ -49,6 +51,9 @@ RUNGE_KUTTA = ("iec", "rki", "rkg", "rkf")
 SOLVERS = (*RUNGE_KUTTA, "gear", "bdf")
 REFERENCES = ("cvode", "lsoda")
 MOST = 1.1            # times the larger of the paper's count and CVODE's
+NEAR = 2.0            # a count within this factor of the paper's counts as near
+GROWTH = 2.0          # of Gear's counts over the elongations of session C [J, sec. II.D]
+NORM = math.sqrt(0.5)  # tolerance in a norm over components that equals one in a norm over joints [J, sec. III.C]
 
 # [J, tables IV to VII]: row, then IEC, RKI, RKG, RKF, Gear, BDF
 PAPER: dict[str, tuple[tuple[float, ...], ...]] = {
@@ -117,16 +122,26 @@ def _mobile(table: str, number: float) -> tuple[bk.Mechanism, float]:
 # -- runs ------------------------------------------------------------------------------------------------------------
 
 
+def turned(m: bk.Mechanism, joints: str) -> list[bool]:
+    """Which joints have the elongation: the "root" joint, the "tip" of the last chain, "every" joint, or the top
+    joints of the chains of the "last stage"."""
+    names = [link.name for link in m.links]
+    deepest = max(name.count("/") for name in names)
+    chosen = {"root": lambda i, name: i == 0, "tip": lambda i, name: i == len(names) - 1, "every": lambda i, name: True,
+              "last stage": lambda i, name: name.count("/") == deepest and name.endswith("link0")}[joints]
+    return [chosen(i, name) for i, name in enumerate(names)]
+
+
 class Swing:
     """A mobile that is let go at its elongation."""
 
-    def __init__(self, row: Row):
+    def __init__(self, row: Row, joints: str = "root", rise: float = RISE):
         self.m, self.n = row.mobile, row.mobile.nv
         self.q, self.v = self.m.neutral(), np.zeros(self.n)
         rest = sum(self.m.energy(self.q, self.v))
-        self.q[0] = row.elongation
+        self.q[turned(self.m, joints)] = row.elongation
         self.start = sum(self.m.energy(self.q, self.v))
-        self.limit = self.start + RISE * (self.start - rest)
+        self.limit = self.start + rise * (self.start - rest)
 
     def stable(self, q, v) -> bool:
         """Whether the energy never rises."""
@@ -143,6 +158,24 @@ class Swing:
         except SimulationError:
             return sim.stats.evaluations, False
         return sim.stats.evaluations, self.stable(path.q, path.v)
+
+    def published(self, tolerance: float, norm: float = NORM, **options) -> tuple[int, bool]:
+        """Gear as the paper describes it: (evaluations, stable)."""
+        f, count, y0 = self.equation()
+        end = bk.solve_ivp(f, (0.0, SECONDS), y0, method="gear", rtol=norm * tolerance, atol=norm * tolerance,
+                           **options)
+        return count[0], end.success and self.stable(end.y[:self.n].T, end.y[self.n:].T)
+
+    def equation(self):
+        """The right-hand side y' = f(t, y) of y = (q, v), the number of its calls, and y at the start."""
+        rates, count, y0 = self._rates()
+
+        def f(t, y):
+            out = np.empty(len(y))
+            rates(t, y, out)
+            return out
+
+        return f, count, y0
 
     def _rates(self):
         n, m, count = self.n, self.m, [0]
@@ -165,27 +198,35 @@ class Swing:
     def lsoda(self, tolerance: float) -> tuple[int, bool]:
         from scipy.integrate import solve_ivp
 
-        rates, count, y0 = self._rates()
-
-        def f(t, y):
-            out = np.empty(len(y))
-            rates(t, y, out)
-            return out
-
+        f, count, y0 = self.equation()
         end = solve_ivp(f, (0.0, SECONDS), y0, method="LSODA", rtol=tolerance, atol=tolerance)
         return count[0], bool(end.success) and self.stable(end.y[:self.n].T, end.y[self.n:].T)
 
 
-def best(run: Callable[[float], tuple[int, bool]]) -> float | None:
-    """Fewest evaluations a second of the stable runs over all tolerances; None if there is none."""
-    least = math.inf
+class Best(NamedTuple):
+    """Fewest evaluations a second, and at which tolerance."""
+
+    evaluations: float | None
+    tolerance: float | None
+
+
+def best(run: Callable[[float], tuple[int, bool]]) -> Best:
+    """The stable run with the fewest evaluations over all tolerances; None if there is none."""
+    least, at = math.inf, None
     for tolerance in TOLERANCES:
         evaluations, stable = run(tolerance)
-        if stable:
-            least = min(least, evaluations)
+        if stable and evaluations < least:
+            least, at = evaluations, tolerance
         if evaluations > ENOUGH * least:
             break
-    return least / SECONDS if least < math.inf else None
+    return Best(None if at is None else least / SECONDS, at)
+
+
+def default(swing: Swing, solver: str) -> Callable[[float], tuple[int, bool]]:
+    """The runs of a solver as its column has them."""
+    if solver == "gear":
+        return swing.published
+    return partial(swing.ours, textbook(solver) if solver in RUNGE_KUTTA else solver)
 
 
 def has_cvode() -> bool:
@@ -201,20 +242,28 @@ def nothing(what: str) -> None:
 
 
 def run(wanted: list[Row] | None = None, progress: Callable[[str], None] = nothing) -> dict:
-    """The tables, what the best Runge-Kutta method needs with our own control, and the claims."""
+    """The tables, what `bk.Simulation` needs with its own control, the best tolerances, and the claims."""
     tables: dict[str, list[dict]] = {}
-    own: dict[str, list[float | None]] = {}
+    own: dict[str, list[dict]] = {}
+    tolerances: dict[str, dict[str, int]] = {name: {} for name in SOLVERS}
     cvode = has_cvode()
     for row in wanted if wanted is not None else rows():
         progress(f"table {row.table}, {row.number:g}")
         swing = Swing(row)
-        ours = {name: best(partial(swing.ours, textbook(name) if name in RUNGE_KUTTA else name)) for name in SOLVERS}
-        theirs = [best(partial(swing.cvode, formulas)) for formulas in ("Adams", "BDF") if cvode]
-        references = {"cvode": least(theirs), "lsoda": best(swing.lsoda)}
+        found = {name: best(default(swing, name)) for name in SOLVERS}
+        for name, (_, at) in found.items():
+            key = "none" if at is None else f"{at:g}"
+            tolerances[name][key] = tolerances[name].get(key, 0) + 1
+        theirs = [best(partial(swing.cvode, formulas)).evaluations for formulas in ("Adams", "BDF") if cvode]
+        references = {"cvode": least(theirs), "lsoda": best(swing.lsoda).evaluations}
         tables.setdefault(row.table, []).append(
-            {"row": row.number, "paper": row.paper, "ours": ours, "references": references})
-        own.setdefault(row.table, []).append(least([best(partial(swing.ours, name)) for name in RUNGE_KUTTA]))
-    return {"tables": tables, "own_control": own, "cvode": cvode, "claims": [vars(c) for c in claims(tables)]}
+            {"row": row.number, "paper": row.paper, "ours": {name: x.evaluations for name, x in found.items()},
+             "references": references})
+        own.setdefault(row.table, []).append(
+            {"gear": best(partial(swing.ours, "gear")).evaluations,
+             "rk": least(best(partial(swing.ours, name)).evaluations for name in RUNGE_KUTTA)})
+    return {"tables": tables, "own_control": own, "tolerances": tolerances, "cvode": cvode,
+            "claims": [vars(c) for c in claims(tables, own)]}
 
 
 def least(values) -> float | None:
@@ -224,61 +273,160 @@ def least(values) -> float | None:
 
 # -- claims ----------------------------------------------------------------------------------------------------------
 
+PAPER_SAYS, YARDSTICK = "paper", "own yardstick"
+
 
 @dataclass
 class Claim:
-    """What the tables should show, in how many rows they do, and where not."""
+    """A conclusion: whose it is, in how many rows it holds here, where not, and in how many rows of the paper's own
+    tables."""
 
     what: str
+    origin: str
     rows: int
     missed: list[str]
+    printed: str = ""
 
     @property
     def met(self) -> bool:
         return not self.missed
 
 
-def claims(tables: dict) -> list[Claim]:
-    """What should come out, checked row by row."""
-    made = [
-        Claim("tables IV-VI: Gear needs the fewest of the six", *_check(
-            tables, lambda row: row["ours"]["gear"], lambda row: least(row["ours"].values()), calm=True)),
-        Claim("tables IV-VI: Gear needs less than half of the best Runge-Kutta method", *_check(
-            tables, lambda row: row["ours"]["gear"], _half_of_runge_kutta, calm=True)),
-        Claim("table VII, damped: BDF needs the fewest of the six", *_check(
-            tables, lambda row: row["ours"]["bdf"], lambda row: least(row["ours"].values()), calm=False)),
-        Claim(f"tables IV-VI: Gear at most {MOST:g} times the larger of the paper's and CVODE's", *_check(
-            tables, lambda row: row["ours"]["gear"], lambda row: _allowed(row, "gear"), calm=True)),
-        Claim(f"table VII, damped: BDF at most {MOST:g} times the larger of the paper's and CVODE's", *_check(
-            tables, lambda row: row["ours"]["bdf"], lambda row: _allowed(row, "bdf"), calm=False)),
-        Claim(f"tables IV-VI: BDF at most {MOST:g} times the larger of the paper's and CVODE's", *_check(
-            tables, lambda row: row["ours"]["bdf"], lambda row: _allowed(row, "bdf"), calm=True)),
-        Claim(f"table VII, damped: Gear at most {MOST:g} times the larger of the paper's and CVODE's", *_check(
-            tables, lambda row: row["ours"]["gear"], lambda row: _allowed(row, "gear"), calm=False)),
+Found = tuple[int, list[str]]  # rows looked at, and those that fail
+
+
+def claims(tables: dict, own: dict) -> list[Claim]:
+    """What should come out, as the paper says [J, sec. II.D] and by yardsticks of our own."""
+    said: list[tuple[str, Callable[[str], Found]]] = [
+        ("undamped: Gear needs the fewest of the six", lambda part: _fewest(tables, part, "gear", _calm)),
+        ("tables IV, V: Gear needs less than half of the best Runge-Kutta method", lambda part: _half(tables, part)),
+        ("tables IV, V: RKG is the best Runge-Kutta method",
+         lambda part: _fewest(tables, part, "rkg", _first_two, RUNGE_KUTTA)),
+        ("tables IV, V: the largest mobile needs more than the smallest", lambda part: _larger(tables, part)),
+        ("Gear: 11 chains (table V) need no more than 12 links (table IV)",
+         lambda part: _wide(_column(tables, "V", part, "gear"), _column(tables, "IV", part, "gear"))),
+        (f"table VI: Gear grows by no more than {GROWTH:g} over the elongations",
+         lambda part: _grown(_column(tables, "VI", part, "gear"))),
+        ("table VII, damped: BDF needs the fewest of the six", lambda part: _fewest(tables, part, "bdf", _damped)),
+        ("table V: BDF grows faster with the number of chains than Gear", lambda part: _faster(tables, part)),
     ]
+    made = [Claim(what, PAPER_SAYS, *found("ours"), printed="{1} of {0}".format(*_good(found("paper"))))
+            for what, found in said]
+    made += [Claim(what, YARDSTICK, *found) for what, found in (
+        *((f"{where}: {name.upper() if name == 'bdf' else 'Gear'} at most {MOST:g} times the larger of the paper's and "
+           "CVODE's", _bounded(tables, name, chosen))
+          for name in ("gear", "bdf") for where, chosen in (("undamped", _calm), ("table VII, damped", _damped))),
+        *((f"table {table}: counts within a factor of {NEAR:g} of the paper's", _near(table, tables[table]))
+          for table in tables),
+        (f"table VI: Gear* of bk.Simulation grows by no more than {GROWTH:g}", _grown(_starred(own, tables, "VI"))),
+        ("Gear* of bk.Simulation: 11 chains need no more than 12 links",
+         _wide(_starred(own, tables, "V"), _starred(own, tables, "IV"))))]
     return [claim for claim in made if claim.rows]
 
 
-def _half_of_runge_kutta(row) -> float:
-    """Just below half of the fewest evaluations; no bound if none of them is stable."""
-    fewest = least(row["ours"][name] for name in RUNGE_KUTTA)
-    return math.inf if fewest is None else math.nextafter(0.5 * fewest, 0.0)
+def _calm(table, row) -> bool:
+    return table != "VII" or row["row"] == 0.0
 
 
-def _allowed(row, name) -> float:
-    return MOST * max(row["paper"][name], row["references"]["cvode"] or 0.0)
+def _damped(table, row) -> bool:
+    return not _calm(table, row)
 
 
-def _check(tables, value, bound, calm: bool) -> tuple[int, list[str]]:
-    """(rows looked at, those where the value is not within its bound). Calm: not damped."""
+def _first_two(table, row) -> bool:
+    return table in ("IV", "V")
+
+
+def _good(found: Found) -> tuple[int, int]:
+    return found[0], found[0] - len(found[1])
+
+
+def _column(tables, table, part, name) -> dict[float, float | None]:
+    """One solver's counts in a table, by rows."""
+    return {row["row"]: row[part][name] for row in tables.get(table, ())}
+
+
+def _starred(own, tables, table) -> dict[float, float | None]:
+    return {row["row"]: x["gear"] for row, x in zip(tables.get(table, ()), own.get(table, ()), strict=True)}
+
+
+def _check(tables, chosen, value, bound) -> Found:
+    """Rows chosen, and those where the value is not within its bound."""
     count, missed = 0, []
     for name, row in _lines(tables):
-        if calm == (row["row"] == 0.0 or name != "VII"):
+        if chosen(name, row):
             count += 1
             found, most = value(row), bound(row)
             if found is None or not found <= most:
                 missed.append(f"{name} {row['row']:g}: {_number(found)} > {most:.1f}")
     return count, missed
+
+
+def _fewest(tables, part, name, chosen, among=SOLVERS) -> Found:
+    return _check(tables, chosen, lambda row: row[part][name], lambda row: least(row[part][x] for x in among))
+
+
+def _half(tables, part) -> Found:
+    def half(row):  # no bound if no method is stable
+        fewest = least(row[part][name] for name in RUNGE_KUTTA)
+        return math.inf if fewest is None else math.nextafter(0.5 * fewest, 0.0)
+
+    return _check(tables, _first_two, lambda row: row[part]["gear"], half)
+
+
+def _larger(tables, part) -> Found:
+    """First and last row of tables IV and V, for every solver."""
+    count, missed = 0, []
+    for table in ("IV", "V"):
+        for name in SOLVERS:
+            first, last = _ends(_column(tables, table, part, name), table)
+            if first is not None and last is not None:
+                count += 1
+                if not last > first:
+                    missed.append(f"{table}, {name}: {first:.1f} to {last:.1f}")
+    return count, missed
+
+
+def _ends(column, table) -> tuple[float | None, float | None]:
+    lines = PAPER[table]
+    return column.get(lines[0][0]), column.get(lines[-1][0])
+
+
+def _grown(column) -> Found:
+    first, last = _ends(column, "VI")
+    return _ratio("0.1 to 1.7 rad", last, first, GROWTH)
+
+
+def _wide(wide, long) -> Found:
+    return _ratio("V 11 / IV 12", wide.get(11), long.get(12), 1.0)
+
+
+def _faster(tables, part) -> Found:
+    ends = (_ends(_column(tables, "V", part, name), "V") for name in ("bdf", "gear"))
+    grown = [last / first for first, last in ends if first is not None and last is not None]
+    if len(grown) < 2:
+        return 0, []
+    return 1, [] if grown[0] > grown[1] else [f"BDF {grown[0]:.2f}, Gear {grown[1]:.2f}"]
+
+
+def _ratio(what, above, below, most) -> Found:
+    if above is None or below is None:
+        return 0, []
+    return 1, [] if above <= most * below else [f"{what}: {above:.1f}/{below:.1f} = {above / below:.2f} > {most:g}"]
+
+
+def _bounded(tables, name, chosen) -> Found:
+    return _check(tables, chosen, lambda row: row["ours"][name],
+                  lambda row: MOST * max(row["paper"][name], row["references"]["cvode"] or 0.0))
+
+
+def _near(table, lines) -> Found:
+    """Solvers whose counts are all within a factor of NEAR."""
+    missed = []
+    for name in SOLVERS:
+        ratios = [math.nan if row["ours"][name] is None else row["ours"][name] / row["paper"][name] for row in lines]
+        if not all(1 / NEAR <= x <= NEAR for x in ratios):
+            missed.append(f"{name}: {min(ratios):.2f} to {max(ratios):.2f} times the paper's")
+    return len(SOLVERS), missed
 
 
 def _lines(tables) -> Iterator[tuple[str, dict]]:
@@ -300,29 +448,37 @@ def text(result: dict) -> str:
     for table, found in result["tables"].items():
         session, what = TITLES[table]
         lines += ["", f"Table {table}, {session}: {what}",
-                  f"  {'':>5} |{'the paper':^{len(head)}} |{'here':^{len(head)}} |{'today':^16} |{'RK*':>7}",
-                  f"  {'':>5} |{head} |{head} |{'cvode':>8}{'lsoda':>8} |"]
+                  f"  {'':>5} |{'the paper':^{len(head)}} |{'here':^{len(head)}} |{'today':^16} |{'bk.Simulation':^15}",
+                  f"  {'':>5} |{head} |{head} |{'cvode':>8}{'lsoda':>8} |{'RK*':>7}{'Gear*':>8}"]
         for row, own in zip(found, result["own_control"][table], strict=True):
             cells = [f"  {row['row']:>5g} "]
             for part, names in (("paper", SOLVERS), ("ours", SOLVERS), ("references", REFERENCES)):
                 cells.append("".join(f"{_number(row[part][name]):>8}" for name in names) + " ")
-            lines.append("|".join([*cells, f"{_number(own):>7}"]))
-    lines += ["", "Claims"]
-    for claim in result["claims"]:
-        good = claim["rows"] - len(claim["missed"])
-        verdict = "holds" if not claim["missed"] else "FAILS"
-        lines.append(f"  {verdict}  {claim['what']}  ({good} of {claim['rows']} rows)")
-        lines += [f"           {where}" for where in claim["missed"]]
+            lines.append("|".join([*cells, f"{_number(own['rk']):>7}{_number(own['gear']):>8}"]))
+    lines += ["", "Best tolerances (rows): " + "; ".join(
+        f"{name} " + ", ".join(f"{at} ({n})" for at, n in sorted(found.items(), key=lambda x: -x[1]))
+        for name, found in result["tolerances"].items())]
+    for origin, title in ((PAPER_SAYS, "Conclusions of the paper, here (and by the paper's own tables)"),
+                          (YARDSTICK, "Yardsticks of our own; the paper does not claim them")):
+        chosen = [claim for claim in result["claims"] if claim["origin"] == origin]
+        lines += ["", title] * bool(chosen)
+        for claim in chosen:
+            good, printed = claim["rows"] - len(claim["missed"]), claim["printed"]
+            lines.append(f"  {'FAILS' if claim['missed'] else 'holds'}  [{origin}] {claim['what']}  "
+                         f"({good} of {claim['rows']}{f'; paper: {printed}' if printed else ''})")
+            lines += [f"           {where}" for where in claim["missed"]]
     return "\n".join([*lines, "", *READINGS, *(() if result["cvode"] else (WITHOUT_CVODE,))])
 
 
 READINGS = (
-    "Readings. Elongation: of the root joint alone. Unstable: the solver gives up, or the energy at some step lies",
-    f"above that of the start by more than {RISE:.0%} of what the elongation gave (nothing drives a mobile; the paper",
-    "accepts large errors, so states at the end are not compared). Jacobians by differences are counted. Runge-Kutta:",
-    "step control of the paper's time, in the worst component: embedded pairs (rki, rkf) per unit of time, step",
-    "doubling (iec, rkg) with the plain difference; RK*: the best of the four with the step control of bk.Simulation.",
-    "cvode: the better of its Adams and BDF formulas; it and lsoda are judged by the same rule.",
+    "Readings (others: --readings). Elongation: of the root joint alone. Unstable: the solver gives up, or the energy",
+    f"at some step lies above that of the start by more than {RISE:.0%} of what the elongation gave (nothing drives a",
+    "mobile; the paper accepts large errors, so states at the end are not compared). Gear: functional iteration of",
+    "positions and velocities alike, norms divided by the number of joints, as the paper describes it. Jacobians by",
+    "differences are counted. Runge-Kutta: step control of the paper's time, in the worst component: embedded pairs",
+    "(rki, rkf) per unit of time, step doubling (iec, rkg) with the plain difference. RK*, Gear*: the best of the",
+    "four, and Gear, as bk.Simulation has them. cvode: the better of its Adams and BDF formulas; it and lsoda are",
+    "judged by the same rule.",
 )
 WITHOUT_CVODE = "scikit-sundae is not installed, so CVODE is missing: pip install 'bunraku[bench]'"
 
