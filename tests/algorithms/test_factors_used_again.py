@@ -1,6 +1,7 @@
 """Factors at hand solve for other right-hand sides as new ones do, for any structure."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -82,6 +83,26 @@ def test_factors_from_elsewhere_leave_a_part_that_falls_with_the_distance():
         left.append(velocity_gaps(plan, q, v + change).max())
     assert left[0] < 0.1 * before
     np.testing.assert_array_less(left[1:], 0.2 * np.array(left[:-1]))
+
+
+@pytest.mark.parametrize("apart", [1e-6, 1e-9, 1e-12, 1e-16])
+@pytest.mark.parametrize("angle", [0.0, *np.arcsin([0.37, 0.5, -0.37, -0.5]), 0.5 * np.pi, -0.5 * np.pi])
+def test_any_basis_of_the_constrained_directions_serves(angle, apart):
+    """A cardan joint, on both sides of angles at which the basis of its constrained directions may change."""
+    m = bk.Mechanism()
+    m.add_link("body", joint=bk.Free(), mass=2.0, com=(0.1, -0.2, -0.4), inertia=(0.3, 0.2, 0.1))
+    m.connect("ground", "body", bk.Compound(bk.Revolute((0, 0, 1)), bk.Revolute((0, 1, 0))), "cardan")
+    plan, v = m.plan(), np.random.default_rng(1).normal(size=m.nv)
+    one, other = (m.integrate(m.neutral(), [0, 0, 0, 0, angle + side * apart, 0]) for side in (-1, 1))
+    for q, near in ((one, other), (other, one)):
+        work, new = np.full((2, plan.loops.work_size), np.nan)
+        solve(plan, IMPULSE, q, v, work)
+        change, expected = solve(plan, IMPULSE + AGAIN, near, v, work)[0], solve(plan, IMPULSE, near, v, new)[0]
+        close(change, expected, 1e3 * apart + 1e-13)
+        after = v + change + solve(plan, IMPULSE + AGAIN, near, v + change, work)[0]
+        R, motion = bk.poses(m, near)["body"][0], bk.kinematics(m, near, after).velocities["body"]
+        assert abs(motion[3:] @ np.cross((0, 0, 1), R[:, 1])) < 1e-12 + 1e6 * apart**2  # no turn about the third axis
+        assert np.abs(motion[:3]).max() < 1e-12 + 1e6 * apart**2
 
 
 LANES = """

@@ -72,3 +72,21 @@ def test_velocities_stay_closed_at_any_tolerance(solver, rtol):
     assert np.abs(kinetic + potential - kinetic[0] - potential[0]).max() < 30 * rtol * kinetic.max()
     assert max(velocity_gaps(m.plan(), x, y).max() for x, y in zip(tr.q, tr.v, strict=True)) < 1e-12
     assert sim.stats.loop_error < 1e-12
+
+
+@pytest.mark.parametrize("solver", ["gear", "bdf", "rkf", "tsit5", "rk4"])
+def test_a_hinge_and_a_slide_in_one_connection_stay_closed(solver):
+    """Its constrained directions have no basis that is continuous, and rounding chooses one at every evaluation."""
+    hinge, slide = np.array([0.3, 0.5, 0.8]), np.array([0.6, -0.2, 0.7])
+    m = bk.Mechanism()
+    m.add_link("body", joint=bk.Free(), mass=2.0, com=(0.1, -0.2, -0.4), inertia=(0.3, 0.2, 0.1))
+    m.connect("ground", "body", bk.Compound(bk.Revolute(hinge), bk.Prismatic(slide)), "hinge and slide")
+    q, v = bk.project(m, m.neutral(), np.cos(np.arange(6)))
+    tr = bk.Simulation(m, q, v, solver=solver, **({"step": 1e-2} if solver == "rk4" else {})).run(until=1.0)
+    for q, v in zip(tr.q, tr.v, strict=True):
+        (R, x), motion = bk.poses(m, q)["body"], bk.kinematics(m, q, v).velocities["body"]
+        velocity, turning = motion[:3], motion[3:]
+        size = np.abs(v).max()
+        assert np.abs(np.cross(turning, hinge)).max() < 1e-12 * size
+        assert np.abs(np.cross(x, R @ slide)).max() < 1e-12
+        assert np.abs(np.cross(velocity - np.cross(turning, x), R @ slide)).max() < 1e-12 * size

@@ -78,7 +78,7 @@ def make_ready(mode, soft, body_i, conn_i, conn_f, q, drives, work):
     """Between pass 1 and the assembly: records of the connections, empty slots, nothing judged so far."""
     n, judged = body_i.shape[0] - 1, conn_i[conn_i.shape[0] - 1, f.HEAD_JUDGED]
     store(work, judged + f.JUDGED_GAP, constant(q, 0.0))
-    meet_connections(mode, body_i, conn_i, conn_f, drives, work)
+    meet_connections(mode, False, body_i, conn_i, conn_f, drives, work)
     if mode != DYNAMICS:
         for i in range(n):
             store6(work, body_i[i, f.BODY_RECORD] + f.REC_FORCE, zero6(q))
@@ -101,7 +101,7 @@ def ada_again(mode, body_i, body_f, conn_i, conn_f, prog, q, v, tau, acceleratio
     were made at: exact there, and wrong by a part that is proportional to the distance elsewhere.
     """
     again_pass(body_i, body_f, q, v, work)
-    meet_connections(mode, body_i, conn_i, conn_f, tau[:0], work)
+    meet_connections(mode, True, body_i, conn_i, conn_f, tau[:0], work)
     return answer_demands(body_i, conn_i, prog, tau, acceleration, work)
 
 

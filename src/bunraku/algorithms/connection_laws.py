@@ -23,6 +23,9 @@ from bunraku.spatial.scalar import atan2, constant, load, maximum, nearest, sinc
 
 NEWTON_STEPS = 16
 TURN = 6.283185307179586
+SIDE = 0.37
+"""A free direction is reflected to the far side of an axis unless it is opposite to it by more than this cosine. Axes
+at right angles, or at 30, 45 or 60 degrees, are clear of the border, where rounding would choose the side."""
 
 
 @inline
@@ -140,19 +143,43 @@ def rates(law, c, conn_i, conn_f, W, V, work, rec):
             store(work, o + i, (L * L * dot(s_w, W) + dot(s_v, V)) / size)
 
 
+@inline
+def turns_directions(law, c, conn_i):
+    """Whether the constrained directions turn with the joint's coordinates."""
+    return law == f.LAW_COMPOUND and conn_i[c, f.GIVEN] == 0
+
+
 @inner
-def directions(law, c, conn_i, conn_f, turn, work, rec):
-    """Constrained directions in world axes: constant in b's axes, or the complement of what is free."""
+def directions(again, law, c, conn_i, conn_f, before, turn, work, rec):
+    """Constrained directions in world axes: constant in b's axes, or the complement of what is free.
+
+    A complement has many bases, and which one comes out depends on rounding. `again`: the factors at hand are in the
+    basis in the record, so that is kept, carried with b from its axes `before` to `turn`.
+    """
     for k in range(conn_i[c, f.ROWS]):
         o = rec + f.CONN_COLUMNS + 6 * k
-        if law == f.LAW_COMPOUND and conn_i[c, f.GIVEN] == 0:
-            K_w, K_v = complement(conn_i[c, f.ELEMENTS], k, conn_f[c, f.LENGTH], work, rec)
+        if turns_directions(law, c, conn_i):
+            if again:
+                K_w, K_v = matTvec(before, load3(work, o)), matTvec(before, load3(work, o + 3))
+            else:
+                K_w, K_v = complement(conn_i[c, f.ELEMENTS], k, conn_f[c, f.LENGTH], work, rec)
             store3(work, o, matvec(turn, K_w))
             store3(work, o + 3, matvec(turn, K_v))
         else:
             d = f.DIRECTIONS + 6 * k
             store3(work, o, matvec(turn, row3(conn_f, c, d)))
             store3(work, o + 3, matvec(turn, row3(conn_f, c, d + 3)))
+
+
+@inline
+def along_axes(n, rates, o, work, rec):
+    """S times the rates (or accelerations) at `o`."""
+    W, V = zero3(work), zero3(work)
+    for i in range(n):
+        rate = load(rates, o + i)
+        W = add(W, scale(load3(work, rec + f.CONN_AXES + 6 * i), rate))
+        V = add(V, scale(load3(work, rec + f.CONN_AXES + 6 * i + 3), rate))
+    return W, V
 
 
 @inline
@@ -189,7 +216,7 @@ def factor_axes(n, L, work, rec):
             y = load(work, o + 6 * j + k)
             rest = rest + y * y
         length = sqrt(x * x + rest)
-        r = where_positive(x, -1.0 * length, length)
+        r = where_positive(x + SIDE * length, -1.0 * length, length)  # |x - r| >= (1 - SIDE) length: no cancellation
         head = x - r
         factor = 2.0 / (head * head + rest)
         store(work, o + 6 * j + j, head)

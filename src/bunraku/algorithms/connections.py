@@ -14,6 +14,7 @@ References: [YN02] sec. 3, [YN99] sec. 2, eq. 5. Cost O(1) per connection, plus 
 
 from bunraku.algorithms.aba import joint_part_size
 from bunraku.algorithms.connection_laws import (
+    along_axes,
     coordinates,
     directions,
     joint_pose,
@@ -22,6 +23,7 @@ from bunraku.algorithms.connection_laws import (
     rotation_vector_of,
     spread_torques,
     turning_axes,
+    turns_directions,
 )
 from bunraku.algorithms.passive import ball_torque, spring_torque
 from bunraku.algorithms.tree import is_anchor, row3, row9, velocity_product, zero3
@@ -54,24 +56,26 @@ ONCE, TWICE = 8, 16
 
 
 @inner
-def meet_connections(mode, body_i, conn_i, conn_f, drives, work):
+def meet_connections(mode, again, body_i, conn_i, conn_f, drives, work):
     """Fill the record of every connection from the states that pass 1 left in the slots; add its own forces to the
-    bodies. `drives`: torques (accelerations if GIVEN) of all free directions, or nothing.
+    bodies. `drives`: torques (accelerations if GIVEN) of all free directions, or nothing. `again`: for the factors at
+    hand, of an evaluation near by.
     """
     last = conn_i.shape[0] - 1
     for c in range(last):
-        meet_connection(mode, c, body_i, conn_i, conn_f, drives, work, f.connection_record(conn_i, c),
+        meet_connection(mode, again, c, body_i, conn_i, conn_f, drives, work, f.connection_record(conn_i, c),
                         conn_i[last, f.HEAD_JUDGED])
 
 
 @inline
-def meet_connection(mode, c, body_i, conn_i, conn_f, drives, work, rec, judged):
+def meet_connection(mode, again, c, body_i, conn_i, conn_f, drives, work, rec, judged):
     a, b, law = conn_i[c, f.STATE_A], conn_i[c, f.STATE_B], conn_i[c, f.LAW]
     R_a, R_b = load9(work, a), load9(work, b)
     turn_a, turn = matmul(R_a, row9(conn_f, c, f.FRAME_A)), matmul(R_b, row9(conn_f, c, f.FRAME_B))
     end_a = add(load3(work, a + 9), matvec(R_a, row3(conn_f, c, f.FRAME_A + 9)))
     arm_b = add(load3(work, b + 9), matvec(R_b, row3(conn_f, c, f.FRAME_B + 9)))
     arm_a = add(arm_b, apart(c, body_i, conn_i, work))
+    before = load9(work, rec + f.CONN_TURN) if again else turn
     store9(work, rec + f.CONN_TURN, turn)
     store3(work, rec + f.CONN_ARM_A, arm_a)
     store3(work, rec + f.CONN_ARM_B, arm_b)
@@ -87,7 +91,7 @@ def meet_connection(mode, c, body_i, conn_i, conn_f, drives, work, rec, judged):
     w, v = sub(w_b, w_a), sub(v_b, v_a)  # [YN-HRP, eq. 1]; a sum in [YN02, eq. 1]
     W, V = matTvec(turn, w), matTvec(turn, v)
     rates(law, c, conn_i, conn_f, W, V, work, rec)  # K_J [YN02, eq. 2], [YN-HRP, eq. 2]
-    directions(law, c, conn_i, conn_f, turn, work, rec)
+    directions(again, law, c, conn_i, conn_f, before, turn, work, rec)
 
     if mode == DYNAMICS:
         gap = sub(x, t)
@@ -122,6 +126,9 @@ def meet_connection(mode, c, body_i, conn_i, conn_f, drives, work, rec, judged):
         demand(conn_i[c, f.ROWS], turn, gap_w, gap_v, work, rec, rec + f.CONN_GAP)
         if mode == POSITION:
             W, V = gap_w, gap_v
+        elif turns_directions(law, c, conn_i):  # K of the factors at hand has a part along S of this configuration
+            c_w, c_v = along_axes(conn_i[c, f.ELEMENTS], work, rec + f.CONN_RATES, work, rec)
+            W, V = sub(W, c_w), sub(V, c_v)
     demand(conn_i[c, f.ROWS], turn, W, V, work, rec, rec + f.CONN_BIAS)  # [YN02, eqs. 4-5]; impact: [YN99, eq. 13]
 
 
@@ -176,10 +183,7 @@ def given_motion(law, c, conn_i, drives, work, rec):
     elif law == f.LAW_FREE:
         V, W = load3(drives, first), load3(drives, first + 3)
     else:
-        for i in range(conn_i[c, f.ELEMENTS]):
-            qdd = load(drives, first + i)
-            W = add(W, scale(load3(work, rec + f.CONN_AXES + 6 * i), qdd))
-            V = add(V, scale(load3(work, rec + f.CONN_AXES + 6 * i + 3), qdd))
+        W, V = along_axes(conn_i[c, f.ELEMENTS], drives, first, work, rec)
     return W, V
 
 

@@ -35,9 +35,9 @@ def constraints(body_i, body_f, conn_i, conn_f, q, v, drives, columns, ways, own
     """
     nothing = work[:0]
     outward(body_i, body_f, q, v, own, nothing, ground_acceleration(body_f, q), work)  # own: no joint is locked
-    meet_connections(POSITION, body_i, conn_i, conn_f, nothing, work)
+    meet_connections(POSITION, False, body_i, conn_i, conn_f, nothing, work)
     read(f.CONN_BIAS, f.ROWS, f.FIRST_ROW, conn_i, work, gap)
-    meet_connections(DYNAMICS, body_i, conn_i, conn_f, drives, work)
+    meet_connections(DYNAMICS, False, body_i, conn_i, conn_f, drives, work)
     read(f.CONN_BIAS, f.ROWS, f.FIRST_ROW, conn_i, work, bias)
     read(f.CONN_COORDINATES, f.FREEDOMS, f.FIRST_FREEDOM, conn_i, work, coordinates)
     read(f.CONN_RATES, f.FREEDOMS, f.FIRST_FREEDOM, conn_i, work, speeds)

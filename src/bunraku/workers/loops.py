@@ -71,7 +71,7 @@ def closed_part_again(mode, plan, q, v, tau, acceleration, work):
     """As `ada_again`: residue of all workers."""
     if not outward_part(True, plan, q, v, tau, work[:0], work):
         return np.nan
-    meet_connections(mode, plan.body_i, plan.conn_i, plan.conn_f, tau[:0], work)
+    meet_connections(mode, True, plan.body_i, plan.conn_i, plan.conn_f, tau[:0], work)
     residue = answer_demands_part(plan, tau, acceleration, work)
     return agree(1.0, residue, plan, work)[1]
 
