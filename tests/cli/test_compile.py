@@ -1,6 +1,7 @@
 """`bunraku compile`: everything can be compiled before its first use, once, for any kind of processor."""
 
 import ast
+import contextlib
 import json
 import os
 import subprocess
@@ -45,8 +46,9 @@ def test_what_is_usual_is_some_of_it():
 
 
 def test_programs_that_start_together_compile_each_function_once(tmp_path):
-    processes = [start(*SMALL, "--json", NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2)]
-    reports = [report(process) for process in processes]
+    with contextlib.ExitStack() as stack:
+        processes = [stack.enter_context(start(*SMALL, "--json", NUMBA_CACHE_DIR=str(tmp_path))) for _ in range(2)]
+        reports = [report(process) for process in processes]
     assert sorted(name for told in reports for name in told["compiled"]) == sorted(SMALL)
     assert [sorted([*told["compiled"], *told["already"]]) for told in reports] == 2 * [sorted(SMALL)]
     again = report(start(*SMALL, "--json", NUMBA_CACHE_DIR=str(tmp_path)))

@@ -1,5 +1,6 @@
 """Machine code in the cache: in whatever state folders and files are, results are right and nothing is done twice."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -127,9 +128,10 @@ def slowly(self):
     return compiled(self)
 Entry.compiled = slowly
 {CALL}"""
-    processes = [start(code, NUMBA_CACHE_DIR=str(tmp_path / "cache")) for _ in range(3)]
-    for process in processes:
-        finish(process)
+    with contextlib.ExitStack() as stack:
+        processes = [stack.enter_context(start(code, NUMBA_CACHE_DIR=str(tmp_path / "cache"))) for _ in range(3)]
+        for process in processes:
+            finish(process)
     assert (tmp_path / "marks").read_text() == "x"
 
 

@@ -1,12 +1,14 @@
 """Entries compiled by child processes: each by one of them, and without children all the same."""
 
 import contextlib
+import gc
 import io
 import json
 import os
 import subprocess
 import sys
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -20,6 +22,7 @@ from processes import PACKAGE
 
 pytestmark = pytest.mark.skipif(jit.JIT_OFF, reason="nothing is compiled")
 ENTRIES = (moves.integrate_states, moves.normalise_states)
+SOON = 20.0  # [s] on a busy machine
 
 
 def child(folder, *entries):
@@ -107,26 +110,95 @@ def test_children_that_fail_are_not_missed(prepared, monkeypatch):
     assert here == [entry.name for entry in ENTRIES]
 
 
-def test_ctrl_c_ends_the_children(prepared, monkeypatch):
-    children = []
-    start = subprocess.Popen
+@pytest.fixture
+def sleeping(monkeypatch):
+    """Children that only sleep: those that have been started."""
+    started, start = [], subprocess.Popen
 
-    def sleeping(command, **options):
-        children.append(start([command[0], "-c", "import time; time.sleep(100)"], **options))
-        return children[-1]
+    def asleep(command, **options):
+        started.append(start([command[0], "-c", "import time; time.sleep(100)"], **options))
+        return started[-1]
 
+    monkeypatch.setattr(subprocess, "Popen", asleep)
+    return started
+
+
+def test_ctrl_c_ends_the_children(prepared, sleeping, monkeypatch):
     def interrupted(entry, path):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(subprocess, "Popen", sleeping)
     monkeypatch.setattr(together, "make", interrupted)
     with pytest.raises(KeyboardInterrupt):
         prepared(seconds=together.WORTH_A_CHILD)
-    assert children
-    end = time.monotonic() + 20.0
-    while any(process.poll() is None for process in children):
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    assert sleeping
+    assert all(process.returncode is not None and process.stdout.closed for process in sleeping)
+
+
+SLOW = "simulate.multistep.run_multistep"
+LEFT = f"""
+import gc, sys, bunraku.compiler.together as together
+from pathlib import Path
+children = together.Children(2, ["{SLOW}"], Path(sys.argv[1]))
+print(*(process.pid for process in children._running))
+del children
+gc.collect()
+print("and on")
+"""
+
+
+def test_children_do_not_outlive_the_process_and_are_never_left_to_the_garbage_collector(tmp_path):
+    begin = time.monotonic()
+    done = subprocess.run([sys.executable, "-X", "dev", "-W", "error", "-c", LEFT, str(tmp_path)], capture_output=True,
+                          text=True, timeout=120, env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)})
+    assert (done.returncode, done.stderr) == (0, "")
+    pids, rest = done.stdout.splitlines()
+    assert rest == "and on"
+    assert len(pids.split()) == 2
+    for pid in map(int, pids.split()):
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    assert time.monotonic() - begin < SOON
+    assert not list(tmp_path.glob("*.code"))
+
+
+def test_garbage_is_collected_while_children_run(tmp_path, sleeping):
+    children = together.Children(2, ["any"], tmp_path)
+    processes = list(children._running)
+    left = weakref.ref(children)
+    del children
+    gc.collect()  # a warning is an error
+    assert all(process.poll() is None for process in processes)
+    left().stop()
+    assert all(process.returncode is not None and process.stdout.closed for process in processes)
+    gc.collect()
+    assert left() is None
+
+
+def test_ctrl_c_while_children_are_started_ends_those_that_run(tmp_path, sleeping, monkeypatch):
+    start = together.subprocess.Popen
+
+    def interrupted(command, **options):
+        if sleeping:
+            raise KeyboardInterrupt
+        return start(command, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        together.Children(2, ["any"], tmp_path)
+    assert len(sleeping) == 1
+    assert sleeping[0].returncode is not None
+
+
+def test_children_without_a_thread_to_listen_are_not_missed(tmp_path, sleeping, monkeypatch):
+    def no_more(self):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(together.threading.Thread, "start", no_more)
+        children = together.Children(2, ["any"], tmp_path)
+    assert list(children) == []
+    assert len(sleeping) == 1
+    assert sleeping[0].returncode is not None
 
 
 def test_a_disk_that_cannot_be_written_stops_nothing(tmp_path, monkeypatch):

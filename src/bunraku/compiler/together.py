@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -133,25 +134,43 @@ class Made(NamedTuple):
 class Children:
     """Processes that compile, each whatever no other is at; iterate for what they have made, until all have ended.
 
-    Left by an exception, they are stopped; else those that still run go on, and end after the entry that they are at if
-    nobody listens any more.
+    Left by an exception, they are stopped; else those that still run go on until this process exits. A thread listens
+    to each of them and waits for its end. If this process is killed, each ends after the entry that it is at.
     """
 
     def __init__(self, count: int, names: Sequence[str], folder: Path | None = None, *, wait: bool = False,
                  environment: Mapping[str, str] | None = None):
         options = [*(("--out", str(folder)) if folder else ()), *(("--wait",) if wait else ())]
         isolation = "-I" if sys.flags.isolated else "-P"  # files in the current folder must not shadow modules
+        command = [sys.executable, isolation, "-c", START, str(files.PACKAGE.parent), *options, *names]
         self.complaint = ""  # the last line of a traceback
         self._reports: queue.SimpleQueue = queue.SimpleQueue()
-        self._processes = []
-        with contextlib.suppress(OSError):  # no more processes
-            for _ in range(count):
-                self._processes.append(subprocess.Popen(
-                    [sys.executable, isolation, "-c", START, str(files.PACKAGE.parent), *options, *names],
-                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                    env={**os.environ, "BUNRAKU_QUIET": "1", **(environment or {})}))
-        for process in self._processes:
-            threading.Thread(target=self._listen, args=(process,), daemon=True).start()
+        self._running: dict[subprocess.Popen, threading.Thread] = {}
+        self._started, self._owner = 0, os.getpid()
+        _at_work.add(self)
+        try:
+            with contextlib.suppress(OSError, RuntimeError):  # no more processes, or no more threads
+                for _ in range(count):
+                    self._start(command, {**os.environ, "BUNRAKU_QUIET": "1", **(environment or {})})
+        except BaseException:  # Ctrl-C
+            self.stop()
+            raise
+
+    def _start(self, command, environment) -> None:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   text=True, env=environment)
+        listener = threading.Thread(target=self._listen, args=(process,), daemon=True)
+        try:
+            self._running[process] = listener
+            listener.start()
+        except BaseException:
+            self._running.pop(process, None)
+            process.kill()
+            if not listener.is_alive():
+                with process:  # closes the pipe and waits
+                    pass
+            raise
+        self._started += 1
 
     def _listen(self, process) -> None:
         with process:  # closes the pipe and waits at the end
@@ -161,10 +180,13 @@ class Children:
                     self._reports.put(Made(told["name"], told["seconds"], Path(told["file"])))
                 except (ValueError, LookupError, TypeError):
                     self.complaint = line.strip() or self.complaint
+        self._running.pop(process, None)
+        if not self._running:
+            _at_work.discard(self)
         self._reports.put(None)
 
     def __iter__(self) -> Iterator[Made]:
-        running = len(self._processes)
+        running = self._started
         while running:
             made = self._reports.get()
             if made is None:
@@ -172,10 +194,29 @@ class Children:
             else:
                 yield made
 
+    def stop(self) -> None:
+        """End those that still run, and wait until they have ended."""
+        if self._owner != os.getpid():  # a copy in a forked process: they are not ours
+            return
+        running = list(self._running.items())
+        for process, _ in running:
+            process.kill()
+        for _, listener in running:
+            listener.join()
+
     def __enter__(self):
         return self
 
     def __exit__(self, kind, *_):
         if kind is not None:
-            for process in self._processes:
-                process.kill()
+            self.stop()
+
+
+_at_work: set[Children] = set()  # each is kept until the last of its processes has ended
+
+
+@atexit.register
+def stop_all() -> None:
+    """No process outlives this one, or is left to the garbage collector."""
+    for children in list(_at_work):
+        children.stop()
