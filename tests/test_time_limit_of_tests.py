@@ -55,6 +55,9 @@ def test_a_test_that_hangs_fails_and_the_others_go_on(tmp_path):
 def test_ctrl_c_is_tested_also_where_it_is_ignored():
     code, shown = pytest_with_ctrl_c_ignored(
         TESTS, "-n", "0", "ivp/test_solve_ivp.py::test_ctrl_c_is_not_lost_while_python_is_called",
-        "simulation/test_simulation.py::test_ctrl_c_leaves_the_partial_result", BUNRAKU_TEST_LIMIT="250")
+        "simulation/test_simulation.py::test_ctrl_c_leaves_the_partial_result",
+        "simulation/test_ensemble.py::test_ctrl_c_ends_the_workers_and_keeps_the_results",
+        "simulation/test_ranks.py::test_an_exception_ends_all_ranks", "cli/test_view.py", "-k",
+        "ctrl_c or Ctrl-C or interrupted or threading", BUNRAKU_TEST_LIMIT="250")
     assert code == 0, shown
-    assert shown.count(".") >= 2
+    assert shown.count(".") + shown.count("s") >= 5  # without MPI or viser some are skipped

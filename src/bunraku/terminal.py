@@ -1,10 +1,13 @@
-"""Progress bar and deferred Ctrl-C: a bar that shows how far it is, and Ctrl-C."""
+"""Progress bar, deferred Ctrl-C, and SIGTERM in its place."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 
 
 class Interrupts:
@@ -31,6 +34,21 @@ class Interrupts:
         if self.ours:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         self.let_in()
+
+
+@contextlib.contextmanager
+def terminable() -> Iterator[str]:
+    """Within, SIGTERM (`kill`, `docker stop`, systemd) ends a program in order, as Ctrl-C does. Yields how to end it:
+    Ctrl-C is ignored under nohup and in background jobs."""
+    ours = (threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
+    if ours:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield f"kill {os.getpid()}" if signal.getsignal(signal.SIGINT) is signal.SIG_IGN else "Ctrl-C"
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 class Bar:

@@ -14,6 +14,7 @@ import pytest
 import bunraku as bk
 from bunraku import cli
 from bunraku.cli import view
+from processes import start
 
 pytest.importorskip("viser")
 
@@ -29,25 +30,28 @@ def refused(capsys, *words):
     return text
 
 
-def test_the_page_is_served_where_it_says_until_ctrl_c():
-    process = subprocess.Popen([sys.executable, "-m", "bunraku", "view", "chain:3", "--port", "0", "--no-browser"],
-                               stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"})
-    try:
-        said = ""
-        while "http" not in said:
-            said = process.stderr.readline()
-            assert process.poll() is None, said
-        url = re.search(r"http://\S+", said).group()
-        assert "Ctrl-C" in said
-        with urllib.request.urlopen(url, timeout=10) as answer:
-            assert answer.status == 200
-        process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
-        assert process.stderr.read() == ""
-    finally:
-        process.kill()
-        process.wait()
-        process.stderr.close()
+VIEW = [sys.executable, "-m", "bunraku", "view", "chain:3", "--port", "0", "--no-browser"]
+
+
+@pytest.mark.parametrize(("deaf", "by", "says"), [
+    (False, signal.SIGINT, "(Ctrl-C ends)"), (False, signal.SIGTERM, "(Ctrl-C ends)"),
+    (True, signal.SIGTERM, "(kill {} ends)")], ids=["Ctrl-C", "SIGTERM", "SIGTERM under nohup"])
+def test_the_page_is_served_where_it_says_until_it_is_ended(deaf, by, says):
+    with start(VIEW, deaf=deaf, stderr=subprocess.PIPE, env=os.environ | {"PYTHONUNBUFFERED": "1"}) as process:
+        try:
+            said = ""
+            while "http" not in said:
+                said = process.stderr.readline()
+                assert process.poll() is None, said
+            url = re.search(r"http://\S+", said).group()
+            assert says.format(process.pid) in said
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                assert answer.status == 200
+            process.send_signal(by)
+            assert process.wait(20) == 0
+            assert process.stderr.read() == ""
+        finally:
+            process.kill()
 
 
 def test_a_port_in_use_is_one_line(capsys):

@@ -21,7 +21,7 @@ import bunraku as bk
 import ensemble_cases
 import mpi
 from bunraku.simulation.results_file import FRAME, MAGIC, pack, unpack
-from processes import PACKAGE, SUPPORT
+from processes import PACKAGE, SUPPORT, start
 from processes import run as run_code
 
 CASES = [0.1 * k for k in range(24)]
@@ -435,11 +435,14 @@ def test_ctrl_c_ends_the_workers_and_keeps_the_results(tmp_path):
     script, file, log = tmp_path / "script.py", tmp_path / "results", tmp_path / "log"
     log.write_bytes(b"")
     script.write_text(KILLED.format(log=str(log), count=20_000, executor="None", file=str(file)))
-    process = subprocess.Popen([sys.executable, str(script)], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
-    while log.stat().st_size < 100 and process.poll() is None:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    with start([sys.executable, str(script)], env=ENVIRONMENT, stderr=subprocess.PIPE) as process:
+        try:
+            while log.stat().st_size < 100 and process.poll() is None:
+                time.sleep(0.02)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=30)
+        finally:
+            process.kill()
     assert "KeyboardInterrupt" in said
     done = len(log.read_text().split())
     time.sleep(0.3)

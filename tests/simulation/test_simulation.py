@@ -12,6 +12,7 @@ import pytest
 
 import bunraku as bk
 from moving import pendulum
+from processes import start
 
 # -- runs ------------------------------------------------------------------------------------------------------------
 
@@ -75,9 +76,7 @@ def test_a_step_below_its_minimum_stops_the_run():
 
 def test_ctrl_c_leaves_the_partial_result():
     code = """
-import signal
 import numpy as np, bunraku as bk
-signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore Ctrl-C
 m = bk.models.chain(30, joint="spherical")
 sim = bk.Simulation(m, v=np.ones(m.nv), rtol=1e-12, atol=1e-12)
 sim.run(1e-3)
@@ -88,14 +87,17 @@ except KeyboardInterrupt:
     t = sim.trajectory.t
     print("kept", len(t) > 10 and t[-1] == sim.t > 1e-3 and len(sim.trajectory.q) == len(t))
 """
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True,
-                               env={**os.environ, "BUNRAKU_QUIET": "1"})
-    assert process.stdout.readline() == "started\n"
-    time.sleep(1.0)
-    process.send_signal(signal.SIGINT)
-    asked = time.perf_counter()
-    assert process.communicate(timeout=60)[0] == "kept True\n"
-    assert time.perf_counter() - asked < 5.0
+    with start([sys.executable, "-c", code], stdout=subprocess.PIPE,
+               env={**os.environ, "BUNRAKU_QUIET": "1"}) as process:
+        try:
+            assert process.stdout.readline() == "started\n"
+            time.sleep(1.0)
+            process.send_signal(signal.SIGINT)
+            asked = time.perf_counter()
+            assert process.communicate(timeout=60)[0] == "kept True\n"
+            assert time.perf_counter() - asked < 5.0
+        finally:
+            process.kill()
 
 
 def test_nothing_is_printed_when_the_output_is_not_a_terminal(capsys):

@@ -19,6 +19,7 @@ from queue import Empty, SimpleQueue
 from bunraku.errors import BunrakuError, ShapeError, ViewerError
 from bunraku.mechanism import Mechanism
 from bunraku.simulation import Simulation, Trajectory, watching
+from bunraku.terminal import terminable
 from bunraku.view.drawing import Drawing, Shapes, first_look, shown_at_first
 from bunraku.view.figure import Figure
 from bunraku.view.hands import HINTS, JOINTS, Hands
@@ -236,8 +237,9 @@ def view(what: Simulation | Trajectory | Mechanism, *, host: str = "127.0.0.1", 
 
     host      the address to listen at. On another than loopback the page can be opened with the token in its url only
     port      8080 if it is free, else any other
-    block     whether to return only when Ctrl-C is pressed; None: yes, but in notebooks. While it is open the viewer
-              owns the simulation; after `close()` it is yours again, at the time and with the structure it has then
+    block     whether to return only when Ctrl-C is pressed or SIGTERM arrives; None: yes, but in notebooks. While it
+              is open the viewer owns the simulation; after `close()` it is yours again, at the time and with the
+              structure it has then
     browser   whether to open a browser; None: where there is a display, but not in notebooks
     playing   whether it moves at once
 
@@ -252,8 +254,9 @@ def view(what: Simulation | Trajectory | Mechanism, *, host: str = "127.0.0.1", 
     if not block:
         return stage.start()
     try:
-        print(f"bunraku: {stage.title} at {stage.url} (Ctrl-C ends)", file=sys.stderr, flush=True)
-        stage.run()
+        with terminable() as how:
+            print(f"bunraku: {stage.title} at {stage.url} ({how} ends)", file=sys.stderr, flush=True)
+            stage.run()
     except KeyboardInterrupt:
         pass
     finally:
