@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, settings
 # The same cases on every run: a failure is then a change, never luck.
 settings.register_profile("bunraku", deadline=None, derandomize=True, database=None, print_blob=False,
                           suppress_health_check=[HealthCheck.too_slow, HealthCheck.differing_executors])
-settings.load_profile("bunraku")
+settings.register_profile("random", settings.get_profile("bunraku"), derandomize=False, print_blob=True)
+settings.load_profile("bunraku")  # the other one: pytest --hypothesis-profile=random, and --hypothesis-seed=N
 
 
 # -- a time limit for every test -------------------------------------------------------------------------------------

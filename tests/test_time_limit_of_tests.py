@@ -61,3 +61,29 @@ def test_ctrl_c_is_tested_also_where_it_is_ignored():
         "ctrl_c or Ctrl-C or interrupted or threading", BUNRAKU_TEST_LIMIT="250")
     assert code == 0, shown
     assert shown.count(".") + shown.count("s") >= 5  # without MPI or viser some are skipped
+
+
+ONE_FAILS = """
+import signal
+
+def test_ctrl_c_is_ignored():
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+def test_another_one():
+    pass
+"""
+
+
+def test_the_suite_is_repeated_in_all_ways_whatever_fails(tmp_path):
+    (tmp_path / "test_one_fails.py").write_text(ONE_FAILS)
+    tool = TESTS.parent / "tools" / "repeat_suite.py"
+    done = subprocess.run([sys.executable, str(tool), "--times", "3", "--ways", "plain", "detached", "--out",
+                           str(tmp_path / "kept"), str(tmp_path), "-p", "no:cacheprovider"], capture_output=True,
+                          text=True, timeout=300)
+    assert done.returncode == 1, done.stderr
+    *rows, last = [line.split() for line in done.stdout.splitlines()[1:]]
+    assert [row[:4] for row in rows if len(row) > 1] == [["1", "plain", "1", "1"], ["2", "detached", "2", "0"],
+                                                         ["3", "plain", "1", "1"]]
+    assert done.stdout.count("test_one_fails::test_ctrl_c_is_ignored") == 2
+    assert last[:5] == ["1", "of", "3", "runs", "passed,"]
+    assert "assert" in (tmp_path / "kept" / "001-plain.log").read_text()
