@@ -51,7 +51,7 @@ def test_holding_still_takes_the_weight():
     m = bk.Mechanism(gravity=(0, 0, -10))
     m.add_link("lift", joint=bk.Prismatic((0, 0, 1)), mass=3.0)
     m.add_link("arm", "lift", bk.Revolute((0, -1, 0)), mass=2.0, com=(0.5, 0, 0))
-    assert np.allclose(bk.inverse_dynamics(m, np.zeros(2), np.zeros(2), np.zeros(2)), [50.0, 10.0], rtol=1e-14)
+    assert np.allclose(bk.inverse_dynamics(m, np.zeros(2), np.zeros(2), np.zeros(2)), [50.0, 10.0], rtol=1e-13)
 
 
 def test_ten_thousand_links_give_their_torques_back():

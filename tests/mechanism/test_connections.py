@@ -26,7 +26,7 @@ def test_a_connection_adds_no_coordinates_and_keeps_its_frames():
     np.testing.assert_array_equal(c.position_a, (0, 0, 1))
     np.testing.assert_array_equal(c.position_b, (0, 0, 0))
     np.testing.assert_array_equal(c.rotation_a, np.eye(3))
-    close(c.rotation_b, R, 1e-15)
+    close(c.rotation_b, R, 1e-14)
 
 
 @pytest.mark.parametrize("joint", [None, bk.Free(), bk.Spherical(), bk.Revolute((0, 0, 1))], ids=repr)

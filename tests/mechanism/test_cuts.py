@@ -83,8 +83,8 @@ def test_a_fixed_joint_can_be_cut():
     m.add_link("tip", "link0", position=(0, 0, -0.5), mass=1.0, inertia=(0.1, 0.1, 0.1))
     q, v = m.cut("tip")([0.5], [2.0])
     assert (m.nq, m.nv) == (8, 7)
-    close(q[1:4], (-0.5 * np.sin(0.5), 0, -0.5 * np.cos(0.5)), 1e-15)
-    close(v[1:], (-1.0, 0, 0, 0, 2.0, 0), 1e-15)
+    close(q[1:4], (-0.5 * np.sin(0.5), 0, -0.5 * np.cos(0.5)), 1e-14)
+    close(v[1:], (-1.0, 0, 0, 0, 2.0, 0), 1e-14)
 
 
 def test_cutting_off_what_has_no_mass_is_refused_when_it_should_move():
@@ -102,7 +102,7 @@ def test_a_structure_that_nothing_moved_in_can_be_cut():
     m.add_link("wall", position=(0, 0, 1), mass=1.0)
     m.add_link("stone", "wall", position=(1, 0, 0), mass=1.0, inertia=(1, 1, 1))
     q, v = m.cut("stone")([], [])
-    close(q, (1, 0, 1, 1, 0, 0, 0), 1e-15)
+    close(q, (1, 0, 1, 1, 0, 0, 0), 1e-14)
     close(bk.forward_dynamics(m, q, v), (0, 0, -9.81, 0, 0, 0), 1e-12)
 
 
