@@ -84,6 +84,7 @@ from bunraku.simulation.mpi import join
 m = bk.models.chain(60)
 sim = bk.Simulation(m, np.full(m.nq, 0.2), rtol=1e-9, workers=2)
 sim.advance(0.001)
+open(os.path.join(os.path.dirname(__file__), "begun"), "w").close()
 print("begun", flush=True)
 {what}
 sim.advance(1000.0)
@@ -99,11 +100,10 @@ sim.advance(1000.0)
 def test_an_exception_ends_all_ranks(what, words, tmp_path):
     script = tmp_path / "fails.py"
     script.write_text(FAILS.format(what=what))
-    begin = time.perf_counter()
     answer = mpi.mpiexec(2, "-m", "bunraku.mpi", str(script), check=False)
     assert answer.returncode != 0
     assert words in answer.stderr
-    assert time.perf_counter() - begin < 30  # start included
+    assert time.time() - (tmp_path / "begun").stat().st_mtime < 30  # to start takes longer than that on a busy machine
 
 
 @pytest.mark.parametrize("victim", [0, 1])
