@@ -30,7 +30,7 @@ from xml.etree import ElementTree
 TOP = Path(__file__).parents[1]
 LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
 WAYS = ("plain", "detached", *LEVELS, "random")
-ROW = "{:>3}  {:<24}{:>7}{:>7}{:>7}{:>8}  {}"
+ROW = "{:>3}  {:<24}{:>8}{:>8}{:>9}{:>8}  {}"
 
 
 class Outcome(NamedTuple):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import bunraku as bk
@@ -36,7 +36,7 @@ def check(plan, q, rng):
         solve(plan, DYNAMICS + look, q, rng.normal(size=n), work, rng.normal(size=n))
         for mode in (IMPULSE, POSITION, IMPULSE):
             v = rng.normal(size=n)
-            one, two = solve(plan, mode + AGAIN, q, v, work), solve(plan, mode, q, v, other)
+            one, two = solve(plan, mode + AGAIN, q, v, work), solve(plan, mode + look, q, v, other)
             close(one[0], two[0], 1e-9)
             if look == ONCE:  # a second look gives forces of minimum norm where they are not unique
                 close(one[1], two[1], 1e-9)
@@ -56,6 +56,7 @@ def test_factors_serve_for_other_right_hand_sides(seed):
 
 
 @given(SEEDS)
+@example(315)  # without being told, new factors would be looked at twice, those at hand once
 @settings(max_examples=40)
 def test_factors_serve_for_redundant_and_massless_loops_too(seed):
     rng = np.random.default_rng(seed)
