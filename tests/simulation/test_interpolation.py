@@ -41,6 +41,41 @@ def test_samples_are_as_good_as_the_steps(build, solver, rtol, dense):
     assert between < 10 * steps + 1e-11
 
 
+@pytest.mark.parametrize(("solver", "rtol"), [("gear", 1e-10), ("gear", 1e-6), ("bdf", 1e-6), ("implicit", 1e-6),
+                                              ("tsit5", 1e-8), ("rk4", 0)])
+def test_samples_are_as_good_as_the_steps_by_default_in_every_step(solver, rtol):
+    """Also where the step changes its length, and where a derivative of v passes through zero."""
+    m, start = pendulum(), [1.2]
+    settings = {"step": 0.005} if solver == "rk4" else {"rtol": rtol, "atol": 1e-2 * rtol}
+    sim = bk.Simulation(m, start, solver=solver, **settings)
+    sim.when(lambda t, q, v: t - 0.4, lambda s: None)
+    tr = sim.run(1.0)
+    middle = np.concatenate([tr.t[:-1] + share * np.diff(tr.t) for share in (0.2, 0.5, 0.8)])
+    times = np.unique(np.concatenate([middle, tr.t]))
+    exact = bk.rollout(m, start, times=times, rtol=1e-13, atol=1e-14)
+    states = tr.sample(times)
+    error = np.array([[abs(q[0] - x[0]), abs(v[0] - w[0])]
+                      for (_, q, v), x, w in zip(states, exact.q, exact.v, strict=True)])
+    at_steps = np.isin(times, tr.t)
+    assert (error[~at_steps].max(axis=0) < 5 * error[at_steps].max(axis=0) + 1e-12).all()
+
+
+def test_samples_around_a_cut_are_as_good_as_the_steps():
+    """Nothing of the motion after it is used before it, nor the other way round."""
+    m = bk.models.chain(2)
+    sim = bk.Simulation(m, [0.7, 0.4], rtol=1e-9, atol=1e-11)
+    sim.run(0.3)
+    sim.cut(sim.mechanism.links[-1].name)
+    tr = sim.run(0.6)
+    assert len(tr.segments) == 2
+    for segment in tr.segments:
+        times = np.unique(np.concatenate([segment.t[:-1] + share * np.diff(segment.t) for share in (0.3, 0.6)]))
+        exact = bk.rollout(segment.mechanism, segment.q[0], segment.v[0], times=times - segment.t[0], rtol=1e-13,
+                           atol=1e-14)
+        for t, w in zip(times, exact.v, strict=True):
+            assert np.abs(segment.at(t)[1] - w).max() < 1e-6
+
+
 def test_samples_pass_through_the_recorded_states_without_a_jump():
     for build in (tumbling, linkage):
         m, q, v = build()

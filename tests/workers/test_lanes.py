@@ -72,14 +72,35 @@ def test_forgetting_what_is_too_large_for_the_caches(joint, monkeypatch):
     agrees(bk.models.mobile(.2, .1, .2, .5, 3, 2, WIDTH + 1, 2.0, 2.0))
 
 
-def test_not_keeping_y_of_ball_joints(monkeypatch):
-    m = bk.models.chain(17 * WIDTH, "spherical")
-    kept = in_lanes(m.plan(), longest=8)
-    monkeypatch.setattr(like, "CACHE", 0)
-    assert agrees(m, longest=8).work_size < kept.work_size
-    m = bk.Mechanism()
-    add_chain(m, "ground", MIXED, 12 * WIDTH, "link")
-    agrees(m)
+def round_trip(m, spread=0.3, **options):
+    """What inverse dynamics makes of forward dynamics: largest difference of torques, over the largest torque or bias.
+    The torques are those of random accelerations."""
+    rng = np.random.default_rng(0)
+    q, v = m.integrate(m.neutral(), spread * rng.normal(size=m.nv)), rng.normal(size=m.nv)
+    tau = bk.inverse_dynamics(m, q, v, rng.normal(size=m.nv))
+    back = bk.inverse_dynamics(m, q, v, bk.forward_dynamics(m, q, v, tau, **options))
+    scale = max(np.abs(tau).max(), np.abs(bk.inverse_dynamics(m, q, v, np.zeros(m.nv))).max())
+    return np.abs(back - tau).max() / scale
+
+
+@pytest.mark.parametrize("n", [128, 1000, 10_000])
+@pytest.mark.parametrize("joint", ["revolute", "spherical"])
+def test_inverse_dynamics_returns_the_torques(n, joint):
+    """As after the plain sweep, whose only error is rounding."""
+    m = bk.models.chain(n, joint, axes=((0, 1, 0), (1, 0, 0)))
+    assert WIDTH < 8 or m.plan().lanes is not None
+    assert round_trip(m) < 1e-12
+    assert round_trip(m, workers=1) < 1e-12
+
+
+def test_inverse_dynamics_returns_the_torques_of_trees():
+    assert round_trip(bk.models.mobile(.2, .1, .2, .5, 3, 3, WIDTH + 1, 2.0, 2.0)) < 1e-12
+    m, hinge = bk.Mechanism(), (bk.Revolute((0, 1, 0)), bk.Revolute((1, 0, 0)))
+    end = add_chain(m, "ground", hinge, 16 * WIDTH, "trunk")
+    for i in range(3):
+        add_chain(m, end, hinge, 16 * WIDTH, f"branch{i}-", position=(0.1 * i, 0.0, -0.2))
+    assert WIDTH < 8 or m.plan().lanes is not None
+    assert round_trip(m) < 1e-12
 
 
 def test_chains_that_float():

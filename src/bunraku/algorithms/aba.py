@@ -140,7 +140,7 @@ def inward(first, last, body_i, dof_f, tau, work):
                 A, B, C, p_w, p_v = join_body(A, B, C, p_w, p_v, work, record)
                 A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, trace(A), trace(C), dof_f,
                                                             body_i[i, f.V_INDEX], tau, work, record + f.REC_JOINT,
-                                                            record + f.REC_U)
+                                                            work, record + f.REC_U)
                 margin = minimum(margin, pivot)
                 running = body_i[i, f.HINGE_RUN] != 0
                 i -= 1
@@ -253,7 +253,7 @@ def ascend(i, body_i, dof_f, tau, work):
             result = record + f.REC_U if d == 0 else o + 6 * dof + 3 + f.REC_U_SIZE * (d - 1)
             # [J, eqs. 2-3]
             A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, turning, moving, dof_f, j + d, tau, work,
-                                                        o + 6 * d, result)
+                                                        o + 6 * d, work, result)
             margin = minimum(margin, pivot)
     elif elimination == f.LOOSE:
         A, B, C, p_w, p_v, margin = eliminate_loose(A, B, C, p_w, p_v, tau, j, work, record)
@@ -408,10 +408,11 @@ def trace(A):
 
 
 @inline
-def eliminate_column(A, B, C, p_w, p_v, turning, moving, dof_f, j, tau, work, column, result):
+def eliminate_column(A, B, C, p_w, p_v, turning, moving, dof_f, j, tau, work, column, kept, result):
     """Eliminate one degree of freedom: U = I S, D = S^T U, u = tau - S^T p; I - U U^T / D and p + U u / D
     remain. The last result says how far D is from the rounding noise of an inertia that was of the size (turning,
-    moving) before the first degree of freedom of this joint.
+    moving) before the first degree of freedom of this joint. The axis is at `column` in `work`; U, 1/D and u go to
+    `result` in `kept`.
     """
     s_w, s_v = load3(work, column), load3(work, column + 3)
     U_w, U_v = inertia_times(A, B, C, s_w, s_v)
@@ -419,10 +420,10 @@ def eliminate_column(A, B, C, p_w, p_v, turning, moving, dof_f, j, tau, work, co
     noise = CANCELLED * (turning + moving * dot(s_v, s_v))
     r = 1.0 / D
     u = load(tau, j) - dot(s_w, p_w) - dot(s_v, p_v)
-    store3(work, result, U_w)
-    store3(work, result + 3, U_v)
-    store(work, result + 6, r)
-    store(work, result + 7, u)
+    store3(kept, result, U_w)
+    store3(kept, result + 3, U_v)
+    store(kept, result + 6, r)
+    store(kept, result + 7, u)
     e = u * r
     d0, d1, d2 = U_w[0] * r, U_w[1] * r, U_w[2] * r
     d3, d4, d5 = U_v[0] * r, U_v[1] * r, U_v[2] * r
@@ -443,7 +444,7 @@ def reduce_ball(i, A, B, C, p_w, p_v, body_i, tau, work):
     A alpha + B a + p_w = tau      ->  alpha = k - G a,  k = A^-1 (tau - p_w),  G = A^-1 B
     force = B^T alpha + C a + p_v  ->  C' = C - B^T G,  p_v' = p_v + B^T k;  moment = tau
     About the parent's origin, in which the joint is at r: B = [r] C', A = [r] C' [r]^T, moment tau + r x p_v'.
-    Returns these, the margin of the pivots and the factors of A.
+    Returns these, the margin of the pivots, the factors of A, k and G.
     """
     record = body_i[i, f.BODY_RECORD]
     torque = matvec(load9(work, record + f.REC_JOINT), load3(tau, body_i[i, f.V_INDEX]))
@@ -452,8 +453,6 @@ def reduce_ball(i, A, B, C, p_w, p_v, body_i, tau, work):
     b0, b1, b2 = (B[0], B[3], B[6]), (B[1], B[4], B[7]), (B[2], B[5], B[8])
     g0, g1, g2 = solve3(F, b0), solve3(F, b1), solve3(F, b2)
     k = solve3(F, sub(torque, p_w))
-    store3(work, record + f.REC_BALL_K, k)
-    store9(work, record + f.REC_BALL_G, (g0[0], g1[0], g2[0], g0[1], g1[1], g2[1], g0[2], g1[2], g2[2]))
     C = (C[0] - dot(b0, g0), C[1] - dot(b0, g1), C[2] - dot(b0, g2),
          C[3] - dot(b1, g1), C[4] - dot(b1, g2), C[5] - dot(b2, g2))
     p_v = add(p_v, matTvec(B, k))
@@ -461,13 +460,17 @@ def reduce_ball(i, A, B, C, p_w, p_v, body_i, tau, work):
     B = (d0[0], d1[0], d2[0], d0[1], d1[1], d2[1], d0[2], d1[2], d2[2])
     e0, e1, e2 = cross(r, (B[0], B[1], B[2])), cross(r, (B[3], B[4], B[5])), cross(r, (B[6], B[7], B[8]))
     A = (e0[0], e1[0], e2[0], e1[1], e2[1], e2[2])
-    return A, B, C, add(torque, cross(r, p_v)), p_v, margin, F
+    G = (g0[0], g1[0], g2[0], g0[1], g1[1], g2[1], g0[2], g1[2], g2[2])
+    return A, B, C, add(torque, cross(r, p_v)), p_v, margin, F, k, G
 
 
 @inline
 def eliminate_ball(i, A, B, C, p_w, p_v, body_i, tau, work):
     """`reduce_ball`, the result left to the parent. Returns the margin."""
-    A, B, C, p_w, p_v, margin, F = reduce_ball(i, A, B, C, p_w, p_v, body_i, tau, work)
+    A, B, C, p_w, p_v, margin, _, k, G = reduce_ball(i, A, B, C, p_w, p_v, body_i, tau, work)
+    record = body_i[i, f.BODY_RECORD]
+    store3(work, record + f.REC_BALL_K, k)
+    store9(work, record + f.REC_BALL_G, G)
     hand_over(i, body_i, work, A, B, C, p_w, p_v)
     return margin
 

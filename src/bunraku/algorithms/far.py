@@ -47,7 +47,6 @@ from bunraku.spatial.algebra import (
     matvec,
     scale,
     shift_inertia,
-    solve3,
     store3,
     store6,
     store9,
@@ -56,20 +55,14 @@ from bunraku.spatial.algebra import (
 from bunraku.spatial.scalar import constant, load, minimum, store
 from bunraku.spatial.six import columns, load_six, six_of, store_columns, three_of
 
-KEPT, KEPT_R = f.CHUNK_Y, f.CHUNK_Y_R
-
-
-@inline
-def result_of(d, record, dof):
-    """Where U, 1/D and u of a joint's degree of freedom d are."""
-    return record + f.REC_U if d == 0 else record + f.REC_JOINT + 6 * dof + 3 + f.REC_U_SIZE * (d - 1)
+SIZE, FAR_R, FAR_U = f.FAR_SIZE, f.FAR_R, f.FAR_U
 
 
 @inner
 def far_sweep(first, end, state, kept, front, body_i, dof_f, tau, far, work):
     """Pass 2 of the bodies end - 1 .. first, a path, with a far handle at the last. `state`: where the far body's state
-    is; `kept`: where in `far` y is kept, KEPT per degree of freedom; `front`: where the result goes. Returns the
-    margin."""
+    is; `kept`: where in `far` y and the results of the joints are kept, FAR_SIZE per degree of freedom; `front`: where
+    the result goes. Returns the margin."""
     margin = sweep_path(first, end, kept, front, body_i, dof_f, tau, far, work)
     # Y: unit moments, then unit forces, along the axes R of the far body, at its origin x
     z = constant(work, 0.0)
@@ -80,7 +73,7 @@ def far_sweep(first, end, state, kept, front, body_i, dof_f, tau, far, work):
         Y_w = (six_of(R[0], R[1], R[2], m0[0], m1[0], m2[0]), six_of(R[3], R[4], R[5], m0[1], m1[1], m2[1]),
                six_of(R[6], R[7], R[8], m0[2], m1[2], m2[2]))
         Y_v = (six_of(z, z, z, R[0], R[1], R[2]), six_of(z, z, z, R[3], R[4], R[5]), six_of(z, z, z, R[6], R[7], R[8]))
-        Y_w, Y_v, beta = pass_on(first, end, kept, Y_w, Y_v, six_of(z, z, z, z, z, z), body_i, far, work)
+        Y_w, Y_v, beta = pass_on(first, end, kept, 0, Y_w, Y_v, six_of(z, z, z, z, z, z), body_i, far, work)
         w0, w1, w2, v0, v1, v2 = (columns(Y_w[0]), columns(Y_w[1]), columns(Y_w[2]), columns(Y_v[0]), columns(Y_v[1]),
                                   columns(Y_v[2]))
         store6(work, to, (w0[0], w1[0], w2[0], v0[0], v1[0], v2[0]))
@@ -97,15 +90,15 @@ def far_sweep(first, end, state, kept, front, body_i, dof_f, tau, far, work):
             return margin
         none = three_of(z, z, z)
         Y_w = three_of(R[0], R[1], R[2]), three_of(R[3], R[4], R[5]), three_of(R[6], R[7], R[8])
-        Y_w, Y_v, turning = pass_on(first, end, kept, Y_w, (none, none, none), none, body_i, far, work)
+        Y_w, Y_v, turning = pass_on(first, end, kept, 0, Y_w, (none, none, none), none, body_i, far, work)
         store_half(work, to, Y_w, Y_v)
         Y_v = three_of(R[0], R[1], R[2]), three_of(R[3], R[4], R[5]), three_of(R[6], R[7], R[8])
         Y_w = three_of(m0[0], m1[0], m2[0]), three_of(m0[1], m1[1], m2[1]), three_of(m0[2], m1[2], m2[2])
-        Y_w, Y_v, moving = pass_on(first, end, kept + 3, Y_w, Y_v, none, body_i, far, work)
+        Y_w, Y_v, moving = pass_on(first, end, kept, 3, Y_w, Y_v, none, body_i, far, work)
         store_half(work, to + 18, Y_w, Y_v)
         store_beta(state, front, columns(turning), columns(moving), work)
     freedoms = body_i[end - 1, f.V_INDEX] + body_i[end - 1, f.DOF] - body_i[first, f.V_INDEX]
-    sum_theta(kept, kept + KEPT * freedoms, front + f.FRONT_THETA, far, work)
+    sum_theta(kept, kept + SIZE * freedoms, front + f.FRONT_THETA, far, work)
     return margin
 
 
@@ -121,15 +114,15 @@ def few_column_sweep(first, end, state, kept, front, body_i, far, work):
     R, x, z, one = load9(work, state), load3(work, state + 9), constant(work, 0.0), constant(work, 1.0)
     m0, m1, m2 = cross(x, (R[0], R[3], R[6])), cross(x, (R[1], R[4], R[7])), cross(x, (R[2], R[5], R[8]))
     last, none = end - 1, three_of(z, z, z)
-    at, to = kept + KEPT * (body_i[last, f.V_INDEX] - body_i[first, f.V_INDEX]), front + f.FRONT_Y
+    at, to = kept + SIZE * (body_i[last, f.V_INDEX] - body_i[first, f.V_INDEX]), front + f.FRONT_Y
     axes = three_of(R[0], R[1], R[2]), three_of(R[3], R[4], R[5]), three_of(R[6], R[7], R[8])
-    _, W_m, turning = pass_on(last, end, at, axes, (none, none, none), none, body_i, far, work)
+    _, W_m, turning = pass_on(last, end, at, 0, axes, (none, none, none), none, body_i, far, work)
     arms = three_of(m0[0], m1[0], m2[0]), three_of(m0[1], m1[1], m2[1]), three_of(m0[2], m1[2], m2[2])
-    _, W_f, moving = pass_on(last, end, at + 3, arms, axes, none, body_i, far, work)
-    sum_theta(at, at + 3 * KEPT, front + f.FRONT_THETA, far, work)
+    _, W_f, moving = pass_on(last, end, at, 3, arms, axes, none, body_i, far, work)
+    sum_theta(at, at + 3 * SIZE, front + f.FRONT_THETA, far, work)
     unit = three_of(one, z, z), three_of(z, one, z), three_of(z, z, one)
     Y_w = cross(load3(work, body_i[last, f.BODY_RECORD] + f.REC_JOINT + 9), unit)
-    Y_w, Y_v, beta = pass_on(first, last, kept, Y_w, unit, none, body_i, far, work)
+    Y_w, Y_v, beta = pass_on(first, last, kept, 0, Y_w, unit, none, body_i, far, work)
     store_half(work, to, by_rows(Y_w, W_m), by_rows(Y_v, W_m))
     store_half(work, to + 18, by_rows(Y_w, W_f), by_rows(Y_v, W_f))
     b = columns(beta)
@@ -148,8 +141,8 @@ def few_theta(kept, end, far, work):
     """Sum of y_3 y_3^T / D: (00, 10, 11, 20, 21, 22)."""
     z = constant(work, 0.0)
     t00, t10, t11, t20, t21, t22 = z, z, z, z, z, z
-    for o in range(kept, end, KEPT):
-        y, r = load3(far, o), load(far, o + KEPT_R)
+    for o in range(kept, end, SIZE):
+        y, r = load3(far, o), load(far, o + FAR_R)
         z0, z1, z2 = y[0] * r, y[1] * r, y[2] * r
         t00, t10, t11 = t00 + z0 * y[0], t10 + z1 * y[0], t11 + z1 * y[1]
         t20, t21, t22 = t20 + z2 * y[0], t21 + z2 * y[1], t22 + z2 * y[2]
@@ -199,8 +192,8 @@ def store_beta(state, front, turning, moving, work):
 
 @inline
 def sweep_path(first, end, kept, front, body_i, dof_f, tau, far, work):
-    """I and p of the path, as in the plain sweep; of a ball joint the factors of A are left in its record (L) and with
-    y (1/D)."""
+    """I and p of the path, as in the plain sweep. Results of the joints are left in `far`: the records of the bodies
+    stay as they are, for another sweep once it is known what hangs from the far link."""
     A, B, C, p_w, p_v = zero6(tau), zero9(tau), zero6(tau), zero3(tau), zero3(tau)
     margin, begin = constant(tau, 1.0), body_i[first, f.V_INDEX]
     i = end - 1
@@ -216,33 +209,34 @@ def sweep_path(first, end, kept, front, body_i, dof_f, tau, far, work):
                 A, B, C, p_w, p_v = join_body(A, B, C, p_w, p_v, work, record)
                 A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, trace(A), trace(C), dof_f,
                                                             body_i[i, f.V_INDEX], tau, work, record + f.REC_JOINT,
-                                                            record + f.REC_U)
+                                                            far, kept + SIZE * (body_i[i, f.V_INDEX] - begin) + FAR_U)
                 margin = minimum(margin, pivot)
-                store(far, kept + KEPT * (body_i[i, f.V_INDEX] - begin) + KEPT_R, load(work, record + f.REC_U + 6))
                 running = body_i[i, f.HINGE_RUN] != 0 and i > first
                 i -= 1
             continue
         record, j, elimination = body_i[i, f.BODY_RECORD], body_i[i, f.V_INDEX], body_i[i, f.ELIMINATION]
-        dof, place = body_i[i, f.DOF], kept + KEPT * (j - begin) + KEPT_R
+        dof, place = body_i[i, f.DOF], kept + SIZE * (j - begin)
         A, B, C, p_w, p_v = join_body(A, B, C, p_w, p_v, work, record)
         if elimination == f.BALL:
-            A, B, C, p_w, p_v, pivot, F = reduce_ball(i, A, B, C, p_w, p_v, body_i, tau, work)
+            A, B, C, p_w, p_v, pivot, F, k, G = reduce_ball(i, A, B, C, p_w, p_v, body_i, tau, work)
             margin = minimum(margin, pivot)
-            store3(work, record + f.REC_BALL_L, (F[0], F[1], F[2]))
-            store(far, place, F[3])
-            store(far, place + KEPT, F[4])
-            store(far, place + 2 * KEPT, F[5])
+            store6(far, place + f.FAR_BALL_G[0], (G[0], G[1], G[2], G[3], G[4], G[5]))
+            store3(far, place + f.FAR_BALL_G[1], (G[6], G[7], G[8]))
+            store3(far, place + f.FAR_BALL_K, k)
+            store3(far, place + f.FAR_BALL_L, (F[0], F[1], F[2]))
+            store(far, place + FAR_R, F[3])
+            store(far, place + SIZE + FAR_R, F[4])
+            store(far, place + 2 * SIZE + FAR_R, F[5])
         else:
             turning, moving = trace(A), trace(C)
             for d in range(dof):
                 if elimination == f.LOCKED:
-                    store(far, place + KEPT * d, 0.0)
+                    store(far, place + SIZE * d + FAR_R, 0.0)
                     continue
                 A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, turning, moving, dof_f, j + d, tau,
-                                                            work, record + f.REC_JOINT + 6 * d,
-                                                            result_of(d, record, dof))
+                                                            work, record + f.REC_JOINT + 6 * d, far,
+                                                            place + SIZE * d + FAR_U)
                 margin = minimum(margin, pivot)
-                store(far, place + KEPT * d, load(work, result_of(d, record, dof) + 6))
             if is_anchor(body_i, i):  # about the origin of the parent's group, in which this one sits at r
                 r = load3(work, record + f.REC_JOINT + joint_part_size(elimination, dof))
                 A, B = shift_inertia(A, B, C, r)
@@ -256,36 +250,45 @@ def sweep_path(first, end, kept, front, body_i, dof_f, tau, far, work):
     return margin
 
 
+@inline
+def load_ball(far, place):
+    """L, k and G of a ball joint."""
+    x, y = load6(far, place + f.FAR_BALL_G[0]), load3(far, place + f.FAR_BALL_G[1])
+    return (load3(far, place + f.FAR_BALL_L), load3(far, place + f.FAR_BALL_K),
+            (x[0], x[1], x[2], x[3], x[4], x[5], y[0], y[1], y[2]))
+
+
 @inner
-def pass_on(first, end, kept, Y_w, Y_v, beta, body_i, far, work):
-    """Columns of Y and beta through the joints of the path, tip to root, by what `sweep_path` has left; y is kept."""
+def pass_on(first, end, kept, half, Y_w, Y_v, beta, body_i, far, work):
+    """Columns of Y and beta through the joints of the path, tip to root, by what `sweep_path` has left; y is kept,
+    from its place `half` on."""
     begin = body_i[first, f.V_INDEX]
     for back in range(end - first):
         i = end - 1 - back
         record, elimination, dof = body_i[i, f.BODY_RECORD], body_i[i, f.ELIMINATION], body_i[i, f.DOF]
-        place = kept + KEPT * (body_i[i, f.V_INDEX] - begin)
+        place = kept + SIZE * (body_i[i, f.V_INDEX] - begin)
         if elimination == f.BALL:
-            L = load3(work, record + f.REC_BALL_L)
-            k, r = load3(work, record + f.REC_BALL_K), load3(work, record + f.REC_JOINT + 9)
+            L, k, G = load_ball(far, place)
+            r = load3(work, record + f.REC_JOINT + 9)
             y1 = Y_w[1] - L[0] * Y_w[0]
-            store_columns(far, place, Y_w[0])
-            store_columns(far, place + KEPT, y1)
-            store_columns(far, place + 2 * KEPT, Y_w[2] - L[1] * Y_w[0] - L[2] * y1)
+            store_columns(far, place + half, Y_w[0])
+            store_columns(far, place + SIZE + half, y1)
+            store_columns(far, place + 2 * SIZE + half, Y_w[2] - L[1] * Y_w[0] - L[2] * y1)
             beta = beta + dot(k, Y_w)
-            Y_v = sub(Y_v, matTvec(load9(work, record + f.REC_BALL_G), Y_w))
+            Y_v = sub(Y_v, matTvec(G, Y_w))
             Y_w = cross(r, Y_v)  # it passes on no moment
         else:
             for d in range(dof):
                 if elimination == f.LOCKED:
-                    store_columns(far, place + KEPT * d, Y_w[0] * 0.0)
+                    store_columns(far, place + SIZE * d + half, Y_w[0] * 0.0)
                     continue
-                axis, result = record + f.REC_JOINT + 6 * d, result_of(d, record, dof)
+                axis, result = record + f.REC_JOINT + 6 * d, place + SIZE * d + FAR_U
                 y = dot(load3(work, axis), Y_w) + dot(load3(work, axis + 3), Y_v)
-                z = y * load(work, result + 6)
-                store_columns(far, place + KEPT * d, y)
+                z = y * load(far, result + 6)
+                store_columns(far, place + SIZE * d + half, y)
                 # [YN02, eqs. 36, 38]
-                Y_w, Y_v = sub(Y_w, scale(load3(work, result), z)), sub(Y_v, scale(load3(work, result + 3), z))
-                beta = beta + z * load(work, result + 7)
+                Y_w, Y_v = sub(Y_w, scale(load3(far, result), z)), sub(Y_v, scale(load3(far, result + 3), z))
+                beta = beta + z * load(far, result + 7)
             if is_anchor(body_i, i):
                 r = load3(work, record + f.REC_JOINT + joint_part_size(elimination, dof))
                 Y_w = add(Y_w, cross(r, Y_v))
@@ -299,9 +302,9 @@ def sum_theta(kept, end, to, far, work):
     if work.ndim == 1:
         none = six_of(z, z, z, z, z, z)
         T0, T1, T2, T3, T4, T5 = none, none, none, none, none, none
-        for o in range(kept, end, KEPT):
+        for o in range(kept, end, SIZE):
             y, row = load6(far, o), load_six(far, o)
-            scaled = row * load(far, o + KEPT_R)
+            scaled = row * load(far, o + FAR_R)
             T0, T1, T2 = T0 + scaled * y[0], T1 + scaled * y[1], T2 + scaled * y[2]
             T3, T4, T5 = T3 + scaled * y[3], T4 + scaled * y[4], T5 + scaled * y[5]
         r0, r1, r2, r3, r4, r5 = columns(T0), columns(T1), columns(T2), columns(T3), columns(T4), columns(T5)
@@ -311,8 +314,8 @@ def sum_theta(kept, end, to, far, work):
         return
     t00, t10, t11, t20, t21, t22, t30, t31, t32, t33 = z, z, z, z, z, z, z, z, z, z
     t40, t41, t42, t43, t44, t50, t51, t52, t53, t54, t55 = z, z, z, z, z, z, z, z, z, z, z
-    for o in range(kept, end, KEPT):
-        y, r = load6(far, o), load(far, o + KEPT_R)
+    for o in range(kept, end, SIZE):
+        y, r = load6(far, o), load(far, o + FAR_R)
         z0, z1, z2, z3, z4, z5 = y[0] * r, y[1] * r, y[2] * r, y[3] * r, y[4] * r, y[5] * r
         t00, t10, t11 = t00 + z0 * y[0], t10 + z1 * y[0], t11 + z1 * y[1]
         t20, t21, t22 = t20 + z2 * y[0], t21 + z2 * y[1], t22 + z2 * y[2]
@@ -332,83 +335,28 @@ def far_bias(state, work):
     return matTvec(R, alpha), matTvec(R, add(load3(work, state + 21), cross(alpha, x)))
 
 
-@inner
-def keep_pivots(first, end, kept, to, body_i, far, work):
-    """1/D of ball joints, one place per degree of freedom from `to` on: `far_force` needs no more than that of what the
-    sweep has left in `far`."""
-    begin = body_i[first, f.V_INDEX]
-    for i in range(first, end):
-        if body_i[i, f.ELIMINATION] == f.BALL:
-            j = body_i[i, f.V_INDEX] - begin
-            o = kept + KEPT * j + KEPT_R
-            store3(work, to + j, (load(far, o), load(far, o + KEPT), load(far, o + 2 * KEPT)))
-
-
-@inner
-def far_force(first, end, state, force, pivots, body_i, work):
-    """What the force on the far link, at the place `force`, adds to u of every joint of the path: pass 2 once more, for
-    this force alone. The plain pass 3 may follow. Instead of `far_sweep_back` where memory is dearer than arithmetic:
-    y need not be kept until then."""
-    begin = body_i[first, f.V_INDEX]
-    R, x = load9(work, state), load3(work, state + 9)
-    p_v = scale(matvec(R, load3(work, force + 3)), -1.0)
-    p_w = sub(cross(x, p_v), matvec(R, load3(work, force)))
-    for back in range(end - first):
-        i = end - 1 - back
-        record, elimination, dof = body_i[i, f.BODY_RECORD], body_i[i, f.ELIMINATION], body_i[i, f.DOF]
-        if elimination == f.BALL:  # k - A^-1 p_w,  p_v - G^T p_w
-            L, r = load3(work, record + f.REC_BALL_L), load3(work, pivots + body_i[i, f.V_INDEX] - begin)
-            k = load3(work, record + f.REC_BALL_K)
-            store3(work, record + f.REC_BALL_K, sub(k, solve3((L[0], L[1], L[2], r[0], r[1], r[2]), p_w)))
-            p_v = sub(p_v, matTvec(load9(work, record + f.REC_BALL_G), p_w))
-            p_w = cross(load3(work, record + f.REC_JOINT + 9), p_v)
-            continue
-        for d in range(dof if elimination == f.COLUMNS else 0):
-            axis, result = record + f.REC_JOINT + 6 * d, result_of(d, record, dof)
-            e = dot(load3(work, axis), p_w) + dot(load3(work, axis + 3), p_v)
-            store(work, result + 7, load(work, result + 7) - e)
-            e = e * load(work, result + 6)
-            p_w, p_v = sub(p_w, scale(load3(work, result), e)), sub(p_v, scale(load3(work, result + 3), e))
-        if is_anchor(body_i, i):
-            p_w = add(p_w, cross(load3(work, record + f.REC_JOINT + joint_part_size(elimination, dof)), p_v))
-
-
 @inline
-def past_ball(end, state, F, body_i, work):
-    """W F: the force past the far ball."""
-    R, x, G = load9(work, state), load3(work, state + 9), body_i[end - 1, f.BODY_RECORD] + f.REC_BALL_G
-    p_v = matvec(R, (F[3], F[4], F[5]))
-    p_w = add(cross(x, p_v), matvec(R, (F[0], F[1], F[2])))
-    return sub(p_v, matTvec(load9(work, G), p_w))
-
-
-@inline
-def push_on(place, F, W_F, few, work):
-    """y^T F: what the force on the far link adds to the torque of a joint; of `few` columns y_3^T W F."""
-    if few:
-        return dot(load3(work, place), W_F)
+def push_on(place, F, work):
+    """y^T F: what the force on the far link adds to the torque of a joint."""
     y = load6(work, place)
     return y[0] * F[0] + y[1] * F[1] + y[2] * F[2] + y[3] * F[3] + y[4] * F[4] + y[5] * F[5]
 
 
 @inner
-def far_sweep_back(first, end, state, kept, force, body_i, tau, acceleration, work):
+def far_sweep_back(first, end, kept, force, body_i, tau, acceleration, work):
     """Pass 3 of the path, with the force on the far link at the place `force`. Returns zero, or NaN if not finite."""
-    F, W_F, short = load6(work, force), zero3(work), few_columns(first, end, body_i, work)
-    if short:
-        W_F = past_ball(end, state, F, body_i, work)
-    residue, begin = constant(tau, 0.0), body_i[first, f.V_INDEX]
+    F, residue, begin = load6(work, force), constant(tau, 0.0), body_i[first, f.V_INDEX]
     for i in range(first, end):
         to, record, elimination = body_i[i, f.OWN_SLOT], body_i[i, f.BODY_RECORD], body_i[i, f.ELIMINATION]
         dof, j = body_i[i, f.DOF], body_i[i, f.V_INDEX]
         alpha, a, unfit = from_parent(i, body_i, tau, work)
         residue = residue + unfit
-        place, few = kept + KEPT * (j - begin), short and i < end - 1
+        place = kept + SIZE * (j - begin)
         if elimination == f.COLUMNS:  # qdd = (u + y^T F - U^T a) / D [YN02, eq. 53]
             for last in range(dof):
                 d = dof - 1 - last
-                o = result_of(d, record, dof)
-                push = load(work, o + 7) + push_on(place + KEPT * d, F, W_F, few, work)
+                o = place + SIZE * d + FAR_U
+                push = load(work, o + 7) + push_on(place + SIZE * d, F, work)
                 bias = dot(load3(work, o), alpha) + dot(load3(work, o + 3), a)
                 qdd = (push - bias) * load(work, o + 6)
                 store(acceleration, j + d, qdd)
@@ -417,11 +365,11 @@ def far_sweep_back(first, end, state, kept, force, body_i, tau, acceleration, wo
                 alpha = add(alpha, scale(load3(work, o), qdd))
                 a = add(a, scale(load3(work, o + 3), qdd))
         elif elimination == f.BALL:  # alpha = k - G a + A^-1 Y_w F
-            L = load3(work, record + f.REC_BALL_L)
-            x2 = push_on(place + 2 * KEPT, F, W_F, few, work) * load(work, place + 2 * KEPT + KEPT_R)
-            x1 = push_on(place + KEPT, F, W_F, few, work) * load(work, place + KEPT + KEPT_R) - L[2] * x2
-            push = push_on(place, F, W_F, few, work) * load(work, place + KEPT_R) - L[0] * x1 - L[1] * x2, x1, x2
-            turned = add(sub(load3(work, record + f.REC_BALL_K), matvec(load9(work, record + f.REC_BALL_G), a)), push)
+            L, k, G = load_ball(work, place)
+            x2 = push_on(place + 2 * SIZE, F, work) * load(work, place + 2 * SIZE + FAR_R)
+            x1 = push_on(place + SIZE, F, work) * load(work, place + SIZE + FAR_R) - L[2] * x2
+            push = push_on(place, F, work) * load(work, place + FAR_R) - L[0] * x1 - L[1] * x2, x1, x2
+            turned = add(sub(k, matvec(G, a)), push)
             turn = matTvec(load9(work, record + f.REC_JOINT), sub(turned, alpha))
             store3(acceleration, j, turn)
             residue = residue + not_finite(turn)

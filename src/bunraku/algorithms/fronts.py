@@ -126,7 +126,7 @@ def step(i, front, rows, kept, rotors, rotor_size, judged, body_i, dof_f, tau, p
             result = record + f.REC_U if d == 0 else record + f.REC_JOINT + 6 * dof + 3 + f.REC_U_SIZE * (d - 1)
             # [J, eqs. 2-3]; W of [YN02, eq. 50] with the parent side held
             A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, turning, moving, dof_f, j + d, tau, work,
-                                                        axis, result)
+                                                        axis, work, result)
             margin = minimum(margin, pivot)
             rotor = np.int64(prog[rotors + d]) if rotors > 0 else -1
             step_rows(front, rows, kept + d * rows, axis, result, rotor, judged, work)

@@ -28,6 +28,7 @@ import numpy as np
 
 import bunraku as bk
 from bunraku.bench import machine
+from bunraku.bench.dynamics import round_trip
 from bunraku.bench.report import _paint, _targets
 from bunraku.bench.timing import Progress
 from bunraku.entries.parts import lanes_one, part_one, repeat
@@ -298,7 +299,7 @@ def lanes(m: bk.Mechanism, options: Options) -> dict:
         raise AssertionError(f"{m.name}: lanes differ by {error:.1e}")
     return {"bodies": plan.bodies, "serial_us": float(times["serial"].min() / count * 1e6), "error": error,
             "lanes_us": float(times["lanes"].min() / count * 1e6), "predicted": found.predicted,
-            "speedup": float(np.median(times["serial"] / times["lanes"]))}
+            "speedup": float(np.median(times["serial"] / times["lanes"])), "returned": round_trip(m)}
 
 
 # -- words -------------------------------------------------------------------------------------------------------------
@@ -354,9 +355,10 @@ def text(result: dict, colour: bool = False) -> str:
               f"workers: {'yes' if all(row['bitwise'] for row in result['gear']) else 'NO'}", "", paint("4", HEADER)]
     lines += [_row(row) for row in result["gear"]]
     lines += ["", paint("1", "lanes") + "  like chunks of one mechanism, one core", "",
-              paint("4", f"  {'':<20}{'serial us':>11}{'lanes us':>11}{'speed-up':>10}{'predicted':>11}{'error':>9}")]
+              paint("4", f"  {'':<20}{'serial us':>11}{'lanes us':>11}{'speed-up':>10}{'predicted':>11}{'error':>9}"
+                         f"{'returned tau':>14}")]
     lines += [f"  {row['name']:<20}{row['serial_us']:>11.1f}{row['lanes_us']:>11.1f}{row['speedup']:>9.2f}x"
-              f"{row['predicted']:>10.2f}x{row['error']:>9.0e}" for row in result["lanes"]]
+              f"{row['predicted']:>10.2f}x{row['error']:>9.0e}{row['returned']:>14.0e}" for row in result["lanes"]]
     lines += ["", paint("1", "left alone") + "  steps of a simulation with workers=None, times as fast as with "
               "workers=1; busy: another process occupies a core", "",
               paint("4", f"  {'':<16}{'bodies':>7}{'in lanes':>10}{'workers':>9}{'quiet':>8}{'busy':>8}")]

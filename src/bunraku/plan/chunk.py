@@ -520,7 +520,7 @@ def rows_of(plan, chunks, path, far, handle, slotted=()) -> tuple[np.ndarray, np
             size += 24
         if handle[c]:
             table[c, f.CHUNK_KEPT] = size
-            size += f.CHUNK_Y * int(rows[begin:begin + path[c], f.DOF].sum())
+            size += f.FAR_SIZE * int(rows[begin:begin + path[c], f.DOF].sum())
     return body_i, table, size
 
 

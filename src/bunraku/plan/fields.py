@@ -136,7 +136,6 @@ REC_U = 0        # COLUMNS: U 6, 1/D, u of the first dof             pass 2 -> 3
 REC_U_SIZE = 8   #          of further dofs, after the joint part and the origin
 REC_BALL_K = 0   # BALL: 3, angular acceleration at zero parent acceleration; then G 9   pass 2 -> 3
 REC_BALL_G = 3
-REC_BALL_L = 12  #       3, unit lower triangle of its factors; only with a far handle     pass 2 -> 3
 REC_LOOSE = 0    # LOOSE: 6, acceleration                            pass 2 -> 3
 # After the joint part of an ANCHOR: 3, position of its origin in the parent's group   pass 1 -> 2, 3
 
@@ -259,10 +258,17 @@ CHUNK_SLOTS = 4  # first of its other slots
 CHUNK_SLOTS_END = 5
 CHUNK_FAR = 6    # the slot of its far body; 0 if it carries nothing
 CHUNK_STATE = 7  # where the state of the far body is kept (24)                  pass 1 -> 2, 3
-CHUNK_KEPT = 8   # where y of the path is kept: CHUNK_Y per degree of freedom     pass 2 -> 3; only with a far handle
+CHUNK_KEPT = 8   # where a sweep with a far handle keeps its results (below)     pass 2 -> 3; not in lanes
 CHUNK_NODE = 9   # its node in the assembly tree
-CHUNK_I = 18     # the others: bundles only, below
-CHUNK_Y, CHUNK_Y_R = 8, 6   # a cache line: y 6, 1/D, unused
+CHUNK_I = 17     # the others: bundles only, below
+# What a sweep with a far handle keeps per degree of freedom of the path: y 6, two places unused, and
+FAR_U = 8       # U 6, 1/D, u as in records; the bodies' records stay as they are
+FAR_R = 14      # 1/D
+FAR_SIZE = 16
+# Of a ball, 1/D of its three pivots in their places, and instead of U and u:
+FAR_BALL_G = (FAR_U, FAR_SIZE + FAR_U)   # G: the first 6 numbers, the other 3
+FAR_BALL_K = FAR_SIZE + FAR_U + 3         # k 3
+FAR_BALL_L = 2 * FAR_SIZE + FAR_U         # 3, unit lower triangle of the factors of A
 
 # A node of the assembly tree: a chunk, or chunks that are joined. *Open*: it carries others at its far link, so that it
 # has two handles. Everything is in link frames: above side in that of the link above, far side in that of the far link.
@@ -279,6 +285,8 @@ FRONT_BETA = 63  # 6
 FRONT_THETA = 69 # 21, packed lower triangle by rows
 FRONT_SIZE, FRONT_CLOSED = 90, 27
 NODE_KEPT = 126  # 78, joins: far acceleration of the upper part = G a + g + H F: G 36, g 6, H 36   pass 2 -> 3
+NODE_RECEIVED = NODE_KEPT + 42  # 27, chunks in lanes, in the place of H: (I, p) of what hangs from the far link
+NODE_REACHED = NODE_F           # 6, chunks in lanes: acceleration of the far link that the joints of the chunk give
 NODE_SIZE = 208
 
 # Messages between workers, floats per edge and pass [J, table IX]. Pass 1 of [J] has two more, step and order: here
@@ -313,8 +321,8 @@ DO_GROUND = 21   # node: motion of the ground
 DO_STAY = 22     # lower node, closed, at a far link that stays open: as if its own far link were the one above it
 DO_LANES_ACROSS = 23  # bundle: motion across the paths of its chunks            pass 1
 DO_LANES_IN = 24      # bundle: what is left of pass 1, and pass 2
-DO_LANES_DOWN = 25    # bundle                                                   pass 3
-DO_LANES_AGAIN = 26   # bundle: passes 1 to 3 with known forces on the far links, where pass 2 has kept nothing
+DO_LANES_DOWN = 25    # bundle: pass 2 with what hangs from the far links, and   pass 3
+DO_LANES_AGAIN = 26   # bundle: the same after pass 1 once more, of which nothing has been kept
 DO_END = 40      # body, slot above its chunk, target: its state and the origin of its group         loops, pass 1
 CHUNK_OP = 5
 
@@ -328,8 +336,8 @@ BUNDLE_POSE = 13      # in the numbers of shapes: 12 lanes, the frame on the lin
 BUNDLE_Q_RUNS = 14    # first run of its coordinates, of its velocities, and the end
 BUNDLE_V_RUNS = 15
 BUNDLE_RUNS_END = 16
-BUNDLE_SHARED = 17    # row of the memory for y that all bundles share; CHUNK_KEPT is then 1/D of ball joints only. Or 0
-# All bundles share the first rows of lane memory: coordinates, velocities, torques or accelerations, perhaps y.
+# All bundles share the first rows of lane memory: coordinates, velocities, torques or accelerations, and
+# what far sweeps keep.
 # A *shape* is the plan of the chunks in a bundle, shared by all bundles of such chunks: rows of body_i and body_f, and
 # columns of dof_f. Its first joint is given in the frame BUNDLE_POSE. Coordinates and velocities are numbered over all
 # shapes. Chunks that are no lanes have rows there too, with coordinates and velocities of the whole mechanism.

@@ -25,15 +25,15 @@ from bunraku.spatial.lanes import WIDTH
 
 LONGEST = 256     # bodies of a chunk in a series: its lane memory, 2 KB a body, stays in the second cache
 SHORTEST = 8      # bodies of a chunk in a series: fewer are not worth a join
-CACHE = 1e6       # bytes of the second cache
-LARGEST = 12e6    # bytes of lane memory: a larger mechanism is swept twice instead
+LARGEST = 2e6     # bytes of lane memory: a larger mechanism keeps nothing and does pass 1 once more
 FEWEST = 24       # bodies of W like branches together
 MOST_PERIOD = 32
+MOST_IN_SERIES = 20_000  # bodies: with more, rounding of the joins would show (more than 1e-12 of the largest torque)
 UNEVEN = 1e4      # times the median mass: the heaviest body of a mechanism in lanes
 
 # Times in units of that of a body in the plain sweep: measured (AMD EPYC, 8 lanes, 18 November 2026)
-PLAIN, SERIES = 0.25, 0.32        # per body in lanes: of a branch, or of a series of chunks with far handles
-PER_CHUNK, PER_JOIN = 1.4, 2.9    # per chunk, and more for one in a series
+PLAIN, SERIES = 0.25, 0.42        # per body in lanes: of a branch, or of a series of chunks with far handles
+PER_CHUNK, PER_JOIN = 1.4, 5.0    # per chunk, and more for one in a series
 
 
 @dataclass(eq=False)
@@ -78,6 +78,8 @@ def in_lanes(plan: Plan, longest: int = LONGEST) -> InLanes | None:
     if len(np.unique(marks)) > plan.bodies // 2:  # hardly two bodies are equal: no need to look closer
         return None
     partition = Partition(plan, longest)
+    if sum(len(chunk.bodies) for chunk in partition.chunks if chunk.shape >= 0 and chunk.path) > MOST_IN_SERIES:
+        return None
     return Writer(plan, partition).result() if partition.bundles else None
 
 
@@ -313,11 +315,8 @@ class Writer:
             top = rows[:, f.PARENT] < 0
             rows[top, f.COLUMN] = 0
             table[0, [f.CHUNK_FIRST, f.CHUNK_PATH, f.CHUNK_END]] += first
-            freedoms, count = int(dof[:path].sum()), sum(self.chunks[b[0]].shape == chunk.shape for b in self.bundles)
-            balls = (rows[:path, f.ELIMINATION] == f.BALL).any()
-            if balls and 8 * WIDTH * size * count > CACHE:  # y, three lines a ball, is not kept
-                most, size = max(most, freedoms), size - (f.CHUNK_Y - 1) * freedoms
-                table[0, f.BUNDLE_SHARED] = 1
+            freedoms = int(dof[:path].sum())
+            most, size = max(most, freedoms), size - f.FAR_SIZE * freedoms  # far sweeps: all in one place
             table[0, f.CHUNK_NODE] = size
             shapes[chunk.shape] = table[0], size + f.NODE_FRONT + f.FRONT_SIZE, nq, nv
             self.rows.append(rows)
@@ -329,15 +328,13 @@ class Writer:
             tops = begin + np.flatnonzero(rows[:, f.PARENT] < 0)
             self.body_f[tops, f.ROTATION:f.INERTIA] = (1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0)
         self.dof_f = np.concatenate([*dofs, np.zeros((f.DOF_F, 0))], axis=1)
-        self.nq, self.nv, self.height = nq, nv, nq + 2 * nv + f.CHUNK_Y * most
+        self.nq, self.nv, self.height = nq, nv, nq + 2 * nv + f.FAR_SIZE * most
         place, start = self.body_f.size + self.dof_f.size, self.height
         rows_in_all = sum(shapes[self.chunks[bundle[0]].shape][1] for bundle in self.bundles)
         self.again = 8 * WIDTH * rows_in_all > LARGEST
         for b, bundle in enumerate(self.bundles):
             table, size, q_row, v_row = shapes[self.chunks[bundle[0]].shape]
             row = table.copy()
-            if row[f.BUNDLE_SHARED]:
-                row[f.BUNDLE_SHARED] = nq + 2 * nv
             begin = start if self.again else self.height
             row[[f.BUNDLE_ROWS, f.BUNDLE_ROWS_END]] = begin, begin + size
             self.height = max(self.height, begin + size)
@@ -425,8 +422,11 @@ class Writer:
                 self._do(f.DO_INWARD, path - 1, first)
                 if chunk.above >= 0:
                     self._do(f.DO_CLOSED, c)
-            elif chunk.carried:
-                self._do(f.DO_JOIN, node[k], node[k], node[chunk.carried[0]])
+            elif chunk.path:
+                lower = node[chunk.carried[0]] + f.NODE_FRONT if chunk.carried else 0  # nothing hangs from the tip
+                self._do(f.DO_COPY, lower, f.FRONT_CLOSED, node[k] + f.NODE_RECEIVED)
+                if chunk.carried:
+                    self._do(f.DO_JOIN, node[k], node[k], node[chunk.carried[0]])
         for k, chunk in enumerate(chunks):  # pass 3
             c, carried = number[k], chunk.carried
             first, path, end = spans[c]
@@ -436,13 +436,11 @@ class Writer:
                     self._do(f.DO_CARRY, c, node[carried[0]])
                     if end > path:
                         self._do(f.DO_DOWN, c, path, end)
-            elif carried:
-                self._do(f.DO_SPLIT, node[k], node[k], node[carried[0]])
-            elif chunk.path:
-                self._do(f.DO_COPY, 0, 6, node[k] + f.NODE_F)  # nothing pulls at the tip
-            self._to_others(carried, f.NODE_A)
             if k in last:
                 self._do(f.DO_LANES_AGAIN if self.again else f.DO_LANES_DOWN, c)
+                if carried:
+                    self._do(f.DO_COPY, node[k] + f.NODE_REACHED, 6, node[carried[0]] + f.NODE_A)
+            self._to_others(carried, f.NODE_A)
         self.chunk_i = table
 
     # -- the whole ---------------------------------------------------------------------------------------------------

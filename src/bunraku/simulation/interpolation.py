@@ -1,6 +1,7 @@
 """States between the steps of a trajectory.
 
-With the polynomials of the solver (`Simulation(..., dense=True)`): each step is what its method took it for, moved by a
+With the polynomials of the solver (`Simulation(..., dense=True)`, the default of adaptive Runge-Kutta methods, whose
+steps are few and long): each step is what its method took it for, moved by a
 line so that it passes through the recorded states at both ends: those have unit quaternions and closed loops.
 
 Without them: from the recorded states around. Coordinates by Hermite's polynomial through q and q' = N(q) v, velocities
@@ -24,7 +25,7 @@ from bunraku.mechanism import Mechanism
 from bunraku.tolerances import STILL_OPEN
 
 NODES = 10
-GROWING = 3.0        # times the smallest term so far: one that is larger, and all after it, are left out
+GROWING = 3.0        # times the smallest pair of terms so far: one that is larger, and all after it, are left out
 SAME = 2.0**-50      # of a time: as near as the ends of two steps can be one
 
 
@@ -113,7 +114,8 @@ def _from_neighbours(mechanism, t, q, v, k, when):
 
 def _series(t, y, slopes, when):
     """Newton's polynomial through the nodes, by divided differences; with slopes, Hermite's. Ends where the two terms
-    that it leaves out are smallest, but not before it passes through the first two nodes."""
+    that it leaves out are smallest, but not before it passes through the first two nodes. One small term says nothing:
+    where a derivative passes through zero the next term is large again."""
     if slopes is not None:
         t, y = np.repeat(t, 2), np.repeat(y, 2, axis=0)
     column, factor, terms = y.copy(), 1.0, np.empty_like(y)
@@ -128,10 +130,11 @@ def _series(t, y, slopes, when):
             column /= width[:, None]
         factor *= when - t[j - 1]
         terms[j] = factor * column[0]
-    size = np.abs(terms).max(axis=1, initial=0.0)
     certain = 2 if slopes is None else 4
-    least = np.minimum.accumulate(size[certain - 1:])
-    growing = np.flatnonzero(size[certain:] > GROWING * least[:-1])
-    size = size[:certain + growing[0]] if growing.size else np.append(size, [size[-1], size[-1]])
-    left_out = np.maximum(size[certain:-1], size[certain + 1:])
-    return terms[:certain + int(left_out.argmin()) if left_out.size else certain].sum(axis=0)
+    size = np.abs(terms[certain:]).max(axis=1, initial=0.0)
+    if not size.size:
+        return terms.sum(axis=0)
+    left_out = np.maximum(size, np.append(size[1:], size[-1]))
+    growing = np.flatnonzero(left_out[1:] > GROWING * np.minimum.accumulate(left_out)[:-1])
+    left_out = left_out[:1 + growing[0]] if growing.size else np.append(left_out, size[-1])
+    return terms[:certain + int(left_out.argmin())].sum(axis=0)

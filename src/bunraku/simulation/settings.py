@@ -50,6 +50,11 @@ class Settings:
         return cls(solver, rtol, atol, max_order, first, shortest, longest, hold)
 
     @property
+    def long_steps(self) -> bool:
+        """Whether its steps are too long to be interpolated from the states around: adaptive Runge-Kutta methods."""
+        return isinstance(method_of(self.solver), Tableau) and not self.fixed_step
+
+    @property
     def fixed_step(self) -> bool:
         return self.solver in WITH_STEP
 

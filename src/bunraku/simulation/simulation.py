@@ -127,8 +127,9 @@ class Simulation:
     baumgarte   loops are closed after every step by the smallest move; with this rate [1/s], instead by forces that
                 make a gap g obey g'' + 2 rate g' + rate^2 g = 0
     dense       keep the polynomial of every step for `Trajectory.sample`: order + 1 times the memory, and some time.
-                Without, samples come from the recorded states around: as good as the steps of multistep methods, less
-                good than the long ones of Runge-Kutta methods
+                Without, samples come from the recorded states around: as good as the steps of multistep methods and
+                fixed steps, less good than the long ones of adaptive Runge-Kutta methods. None: kept of these, if
+                record is "all"
     progress    a bar on the terminal: True, False, or None to decide by what the output is
     t           the time at which it starts [s]
     workers     threads that share the mechanism, at most: each has chunks of it (`bk.schedule`), their state and their
@@ -153,15 +154,16 @@ class Simulation:
     def __init__(self, mechanism: Mechanism, q=None, v=None, solver: str | Tableau = "gear", rtol: float = 1e-6,
                  atol: float = 1e-8, actuation=None, params=None, *, step: float | None = None,
                  max_step: float = math.inf, min_step: float = 0.0, max_order: int | None = None,
-                 baumgarte: float | None = None, dense: bool = False, progress: bool | None = None, t: float = 0.0,
-                 workers: int | None = None, schedule: Schedule | None = None, record: str | float | None = "all",
+                 baumgarte: float | None = None, dense: bool | None = None, progress: bool | None = None,
+                 t: float = 0.0, workers: int | None = None, schedule: Schedule | None = None,
+                 record: str | float | None = "all",
                  external=None, prescribed=None, reads=None, max_contacts: int | None = None,
                  _resumed: bool = False, _in_batch: bool = False):
         self._settings = Settings.of(solver, rtol, atol, step=step, max_step=max_step, min_step=min_step,
                                      max_order=max_order, baumgarte=baumgarte)
         self.__dict__.update(mechanism=as_mechanism(mechanism).copy().locked(), solver=solver)
         self._sharing = Sharing(self._settings, self.mechanism, workers, schedule)
-        duration, time_ = as_duration(record, dense), as_number("t [s]", t, ShapeError)
+        duration, time_ = as_duration(record, bool(dense)), as_number("t [s]", t, ShapeError)
         self._acting = Acting(self.mechanism, external, prescribed, reads)
         self._room = None if max_contacts is None else as_count("max_contacts", max_contacts)
         self._contact = self._contact_of(self.mechanism)
@@ -183,7 +185,7 @@ class Simulation:
         self._take_up_actuation()
         self._tape = Tape(duration, self.mechanism, self.t, self._local.rows[0])
         self._pace = None if self._settings.fixed_step else Pace(self._settings.explicit, MOTION, misfit)
-        self._dense = bool(dense)
+        self._dense = self._settings.long_steps and math.isinf(duration) if dense is None else bool(dense)
         if not _resumed:
             for text in (closed, *self._acting.said()):
                 if text:

@@ -99,8 +99,9 @@ class Trajectory:
     def sample(self, times) -> list[tuple[Mechanism, np.ndarray, np.ndarray]]:
         """(mechanism, q, v) at each time; at a change of structure, the state after it.
 
-        Between two steps: the polynomial of the solver, if the simulation was `dense`; else a polynomial through the
-        recorded states around, which is as good where they are the steps of a smooth motion.
+        Between two steps: the polynomial of the solver, if the simulation was `dense`, as with adaptive Runge-Kutta
+        methods by default; else a polynomial through the recorded states around, which is as good where they are the
+        steps of a smooth motion. Across a kink that no event marks it is as good as the step is short.
         """
         return [(segment.mechanism, *segment.at(min(t, segment.t[-1]))) for t, segment in self._at(times)]
 

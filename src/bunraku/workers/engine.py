@@ -88,7 +88,7 @@ def operate(k, ops, body_i, body_f, dof_f, chunk_i, boxes, mail, q, v, tau, wren
     elif op == f.DO_DOWN_FAR:
         node = chunk_i[a, f.CHUNK_NODE]
         set_acceleration(node + f.NODE_A, chunk_i[a, f.CHUNK_HANG], work)
-        return 1.0, far_sweep_back(chunk_i[a, f.CHUNK_FIRST], chunk_i[a, f.CHUNK_PATH], chunk_i[a, f.CHUNK_STATE],
+        return 1.0, far_sweep_back(chunk_i[a, f.CHUNK_FIRST], chunk_i[a, f.CHUNK_PATH],
                                    chunk_i[a, f.CHUNK_KEPT], node + f.NODE_F, body_i, tau, acceleration, work)
     elif op == f.DO_JOIN or op == f.DO_JOIN_OPEN:
         join(a, b, c, op == f.DO_JOIN_OPEN, work, body_i[body_i.shape[0] - 1, f.HEAD_SCRATCH])

@@ -2,34 +2,36 @@
 
 A bundle goes through the same kernels as a chunk, W chunks at once. Its part of the state is brought into lanes when
 passes 1 and 2 begin, and these follow each other directly, so that pass 2 finds in the cache what pass 1 has left.
-Joins between the nodes of its chunks are in floats. A mechanism too large for the caches keeps nothing of a bundle but
-its fronts: once the forces on the far links are known, the bundle is swept a second time.
+Joins between the nodes of its chunks are in floats. Then what hangs from every far link is known, and pass 2 is done
+once more, without far handles: so inverse dynamics returns the torques as exactly as after the plain sweep, which far
+handles alone do not give. A mechanism too large for the caches keeps nothing of a bundle but its fronts: then pass 1 is
+done once more, too.
 """
 
 from bunraku.algorithms.chunk import (
     across,
     empty_slots,
+    far_acceleration,
     hang_at,
     keep_state,
-    pull,
+    receive,
     sweep_down,
     sweep_inward,
     sweep_outward,
 )
-from bunraku.algorithms.far import far_force, far_sweep, far_sweep_back, keep_pivots
+from bunraku.algorithms.far import far_sweep
+from bunraku.algorithms.join import accelerate, carried_on
 from bunraku.algorithms.tree import COMPUTE, RECALL, zero3
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
-from bunraku.spatial.algebra import load3
+from bunraku.spatial.algebra import add6, load3, load6, store6, sub6
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import (
     clear,
     floats_to_lanes,
     lanes_to_floats,
     largest,
-    load,
     minimum,
-    store,
     take_lane,
     total,
 )
@@ -59,7 +61,7 @@ def go_through_lanes(ops, chunk_i, runs, numbers, shape_i, shape_f, shape_dof, d
             residue += bundle_again(c, chunk_i, runs, numbers, shape_i, shape_f, shape_dof, q, v, tau, acceleration,
                                     work, lanes, own)
         else:
-            residue += bundle_down(c, chunk_i, runs, shape_i, acceleration, work, lanes, own)
+            residue += bundle_down(c, chunk_i, runs, shape_i, shape_dof, tau, acceleration, work, lanes, own)
     return margin, residue
 
 
@@ -68,6 +70,13 @@ def state_rows(shape_i):
     """Rows of lane memory where velocities and torques begin."""
     n = shape_i.shape[0] - 1
     return shape_i[n, f.HEAD_NQ], shape_i[n, f.HEAD_NQ] + shape_i[n, f.HEAD_FREEDOMS_IN_LANES]
+
+
+@inline
+def far_row(shape_i):
+    """Row of lane memory where what far sweeps keep begins; the next bundle overwrites it."""
+    _, tau_row = state_rows(shape_i)
+    return tau_row + shape_i[shape_i.shape[0] - 1, f.HEAD_FREEDOMS_IN_LANES]
 
 
 @inline
@@ -149,68 +158,86 @@ def bundle_outward(turns, c, chunk_i, runs, numbers, shape_i, shape_f, q, v, tau
 def bundle_in(c, chunk_i, runs, numbers, shape_i, shape_f, shape_dof, q, v, tau, work, lanes, own):
     """Passes 1 and 2, from the velocities of the links above to the fronts. Returns the margin."""
     first, path, end = chunk_i[c, f.CHUNK_FIRST], chunk_i[c, f.CHUNK_PATH], chunk_i[c, f.CHUNK_END]
-    nodes, front, kept = chunk_i[c, f.BUNDLE_NODES], chunk_i[c, f.CHUNK_NODE] + f.NODE_FRONT, chunk_i[c, f.CHUNK_KEPT]
+    nodes, front = chunk_i[c, f.BUNDLE_NODES], chunk_i[c, f.CHUNK_NODE] + f.NODE_FRONT
     _, tau_row = state_rows(shape_i)
     own_tau = lanes[tau_row:]
     bundle_outward(RECALL if path > first else COMPUTE, c, chunk_i, runs, numbers, shape_i, shape_f, q, v, tau, work,
                    lanes, own)
     margin = sweep_inward(end - 1, path, shape_i, shape_dof, own_tau, own)
     if path > first:
-        shared = chunk_i[c, f.BUNDLE_SHARED]
-        margin = minimum(margin, far_sweep(first, path, chunk_i[c, f.CHUNK_STATE], shared if shared != 0 else kept,
-                                           front, shape_i, shape_dof, own_tau, lanes if shared != 0 else own, own))
-        if shared != 0:
-            keep_pivots(first, path, shared, kept, shape_i, lanes, own)
+        margin = minimum(margin, far_sweep(first, path, chunk_i[c, f.CHUNK_STATE], far_row(shape_i), front, shape_i,
+                                           shape_dof, own_tau, lanes, own))
         lanes_to_floats(own, front, f.FRONT_SIZE, work, nodes + f.NODE_FRONT, f.NODE_SIZE)
     else:
         lanes_to_floats(own, chunk_i[c, f.CHUNK_HANG], f.FRONT_CLOSED, work, nodes + f.NODE_FRONT, f.NODE_SIZE)
     return -largest(-margin)
 
 
-@inline
-def bring_boundary(c, chunk_i, work, own):
-    """Accelerations of the links above, and forces on the far links, from the nodes."""
-    floats_to_lanes(work, chunk_i[c, f.BUNDLE_NODES] + f.NODE_A, f.NODE_SIZE, 12, own,
-                    chunk_i[c, f.CHUNK_NODE] + f.NODE_A)
-
-
-@inline
-def set_accelerations(c, chunk_i, own):
-    hang, node = chunk_i[c, f.CHUNK_HANG], chunk_i[c, f.CHUNK_NODE]
-    for i in range(6):
-        store(own, hang + i, load(own, node + f.NODE_A + i))
-
-
-@inner
-def bundle_down(c, chunk_i, runs, shape_i, acceleration, work, lanes, own):
-    """Pass 3, from the accelerations of the links above and the forces on the far links. Returns the residue."""
-    first, path, end = chunk_i[c, f.CHUNK_FIRST], chunk_i[c, f.CHUNK_PATH], chunk_i[c, f.CHUNK_END]
-    force, kept = chunk_i[c, f.CHUNK_NODE] + f.NODE_F, chunk_i[c, f.CHUNK_KEPT]
-    _, tau_row = state_rows(shape_i)
-    found = lanes[tau_row:]
-    bring_boundary(c, chunk_i, work, own)
-    set_accelerations(c, chunk_i, own)
-    if chunk_i[c, f.BUNDLE_SHARED] != 0:
-        far_force(first, path, chunk_i[c, f.CHUNK_STATE], force, kept, shape_i, own)
-        path = first
-    residue = far_sweep_back(first, path, chunk_i[c, f.CHUNK_STATE], kept, force, shape_i, found, found, own)
-    residue = residue + sweep_down(path, end, shape_i, found, found, own)
-    bring_back(lanes, tau_row, chunk_i[c, f.BUNDLE_V_RUNS], chunk_i[c, f.BUNDLE_RUNS_END], runs, acceleration)
-    return total(residue)
-
-
 @inner
 def bundle_again(c, chunk_i, runs, numbers, shape_i, shape_f, shape_dof, q, v, tau, acceleration, work, lanes, own):
-    """The whole plain sweep, now that the forces on the far links are known. Returns the residue."""
-    first, path, end = chunk_i[c, f.CHUNK_FIRST], chunk_i[c, f.CHUNK_PATH], chunk_i[c, f.CHUNK_END]
+    """Passes 1, 2 and 3 of a bundle of which nothing has been kept. Returns the residue."""
+    path, end = chunk_i[c, f.CHUNK_PATH], chunk_i[c, f.CHUNK_END]
     _, tau_row = state_rows(shape_i)
-    found = lanes[tau_row:]
     bundle_outward(COMPUTE, c, chunk_i, runs, numbers, shape_i, shape_f, q, v, tau, work, lanes, own)
-    bring_boundary(c, chunk_i, work, own)
+    sweep_inward(end - 1, path, shape_i, shape_dof, lanes[tau_row:], own)
+    return bundle_results(c, chunk_i, runs, shape_i, shape_dof, acceleration, work, lanes, own)
+
+
+@inner
+def bundle_down(c, chunk_i, runs, shape_i, shape_dof, tau, acceleration, work, lanes, own):
+    """What is left of pass 2, and pass 3. Returns the residue."""
+    _, tau_row = state_rows(shape_i)
+    bring(tau, chunk_i[c, f.BUNDLE_V_RUNS], chunk_i[c, f.BUNDLE_RUNS_END], runs, lanes, tau_row)
+    return bundle_results(c, chunk_i, runs, shape_i, shape_dof, acceleration, work, lanes, own)
+
+
+@inline
+def bundle_results(c, chunk_i, runs, shape_i, shape_dof, acceleration, work, lanes, own):
+    """The plain sweeps of the paths, with what hangs from the far links; accelerations of the joints. Returns the
+    residue.
+
+    The chunks of a series begin with accelerations from the joins, which differ in rounding from those that the joints
+    of the chunk above then give to its far link. This would cost digits: all beyond moves with that link. So the
+    differences are taken into account, and pass 3 is done once more.
+    """
+    first, path = chunk_i[c, f.CHUNK_FIRST], chunk_i[c, f.CHUNK_PATH]
+    node, nodes = chunk_i[c, f.CHUNK_NODE], chunk_i[c, f.BUNDLE_NODES]
+    _, tau_row = state_rows(shape_i)
     if path > first:
-        pull(chunk_i[c, f.CHUNK_STATE], chunk_i[c, f.CHUNK_NODE] + f.NODE_F, chunk_i[c, f.CHUNK_FAR], own)
-    sweep_inward(end - 1, first, shape_i, shape_dof, found, own)
-    set_accelerations(c, chunk_i, own)
-    residue = sweep_down(first, end, shape_i, found, found, own)
+        floats_to_lanes(work, nodes + f.NODE_RECEIVED, f.NODE_SIZE, f.FRONT_CLOSED, own, node + f.NODE_FRONT)
+        receive(chunk_i[c, f.CHUNK_STATE], node + f.NODE_FRONT, chunk_i[c, f.CHUNK_FAR], own)
+        sweep_inward(path - 1, first, shape_i, shape_dof, lanes[tau_row:], own)
+        for w in range(WIDTH - 1):
+            accelerate(nodes + f.NODE_SIZE * w, nodes + f.NODE_SIZE * (w + 1), work)
+        bundle_pass_3(c, chunk_i, shape_i, work, lanes, own)
+        meet(nodes, work)
+    residue = bundle_pass_3(c, chunk_i, shape_i, work, lanes, own)
     bring_back(lanes, tau_row, chunk_i[c, f.BUNDLE_V_RUNS], chunk_i[c, f.BUNDLE_RUNS_END], runs, acceleration)
     return total(residue)
+
+
+@inner
+def bundle_pass_3(c, chunk_i, shape_i, work, lanes, own):
+    """Pass 3 from the accelerations of the links above; those of the far links to the nodes. Returns the residue."""
+    first, path, end = chunk_i[c, f.CHUNK_FIRST], chunk_i[c, f.CHUNK_PATH], chunk_i[c, f.CHUNK_END]
+    node, nodes = chunk_i[c, f.CHUNK_NODE], chunk_i[c, f.BUNDLE_NODES]
+    _, tau_row = state_rows(shape_i)
+    found = lanes[tau_row:]
+    floats_to_lanes(work, nodes + f.NODE_A, f.NODE_SIZE, 6, own, chunk_i[c, f.CHUNK_HANG])
+    residue = sweep_down(first, end, shape_i, found, found, own)
+    if path > first:
+        far_acceleration(chunk_i[c, f.CHUNK_FAR], chunk_i[c, f.CHUNK_STATE], node + f.NODE_REACHED, own)
+        lanes_to_floats(own, node + f.NODE_REACHED, 6, work, nodes + f.NODE_REACHED, f.NODE_SIZE)
+    return residue
+
+
+@inline
+def meet(nodes, work):
+    """Correct the accelerations that the chunks of a bundle begin with: by how much the chunk above has missed it, and
+    by what the correction of that one changes at its far link."""
+    change = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for w in range(WIDTH - 1):
+        node = nodes + f.NODE_SIZE * w
+        begins = node + f.NODE_SIZE + f.NODE_A
+        change = add6(sub6(load6(work, node + f.NODE_REACHED), load6(work, begins)), carried_on(node, change, work))
+        store6(work, begins, add6(load6(work, begins), change))
