@@ -57,7 +57,8 @@ def test_samples_are_as_good_as_the_steps_by_default_in_every_step(solver, rtol)
     error = np.array([[abs(q[0] - x[0]), abs(v[0] - w[0])]
                       for (_, q, v), x, w in zip(states, exact.q, exact.v, strict=True)])
     at_steps = np.isin(times, tr.t)
-    assert (error[~at_steps].max(axis=0) < 5 * error[at_steps].max(axis=0) + 1e-12).all()
+    times_worse = 10 if solver == "tsit5" else 5  # its polynomial is of order 4
+    assert (error[~at_steps].max(axis=0) < times_worse * error[at_steps].max(axis=0) + 1e-12).all()
 
 
 def test_samples_around_a_cut_are_as_good_as_the_steps():

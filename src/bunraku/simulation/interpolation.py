@@ -6,7 +6,7 @@ line so that it passes through the recorded states at both ends: those have unit
 
 Without them: from the recorded states around. Coordinates by Hermite's polynomial through q and q' = N(q) v, velocities
 by Newton's polynomial through v, up to NODES nodes in the order of their distance; it ends where its terms stop to
-shrink. So the order is up to 2 NODES in q and NODES in v where the motion is smooth, less next to a kink of it.
+shrink, and has no nodes beyond a place where steps become much shorter at once. So the order is up to 2 NODES in q and NODES in v where the motion is smooth, less next to a kink of it.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from bunraku.mechanism import Mechanism
 from bunraku.tolerances import STILL_OPEN
 
 NODES = 10
+SHORTER = 0.2        # of the step: where one is shorter, nodes end
 GROWING = 3.0        # times the smallest pair of terms so far: one that is larger, and all after it, are left out
 SAME = 2.0**-50      # of a time: as near as the ends of two steps can be one
 
@@ -102,14 +103,26 @@ def _on_polynomial(step, t, y, when):
 
 
 def _from_neighbours(mechanism, t, q, v, k, when):
-    first = max(0, k - NODES // 2)
-    near = np.arange(first, min(len(t), k + 2 + NODES // 2))
-    near = near[np.argsort(np.abs(t[near] - when), kind="stable")][:NODES]
     ends = [k, k + 1] if abs(t[k] - when) <= abs(t[k + 1] - when) else [k + 1, k]
-    order = np.array(ends + [i for i in near if i not in ends])
+    around = np.array([*_outwards(t, k, -1), *_outwards(t, k + 1, 1)], np.int64)
+    around = around[np.argsort(np.abs(t[around] - when), kind="stable")][:NODES - 2]
+    order = np.concatenate([ends, around])
     near_q, near_v = q[order], v[order]
     return (_series(t[order], near_q, rates(mechanism.plan(), near_q, near_v), when),
             _series(t[order], near_v, None, when))
+
+
+def _outwards(t, first, way):
+    """Nodes on one side of a step, from its end on, outwards, as far as steps do not become much shorter at once: there
+    the motion has a kink, or the solver has begun anew."""
+    found, last = [], first
+    shortest = SHORTER * (t[first + 1] - t[first] if way < 0 else t[first] - t[first - 1])
+    for i in range(first + way, first + way * (NODES - 1), way):
+        if not 0 <= i < len(t) or abs(t[i] - t[last]) < shortest:
+            break
+        found.append(i)
+        last = i
+    return found
 
 
 def _series(t, y, slopes, when):
