@@ -1,12 +1,13 @@
 """States between the steps of a trajectory.
 
 With the polynomials of the solver (`Simulation(..., dense=True)`, the default of adaptive Runge-Kutta methods, whose
-steps are few and long): each step is what its method took it for, moved by a
-line so that it passes through the recorded states at both ends: those have unit quaternions and closed loops.
+steps are few and long): each step is what its method took it for, moved by a line so that it passes through the
+recorded states at both ends: those have unit quaternions and closed loops.
 
 Without them: from the recorded states around. Coordinates by Hermite's polynomial through q and q' = N(q) v, velocities
-by Newton's polynomial through v, up to NODES nodes in the order of their distance; it ends where its terms stop to
-shrink, and has no nodes beyond a place where steps become much shorter at once. So the order is up to 2 NODES in q and NODES in v where the motion is smooth, less next to a kink of it.
+by Newton's polynomial through v, up to NODES nodes in the order of their distance, none beyond a place where steps
+become much shorter at once; it ends where its terms stop to shrink. So the order is up to 2 NODES in q and NODES in v
+where the motion is smooth, less next to a kink of it.
 """
 
 from __future__ import annotations
