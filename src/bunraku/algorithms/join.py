@@ -12,18 +12,9 @@ and so, with T = (1 + Theta_A I_B)^-1,
 
 The join is associative: any assembly tree gives the same result to rounding. No inertia is inverted, and 1 + Theta I is
 never singular (both are positive semidefinite). Two nodes that hang from the same link add up.
-
-If B is closed there is no H, and the rest needs no system without symmetry, which would lose digits where B is much
-heavier than A: with I_B = L L^T and 1 + L^T Theta_A L = M M^T, whose eigenvalues are at least 1,
-
-    I_B T = W^T W,   W = M^-1 L^T;      I = I_A + Z^T Z,   p = p_A + Y_A p_B + Z^T c,   Z = W Y_A^T,   c = W b,
-    G = Y_A^T - Theta_A W^T Z,   g = b - Theta_A W^T c,   b = beta_A - Theta_A p_B
-
 Reference: [YN02, eqs. 36-39, 50]; docs/parallel.md. Cost: a 6 x 6 solution with 7 or 13 right-hand sides, about 1300 or
 2900 multiplications, by rows of eight in SIMD vectors. Floats only: joins are few.
 """
-
-import numpy as np
 
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
@@ -86,13 +77,6 @@ def column(work, o):
 
 
 @inline
-def column_of(work, o):
-    """The same as a row of its own."""
-    x = column(work, o)
-    return six_of(x[0], x[1], x[2], x[3], x[4], x[5])
-
-
-@inline
 def dot6(x, y):
     return (x[0] * y[0] + x[1] * y[1] + x[2] * y[2]) + (x[3] * y[3] + x[4] * y[4] + x[5] * y[5])
 
@@ -110,7 +94,7 @@ def theta_row(work, o, i):
 
 
 @inner
-def solve_rows(work, rows):
+def solve_rows(work, rows, is_open):
     """Gaussian elimination with row exchanges, for the systems in scratch memory: right-hand sides become solutions."""
     for k in range(6):
         o = rows + ROW * k
@@ -126,13 +110,15 @@ def solve_rows(work, rows):
                 work[best + j] = work[o + j]
         store_eight(work, o, m)
         store_eight(work, o + 8, g)
-        store_eight(work, o + 16, h)
+        if is_open:
+            store_eight(work, o + 16, h)
         for i in range(k + 1, 6):
             t = rows + ROW * i
             x = work[t + k]
             store_eight(work, t, load_six(work, t) - x * m)
             store_eight(work, t + 8, load_six(work, t + 8) - x * g)
-            store_eight(work, t + 16, load_six(work, t + 16) - x * h)
+            if is_open:
+                store_eight(work, t + 16, load_six(work, t + 16) - x * h)
     for back in range(5):
         k = 5 - back
         g, h = load_six(work, rows + ROW * k + 8), load_six(work, rows + ROW * k + 16)
@@ -140,80 +126,14 @@ def solve_rows(work, rows):
             t = rows + ROW * i
             x = work[t + k]
             store_eight(work, t + 8, load_six(work, t + 8) - x * g)
-            store_eight(work, t + 16, load_six(work, t + 16) - x * h)
-
-
-@inner
-def square_root(work, rows):
-    """Rows of the upper triangle R, A = R^T R, in the place of those of A, positive semidefinite. A pivot that is zero,
-    or negative by rounding, gives a row of zeros."""
-    for k in range(6):
-        o = rows + 8 * k
-        pivot = work[o + k]
-        row = load_six(work, o) * (1.0 / np.sqrt(pivot) if pivot > 0.0 else 0.0)
-        store_eight(work, o, row)
-        for j in range(k):
-            work[o + j] = 0.0
-        for i in range(k + 1, 6):
-            t = rows + 8 * i
-            store_eight(work, t, load_six(work, t) - work[o + i] * row)
+            if is_open:
+                store_eight(work, t + 16, load_six(work, t + 16) - x * h)
 
 
 @inner
 def join(node, upper, lower, is_open, work, scratch):
     """Assemble: the front of `node` from those of its operands; G, g and H are kept. `scratch`: a place of SCRATCH.
     If the lower operand is not open, `node` may be `upper`."""
-    if is_open:
-        join_open(node, upper, lower, work, scratch)
-    else:
-        join_closed(node, upper, lower, work, scratch)
-
-
-@inner
-def join_closed(node, upper, lower, work, scratch):
-    A, B, C = upper + f.NODE_FRONT, lower + f.NODE_FRONT, node + f.NODE_FRONT
-    Y_A, L, M, side = A + f.FRONT_Y, scratch, scratch + 48, scratch + 96  # rows of L^T, then of W; of M
-    p, columns_A = load6(work, B + f.FRONT_P), load_rows(work, Y_A, 6)
-    pushed = combined(p, columns_A)  # Y_A p_B
-    store_rows(work, L, inertia_rows(work, B))
-    square_root(work, L)
-    lines = (column_of(work, L), column_of(work, L + 1), column_of(work, L + 2), column_of(work, L + 3),
-             column_of(work, L + 4), column_of(work, L + 5))
-    for i in range(6):  # Theta L
-        store_eight(work, side + 8 * i, combined(theta_row(work, A + f.FRONT_THETA, i), lines))
-    theta_lines = load_rows(work, side, 8)
-    for i in range(6):  # 1 + L^T Theta L
-        store_eight(work, M + 8 * i, combined(load6(work, L + 8 * i), theta_lines))
-        work[M + 8 * i + i] += 1.0
-    square_root(work, M)
-    for k in range(6):  # W = M^-1 L^T
-        row = load_six(work, L + 8 * k)
-        for j in range(k):
-            row = row - work[M + 8 * j + k] * load_six(work, L + 8 * j)
-        store_eight(work, L + 8 * k, row * (1.0 / work[M + 8 * k + k]))
-    for i in range(6):  # Y_A^T, and b in the seventh place
-        store_eight(work, side + 8 * i, load_six(work, Y_A + 6 * i))
-        work[side + 8 * i + 6] = work[A + f.FRONT_BETA + i] - dot6(theta_row(work, A + f.FRONT_THETA, i), p)
-        work[side + 8 * i + 7] = 0.0
-    given = load_rows(work, side, 8)
-    for i in range(6):  # Z and c
-        store_eight(work, M + 8 * i, combined(load6(work, L + 8 * i), given))
-    Z = load_rows(work, M, 8)
-    back = (combined(column(work, L), Z), combined(column(work, L + 1), Z), combined(column(work, L + 2), Z),
-            combined(column(work, L + 3), Z), combined(column(work, L + 4), Z), combined(column(work, L + 5), Z))
-    for i in range(6):
-        row = load_six(work, side + 8 * i) - combined(theta_row(work, A + f.FRONT_THETA, i), back)
-        store_eight(work, side + 8 * i, row)
-        store_columns(work, node + G + 6 * i, row)
-        work[node + G_FREE + i] = work[side + 8 * i + 6]
-    add_inertia(work, A, combined(column(work, M), Z), combined(column(work, M + 1), Z),
-                combined(column(work, M + 2), Z), combined(column(work, M + 3), Z), combined(column(work, M + 4), Z),
-                combined(column(work, M + 5), Z), C)
-    store_columns(work, C + f.FRONT_P, load_six(work, A + f.FRONT_P) + pushed + combined(column(work, M + 6), Z))
-
-
-@inner
-def join_open(node, upper, lower, work, scratch):
     A, B, C = upper + f.NODE_FRONT, lower + f.NODE_FRONT, node + f.NODE_FRONT
     Y_A, Y_B, inertia, side = A + f.FRONT_Y, B + f.FRONT_Y, scratch + 6 * ROW, scratch + 6 * ROW + 48
     I, p, lines_B = inertia_rows(work, B), load6(work, B + f.FRONT_P), transposed_rows(work, Y_B)
@@ -225,8 +145,9 @@ def join_open(node, upper, lower, work, scratch):
         store_eight(work, o + 8, load_six(work, Y_A + 6 * i))
         work[o + 14] = work[A + f.FRONT_BETA + i] - dot6(t, p)
         work[o + 15] = 0.0
-        store_eight(work, o + 16, combined(t, lines_B))
-    solve_rows(work, scratch)
+        if is_open:
+            store_eight(work, o + 16, combined(t, lines_B))
+    solve_rows(work, scratch, is_open)
     found = load_rows(work, scratch + 8, ROW)  # G, and in the seventh place g
     for i in range(6):
         store_columns(work, node + G + 6 * i, load_six(work, scratch + ROW * i + 8))
@@ -239,22 +160,23 @@ def join_open(node, upper, lower, work, scratch):
     for i in range(6):
         work[side + 8 * i] = work[B + f.FRONT_P + i] + work[side + 8 * i + 6]
     store_columns(work, C + f.FRONT_P, load_six(work, A + f.FRONT_P) + combined(column(work, side), columns_A))
-    found = load_rows(work, scratch + 16, ROW)
-    for i in range(6):
-        store_columns(work, node + H + 6 * i, load_six(work, scratch + ROW * i + 16))
-        store_eight(work, side + 8 * i, combined(load6(work, inertia + 8 * i), found))
-    o = 0
-    for j in range(6):  # a column of Y_B - I_B H
-        x = columns(load_six(work, Y_B + 6 * j))
-        y = column(work, side + j)
-        rest = (x[0] - y[0], x[1] - y[1], x[2] - y[2], x[3] - y[3], x[4] - y[4], x[5] - y[5])
-        store_columns(work, C + f.FRONT_Y + 6 * j, combined(rest, columns_A))
-        store_eight(work, scratch, combined(x, found))
-        for k in range(j + 1):
-            work[C + f.FRONT_THETA + o] = work[B + f.FRONT_THETA + o] + work[scratch + k]
-            o += 1
-    store_columns(work, C + f.FRONT_BETA,
-                  load_six(work, B + f.FRONT_BETA) + combined(load6(work, node + G_FREE), lines_B))
+    if is_open:
+        found = load_rows(work, scratch + 16, ROW)
+        for i in range(6):
+            store_columns(work, node + H + 6 * i, load_six(work, scratch + ROW * i + 16))
+            store_eight(work, side + 8 * i, combined(load6(work, inertia + 8 * i), found))
+        o = 0
+        for j in range(6):  # a column of Y_B - I_B H
+            x = columns(load_six(work, Y_B + 6 * j))
+            y = column(work, side + j)
+            rest = (x[0] - y[0], x[1] - y[1], x[2] - y[2], x[3] - y[3], x[4] - y[4], x[5] - y[5])
+            store_columns(work, C + f.FRONT_Y + 6 * j, combined(rest, columns_A))
+            store_eight(work, scratch, combined(x, found))
+            for k in range(j + 1):
+                work[C + f.FRONT_THETA + o] = work[B + f.FRONT_THETA + o] + work[scratch + k]
+                o += 1
+        store_columns(work, C + f.FRONT_BETA,
+                      load_six(work, B + f.FRONT_BETA) + combined(load6(work, node + G_FREE), lines_B))
 
 
 @inline
