@@ -74,3 +74,6 @@ DISC, GIVEN = range(2)                    # kind of a contact: Coulomb's disc, o
 OPEN, STICKING, SLIDING = range(3)        # mode of a contact
 NONE, FORCES, MODES = range(3)            # what a solution starts from
 SOLVED, ROUGH, NO_SOLUTION = range(3)     # how it ended
+
+# -- modes of `contact_one`, beside those of `algorithms/connections.py` -----------------------------------------------
+KEEP_CLOSED = 32                          # project the state to the contacts that are closed

@@ -29,7 +29,9 @@ WORST = 6        # number of the contact with the largest residual, or that foun
 SOLVED_COUNT = 7  # problems solved so far
 ITERATIONS = 8   # of all of them
 ROUGHLY = 9      # how many were left with a residual above 1e-10
-COUNTS = 10
+ROUGH_CONTACTS = 10  # contacts of the largest of these
+IN_TURN = 11     # 1: rebounds one after another (`contact/in_turn.py`); 0: all at once
+COUNTS = 12
 FULL = 10        # a status: more contacts than there is room for
 
 ROW = 12         # scalars of a row: force on the handle of a (moment, force), on that of b
@@ -85,10 +87,12 @@ class Touch(NamedTuple):
     pushes: np.ndarray       # with loops: generalised forces of unit forces on handles, 6 handles times nv
     answers: np.ndarray      # the velocities that they cause
     residual: np.ndarray     # (1,) largest of the problems so far
+    struck: np.ndarray       # 3 per contact of the problem: impulses of rebounds one after another
+    margin: np.ndarray       # (1,) by how much accelerations must break the law for an event, beyond SAME_MOTION
 
 
 FLOATS, TABLE, COUNT, INTEGERS = (types.float64[::1], types.float64[:, ::1], types.int64[::1], types.int32[:, ::1])
-KINDS = (INTEGERS, TABLE, TABLE, INTEGERS, INTEGERS, TABLE, *9 * (COUNT,), *27 * (FLOATS,))
+KINDS = (INTEGERS, TABLE, TABLE, INTEGERS, INTEGERS, TABLE, *9 * (COUNT,), *29 * (FLOATS,))
 
 _floats, _table = array_by_address(FLOATS), array_by_address(TABLE)
 _counts, _integers = array_by_address(COUNT), array_by_address(INTEGERS)
@@ -105,7 +109,7 @@ def touch_of(table):
                  _floats(table, 25), _floats(table, 26), _floats(table, 27), _floats(table, 28), _floats(table, 29),
                  _floats(table, 30), _floats(table, 31), _floats(table, 32), _floats(table, 33), _floats(table, 34),
                  _floats(table, 35), _floats(table, 36), _floats(table, 37), _floats(table, 38), _floats(table, 39),
-                 _floats(table, 40), _floats(table, 41))
+                 _floats(table, 40), _floats(table, 41), _floats(table, 42), _floats(table, 43))
 
 
 def handles_of(arrays: ContactArrays, room: int) -> int:
@@ -127,7 +131,7 @@ def room_for(arrays: ContactArrays, bodies: int, nv: int, room: int, loops: bool
             "shift": nv, "still": nv,
             "theta": 9 * room * room, "b": 3 * room, "mu": room, "slip": 2 * room, "force": 3 * room,
             "velocity": 3 * room, "work": int(problem_size(room)), "held": 3 * contacts, "mark": MARK * contacts,
-            "pushes": dense, "answers": dense, "residual": 1}
+            "pushes": dense, "answers": dense, "residual": 1, "struck": 3 * room, "margin": 1}
 
 
 def make_touch(arrays: ContactArrays, bodies: int, nv: int, room: int, loops: bool) -> tuple[Touch, np.ndarray]:

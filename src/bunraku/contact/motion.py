@@ -7,16 +7,18 @@ A sticking contact is three constraints, a sliding one is one, with friction aga
 
 So the matrix of the forces has a row Theta_n and a column Theta (n - mu d) for a sliding contact: its force acts along
 another direction than its constraint, and the matrix is not symmetric. Forces of redundant contacts come out smallest.
-Gaps and slip that the solver's errors leave fade, at the rate HOLD, as in Baumgarte's method, from SMALL_GAP and
-SMALL_SPEED on: below, nothing acts, so that what is at rest stays there and no step is short because of it.
 
-`contact_one` is this motion for solvers, in the place of the mechanism's own. `contact_signal` is a number that is
-positive where the modes no longer hold, for events:
+`contact_one` is this motion for solvers, in the place of the mechanism's own. In mode KEEP_CLOSED it projects the end
+of a step: the smallest move and change of velocity take out the gap, normal velocity and slip that the errors of the
+step have left in closed and sticking contacts. So these errors do not accumulate as depth. `contact_signal` is a number
+that is positive where the modes no longer hold, for events:
 
     an open contact closes; slip comes to an end; a contact would have to pull, or friction to exceed its disc.
 
 Slip ends where it is so slow that the solver's errors make its direction random, at the speed in `mark`; of contacts
 that slide from rest this is negative, and they are looked at again once they are under way.
+
+An event at which nothing changes was made by the solver's errors: the next one has to break the law by more (`margin`).
 
 Forces of redundant contacts are not unique. If the smallest ones are not admissible others may be; so whether modes
 hold is decided by the motion that the contact problem has for them: the same, and they hold.
@@ -27,8 +29,9 @@ from __future__ import annotations
 import numpy as np
 
 from bunraku.algorithms.connections import DYNAMICS
+from bunraku.algorithms.states import advance_coordinates
 from bunraku.contact import fields as c
-from bunraku.contact.fields import DISC, GIVEN, NO_SOLUTION, NONE, OPEN, SLIDING, STICKING
+from bunraku.contact.fields import DISC, GIVEN, KEEP_CLOSED, NO_SOLUTION, NONE, OPEN, SLIDING, STICKING
 from bunraku.contact.least_norm import least_norm
 from bunraku.contact.memory import ACTIVE, BASE, MARK, MARK_GAP, MARK_SLIP, ROW, ROWS, STATUS, WORST, touch_of
 from bunraku.contact.rows import contact_drift, forget_problem, motion_at, take_up
@@ -46,9 +49,9 @@ from bunraku.entries.signatures import FAILED, FINE, MOTION, PLAN, float64, floa
 from bunraku.jit import entry, hold, inline, inner
 from bunraku.spatial.algebra import dot, load3, norm, scale, store3, sub
 
-HOLD = 20.0        # [1/s]
-SMALL_GAP = 1e-9   # [m]
-SMALL_SPEED = 1e-8  # [m/s]
+SMALL_GAP = 1e-10   # [m] smaller gaps and overlaps are left: what is at rest stays there to the last bit
+SMALL_SPEED = 1e-10  # [m/s] the same for normal velocity and slip
+LARGE_MOVE = 1e-4  # [m, rad] moves that close gaps among the solver's errors are smaller
 NEAR = 0.02        # [m] how near contacts must be to be looked at between events
 FAR = 1e6          # [m] the same for what may close in a step, however long
 SLOW = 1e-9        # [m/s] slip that is too slow to have a direction
@@ -77,38 +80,89 @@ def slip_direction(touch, place, k):
     return x, y, along
 
 
-@inline
-def beyond(x, small):
-    """x if it is large, next to nothing if it is small; smooth."""
-    return x * (x * x / (x * x + small * small))
-
-
 @inner
-def closed_contacts(fading, touch, structure, dof_f, q, v, a, work):
-    """The problem of the contacts that are closed, for accelerations: Theta, b (with what fades), slip. Whether all
-    went well."""
+def closed_rows(touch, structure, dof_f, q, work):
+    """The contacts that are closed are in the problem: rows, Theta, modes. Whether all went well."""
     forget_problem(touch)
     for k in range(touch.modes.shape[0]):
         if touch.modes[k] != OPEN and touch.found[c.FOUND * k + c.FOUND_GAP] < np.inf and not take_up(k, touch):
             return False
     if touch.count[ACTIVE] == 0:
         return True
-    fine = make_any_problem(touch, structure, dof_f, q, work)
+    for place in range(touch.count[ACTIVE]):
+        k = touch.active[place]
+        touch.mu[place], touch.mode[place] = touch.contact_f[k, c.FRICTION], touch.modes[k]
+    return make_any_problem(touch, structure, dof_f, q, work)
+
+
+@inner
+def closed_contacts(touch, structure, dof_f, q, a, work):
+    """The problem of the contacts that are closed, for accelerations: Theta, b, slip. Whether all went well."""
+    fine = closed_rows(touch, structure, dof_f, q, work)
+    if touch.count[ACTIVE] == 0 or not fine:
+        return fine
     change_of_contacts(touch, structure, a)
     for place in range(touch.count[ACTIVE]):
         k = touch.active[place]
         drift = contact_drift(touch, place)
         for r in range(3):
             touch.b[3 * place + r] = touch.change[3 * place + r] + drift[r]
-        if fading:
-            for r in range(3):
-                touch.b[3 * place + r] += 2.0 * HOLD * beyond(touch.speed[3 * place + r], SMALL_SPEED)
-            touch.b[3 * place] += HOLD * HOLD * beyond(touch.found[c.FOUND * k + c.FOUND_GAP], SMALL_GAP)
-        touch.mu[place], touch.mode[place] = touch.contact_f[k, c.FRICTION], touch.modes[k]
         if touch.modes[k] == SLIDING:
             d, e, _ = slip_direction(touch, place, k)
             touch.slip[2 * place], touch.slip[2 * place + 1] = d, e
-    return fine
+    return True
+
+
+@inner
+def gap_move(touch, structure, nv, work):
+    """The smallest move that leaves closed contacts no gap, into `delta`; the largest gap or overlap [m]."""
+    most = 0.0
+    for place in range(touch.count[ACTIVE]):
+        gap = touch.found[c.FOUND * touch.active[place] + c.FOUND_GAP]
+        most = max(most, abs(gap))
+        touch.mode[place], touch.mu[place] = SLIDING, 0.0
+        touch.b[3 * place], touch.b[3 * place + 1], touch.b[3 * place + 2] = gap, 0.0, 0.0
+    mode_forces(touch)
+    answer_any_forces(touch, structure, nv, touch.force, work, touch.delta)
+    return most
+
+
+@inner
+def speed_change(touch, structure, nv, work):
+    """The smallest change of velocity that leaves closed contacts no normal velocity, and sticking ones no slip, into
+    `delta`; the largest of these [m/s]."""
+    most = 0.0
+    for place in range(touch.count[ACTIVE]):
+        touch.mode[place], touch.mu[place] = touch.modes[touch.active[place]], 0.0
+        for r in range(3):
+            touch.b[3 * place + r] = touch.speed[3 * place + r]
+            if r == 0 or touch.mode[place] == STICKING:
+                most = max(most, abs(touch.b[3 * place + r]))
+    mode_forces(touch)
+    answer_any_forces(touch, structure, nv, touch.force, work, touch.delta)
+    return most
+
+
+@inner
+def keep_closed(touch, structure, dof_f, q, v, work):
+    """Project a state to its closed contacts, in place: see KEEP_CLOSED above."""
+    nv = v.shape[0]
+    see_bodies(touch, structure, q, v)
+    find_touching(touch, NEAR)
+    if not closed_rows(touch, structure, dof_f, q, work):
+        return FAILED
+    if touch.count[ACTIVE] == 0:
+        return FINE
+    if speed_change(touch, structure, nv, work) > SMALL_SPEED:
+        for j in range(nv):
+            v[j] += touch.delta[j]
+    if gap_move(touch, structure, nv, work) > SMALL_GAP:
+        far = 0.0
+        for j in range(nv):
+            far = max(far, abs(touch.delta[j]))
+        if far < LARGE_MOVE:
+            advance_coordinates(structure.body_i, q, touch.delta, q)
+    return FINE
 
 
 @inner
@@ -159,23 +213,28 @@ def unit(diagonal):
 
 @entry("motion with contact", MOTION, seconds=14, brief=True, by_address=True)
 def contact_one(mode, plan, dof_f, q, v, tau, drives, external, a, work):
-    """As `closed_one` and `tree_one`, with the contacts that are closed."""
+    """As `closed_one` and `tree_one`, with the contacts that are closed; in mode KEEP_CLOSED q and v are projected to
+    these in place, by the factors that the last evaluation has left in `work`."""
     return move_touching(hold(touch_of(plan.touch)), mode, plan, dof_f, q, v, tau, drives, external, a, work)
 
 
 @inner
 def move_touching(touch, mode, plan, dof_f, q, v, tau, drives, external, a, work):
-    answer = move(touch.count[BASE], mode, plan, dof_f, q, v, tau, drives, external, a, work)
-    if mode != DYNAMICS or answer != FINE:
-        return answer
+    answer = FINE
+    if mode != KEEP_CLOSED:
+        answer = move(touch.count[BASE], mode, plan, dof_f, q, v, tau, drives, external, a, work)
     closed = False
     for k in range(touch.modes.shape[0]):
         closed = closed or touch.modes[k] != OPEN
-    if not closed:
+    if not closed or answer != FINE:
+        return answer
+    if mode == KEEP_CLOSED:
+        return keep_closed(touch, plan, dof_f, q, v, work)
+    if mode != DYNAMICS:
         return answer
     see_bodies(touch, plan, q, v)
     find_touching(touch, NEAR)
-    if not closed_contacts(True, touch, plan, dof_f, q, v, a, work):
+    if not closed_contacts(touch, plan, dof_f, q, a, work):
         return FAILED
     if touch.count[ACTIVE] > 0:
         mode_forces(touch)
@@ -214,7 +273,7 @@ def breach(touch):
             i = 3 * place + r
             size = max(size, abs(touch.b[i]))
             apart = max(apart, abs(touch.velocity[i] - touch.speed[i]))
-    return apart / size - SAME_MOTION if size > 0.0 else -1.0
+    return apart / size - SAME_MOTION - touch.margin[0] if size > 0.0 else -1.0
 
 
 @entry("contact between events", float64(PLAN, floats, floats, floats, floats, floats, floats, floats), seconds=14)
@@ -246,7 +305,7 @@ def signal_at(touch, plan, q, v, tau, drives, external, a, work):
         return signal
     if move(touch.count[BASE], DYNAMICS, plan, plan.dof_f, q, v, tau, drives, external, a, work) != FINE:
         return np.nan
-    if not closed_contacts(True, touch, plan, plan.dof_f, q, v, a, work):
+    if not closed_contacts(touch, plan, plan.dof_f, q, a, work):
         return np.nan
     for place in range(touch.count[ACTIVE]):
         if touch.mode[place] == SLIDING and touch.mu[place] > 0.0:
@@ -287,21 +346,16 @@ def solve_at(what, touch, plan, q, v, tau, drives, external, restitution, a, wor
         if impact >= 0:
             touch.count[WORST] = impact
             return OVERLAPPING if touch.found[c.FOUND * impact + c.FOUND_GAP] < -restitution[0] else APPROACHING
-    if not closed_contacts(False, touch, plan, dof_f, q, v, a, work):
+    if not closed_contacts(touch, plan, dof_f, q, a, work):
         return FAILED
     count = touch.count[ACTIVE]
     if what == LOOK or count == 0:
         return FINE
-    if what == HOLD_SPEED or what == HOLD_GAP:
-        for place in range(count):
-            gap = touch.found[c.FOUND * touch.active[place] + c.FOUND_GAP]
-            touch.mu[place] = 0.0
-            if what == HOLD_GAP:
-                touch.mode[place] = SLIDING
-            for r in range(3):
-                touch.b[3 * place + r] = touch.speed[3 * place + r] if what == HOLD_SPEED else gap if r == 0 else 0.0
-        mode_forces(touch)
-        answer_any_forces(touch, plan, nv, touch.force, work, touch.delta)
+    if what == HOLD_SPEED:
+        speed_change(touch, plan, nv, work)
+        return FINE
+    if what == HOLD_GAP:
+        gap_move(touch, plan, nv, work)
         return FINE
     if what == IMPACT:
         for place in range(count):

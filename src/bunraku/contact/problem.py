@@ -23,15 +23,16 @@ So three rows are left for a sticking contact, two for a sliding one, one for a 
 redundant contacts change as little as possible (`least_norm.py`). Steps are shortened until the residual decreases.
 It is a sum of forces and velocities: a common factor makes these equally large (`balance`).
 
-Where this fails, a fixed number of further attempts is made (`fall_back`). They go through combinations of open and
-closed GIVEN contacts, follow contacts that yield a little less from solution to solution, sweep over single contacts
-(block Gauss-Seidel, `single.py`), or start from other forces and factors.
+Where this fails, further attempts are made (`fall_back`), a fixed number of them, up to CONTACT_WORK
+(`tolerances.py`); the best forces of all are kept, and their residual is reported. They go through combinations of open
+and closed GIVEN contacts, follow contacts that yield a little less from solution to solution, sweep over single
+contacts (block Gauss-Seidel, `single.py`), or start from other forces and factors.
 
 Coulomb friction may have several solutions; GIVEN directions may have none (Painleve). Forces of redundant contacts
 are not unique: `smallest_forces.py`.
 
 Reference: Acary, Bremond, Huber, "On solving contact problems with Coulomb friction: formulations and numerical
-comparisons" (2018). Cost: an iteration is a factorisation of at most 3K rows.
+comparisons" (2018). Cost: an iteration is a factorisation of at most 3K rows; sweeps cost a few rows of one.
 """
 
 import numpy as np
@@ -52,6 +53,7 @@ from bunraku.contact.least_norm import add, dot, least_norm, least_norm_size
 from bunraku.contact.single import solve_single
 from bunraku.jit import inline, inner
 from bunraku.spatial.scalar import load, store
+from bunraku.tolerances import CONTACT_WORK
 
 AIM = 1e-12          # residual at which iterations end
 CLOSE = 3e-11        # residual without further attempts
@@ -68,7 +70,9 @@ FLAT = 1e-9          # curvature that counts as none
 ATTEMPTS = 60        # of the fallback
 FEW = 6              # of them, where a better solution is looked for or there may be none (Painleve)
 SWEEPS = 20          # at least
+MANY_SWEEPS = 200    # where work is short: they cost as much as a factorisation or two
 MOST_CHOICES = 64    # combinations of open and closed GIVEN contacts
+PLENTY = 500         # factorisations allowed, from which on the order of attempts is that of small problems
 YIELDING = 12        # solutions with contacts that yield
 LESS = 0.25          # by how much less each time
 FACTORS = (0.0625, 0.25, 1.0, 4.0, 16.0)  # of forces and velocities, beside that of `balance`
@@ -550,42 +554,55 @@ def copy(n, a, b, work):
 
 @inner
 def fall_back(count, residual, kind, slip, mode, work):
-    """Other ways to a solution, a fixed number; leaves the best forces. Residual, iterations, whether none may be."""
+    """Other ways to a solution, a fixed number, within CONTACT_WORK; leaves the best forces. Returns residual,
+    iterations, and whether the problem may be infeasible. Large problems begin with sweeps, which are cheap."""
     n, f, best = 3 * count, vector_at(count, FORCE), vector_at(count, BEST)
-    least, iterations, seed = residual, 0, 1
+    least, iterations, seed, factored, allowed = residual, 0, 1, 0, factorisations_allowed(count)
+    large = allowed < PLENTY
     usual, size = load(work, contact_at(count, count)), largest(n, f, work)
     if not residual < np.inf:
         size = 1.0
         clear(n, f, work)
     copy(n, f, best, work)
     choices, doubtful = count_choices(count, kind), negative_curvature(count, kind, slip, mode, work)
-    for attempt in range(-choices, FEW if doubtful else ATTEMPTS):
+    for attempt in range(1 if large else -choices, FEW if doubtful else ATTEMPTS):
         if attempt < 0:  # GIVEN contacts closed or open
             choose(count, -1 - attempt, kind, mode)
             clear(n, f, work)
             first_forces(count, MODES, kind, slip, mode, work)
         elif attempt % 4 == 0:  # contacts that yield less and less
             seed = other_forces(count, size if attempt > 0 else 0.0, seed, work)
-            iterations += yield_less(count, usual * usual, kind, slip, mode, work)
+            more = yield_less(count, usual * usual, allowed - factored, kind, slip, mode, work)
+            iterations += more
+            factored += more
         elif attempt % 4 == 1:  # one contact after the other
             copy(n, best, f, work)
             find_velocities(count, 0.0, work)
-            for _ in range(SWEEPS + attempt):
+            sweeps = MANY_SWEEPS if large else SWEEPS + attempt
+            for _ in range(sweeps):
                 sweep(count, kind, slip, work)
-            iterations += SWEEPS + attempt
+            iterations += sweeps
         else:  # other forces, other units
             seed = other_forces(count, size, seed, work)
             rescale(count, FACTORS[attempt % 5] * usual / load(work, contact_at(count, count)), work)
-        residual, more = newton(count, ITERATIONS, 0.0, kind, slip, mode, work)
+        residual, more = newton(count, min(ITERATIONS, max(1, allowed - factored)), 0.0, kind, slip, mode, work)
         iterations += more
+        factored += more
         if residual < least:
             least = residual
             copy(n, f, best, work)
-        if least <= CLOSE or (least <= ENOUGH and attempt >= FEW):
+        if least <= CLOSE or (least <= ENOUGH and attempt >= FEW) or factored >= allowed:
             break
         rescale(count, usual / load(work, contact_at(count, count)), work)
     copy(n, best, f, work)
     return least, iterations, doubtful
+
+
+@inline
+def factorisations_allowed(count):
+    """How many factorisations the attempts of `fall_back` may take together."""
+    n = 3.0 * count
+    return np.int64(min(CONTACT_WORK / (n * n * n), 1e6)) + ITERATIONS
 
 
 @inner
@@ -609,11 +626,14 @@ def choose(count, choice, kind, mode):
 
 
 @inner
-def yield_less(count, epsilon, kind, slip, mode, work):
-    """Follow solutions with contacts that yield by epsilon times the change of FORCE; iterations."""
+def yield_less(count, epsilon, most, kind, slip, mode, work):
+    """Follow solutions with contacts that yield by epsilon times the change of FORCE, in at most so many iterations;
+    these."""
     copy(3 * count, vector_at(count, FORCE), vector_at(count, BASE), work)
     iterations = 0
     for _ in range(YIELDING):
+        if iterations >= most:
+            break
         _, more = newton(count, YIELDING, epsilon, kind, slip, mode, work)
         iterations += more
         epsilon *= LESS

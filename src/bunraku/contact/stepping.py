@@ -6,8 +6,9 @@ a is the acceleration without contact at (q, v), p the impulses of the contacts.
 velocities of the end of the step [Moreau 1988; Stewart, Trinkle 1996]: a contact with a gap g may close by no more than
 that, u_n >= -g / h; one that is closed or overlaps by nothing, u_n >= 0. So nothing penetrates by more than curved
 motion makes it within a step. With restitution e a contact that would close leaves with u_n >= -e u_n(before), unless
-it would be closed again within two steps. Newton's restitution may gain energy together with friction [Kane, Levinson
-1985]; where it does, all rebounds of the step are made smaller, down to none.
+it would be closed again within two steps (all of them at once; `in_turn.py` has them one after another). Newton's
+restitution may gain energy together with friction [Kane, Levinson 1985]; where it does, all rebounds of the step are
+made smaller, down to none.
 
 Free joints: the velocity of a free body is that of its origin in its own axes. It is stepped in axes at rest, where a
 force changes it and turning does not.
@@ -24,7 +25,8 @@ import numpy as np
 from bunraku.algorithms.stepping import fastest_turn, half_turn, turn
 from bunraku.contact import fields as c
 from bunraku.contact.fields import DISC, FORCES, NONE, OPEN
-from bunraku.contact.memory import ACTIVE
+from bunraku.contact.in_turn import rebounds_in_turn
+from bunraku.contact.memory import ACTIVE, IN_TURN
 from bunraku.contact.rows import forget_problem, motion_at, take_up
 from bunraku.contact.touching import (
     add_answer,
@@ -52,6 +54,7 @@ from bunraku.spatial.algebra import (
     sub,
 )
 from bunraku.spatial.scalar import clear, largest, load, store
+from bunraku.tolerances import AT_REST
 
 NEAR = 1.0            # [rad] as in `algorithms/stepping.py`
 QUICK = 20.0          # [m/s^2] acceleration within which a contact near by is in the problem
@@ -146,14 +149,45 @@ def state_problem(touch, part, h):
 
 @inner
 def energy_taken(touch):
-    """What the impulses take from the motion; leaves the velocities before them in b, those after in `velocity`."""
-    count, taken = touch.count[ACTIVE], 0.0
+    """What the impulses take from the motion, none if that is rounding; leaves the velocities before them in b, those
+    after in `velocity`."""
+    count, taken, given = touch.count[ACTIVE], 0.0, 0.0
     for i in range(3 * count):  # as they are, without gaps and rebounds
         touch.b[i] = touch.speed[i] + touch.change[i]
     velocities_after(touch, touch.force)
     for i in range(3 * count):
         taken -= 0.5 * touch.force[i] * (touch.b[i] + touch.velocity[i])
+        given += abs(touch.force[i] * touch.b[i])
+    return taken if abs(taken) > AT_REST * given else 0.0
+
+
+@inner
+def impulses_at_once(touch, start, h):
+    """Impulses of one contact problem for all; with less rebound if that gains energy. The energy that they take."""
+    count, part = touch.count[ACTIVE], 1.0
+    state_problem(touch, part, h)
+    solve_noting(touch, count, start)
+    taken = energy_taken(touch)
+    while taken < 0.0 and part > 0.0:
+        part = less_rebound(part)
+        state_problem(touch, part, h)
+        solve_noting(touch, count, FORCES)
+        taken = energy_taken(touch)
     return taken
+
+
+@inner
+def impulses_in_turn(touch, start, h):
+    """Rebounds one after another, then one contact problem without rebound for all. The energy that they take."""
+    count = touch.count[ACTIVE]
+    rebounds_in_turn(touch, h)
+    state_problem(touch, 0.0, h)
+    for i in range(3 * count):
+        touch.b[i] += touch.velocity[i] - touch.speed[i] - touch.change[i]
+    solve_noting(touch, count, start)
+    for i in range(3 * count):
+        touch.force[i] += touch.struck[i]
+    return energy_taken(touch)
 
 
 @inner
@@ -168,15 +202,8 @@ def contact_impulses(touch, structure, dof_f, q, flown, h, work):
         for r in range(3):
             touch.force[3 * place + r] = touch.held[3 * touch.active[place] + r]
         pressed = pressed or touch.force[3 * place] > 0.0
-    start, part = FORCES if pressed else NONE, 1.0
-    state_problem(touch, part, h)
-    solve_noting(touch, count, start)
-    taken = energy_taken(touch)
-    while taken < 0.0 and part > 0.0:
-        part = less_rebound(part)
-        state_problem(touch, part, h)
-        solve_noting(touch, count, FORCES)
-        taken = energy_taken(touch)
+    start = FORCES if pressed else NONE
+    taken = impulses_in_turn(touch, start, h) if touch.count[IN_TURN] != 0 else impulses_at_once(touch, start, h)
     for i in range(touch.held.shape[0]):
         touch.held[i] = 0.0
     for k in range(touch.modes.shape[0]):

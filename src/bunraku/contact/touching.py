@@ -28,6 +28,7 @@ from bunraku.contact.memory import (
     ITERATIONS,
     LOOPS,
     PATH,
+    ROUGH_CONTACTS,
     ROUGHLY,
     ROW,
     ROWS,
@@ -220,6 +221,7 @@ def solve_noting(touch, count, start):
     touch.residual[0] = max(touch.residual[0], residual)
     if status != SOLVED:
         notes[ROUGHLY] += 1
+        notes[ROUGH_CONTACTS] = max(notes[ROUGH_CONTACTS], count)
     notes[STATUS] = status
     return residual
 

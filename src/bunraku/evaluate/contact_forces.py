@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
 from typing import NamedTuple
@@ -49,7 +50,7 @@ def touching_of(mechanism: Mechanism, locked=frozenset()) -> Touching:
         own = _known.setdefault(mechanism, threading.local())
     made = own.__dict__.get(locked)
     if made is None or made.pairs is not mechanism._variants.get("contact"):
-        made = own.__dict__[locked] = Touching(mechanism, locked)
+        made = own.__dict__[locked] = Touching(mechanism, locked, sys.maxsize)
     return made
 
 
@@ -122,17 +123,19 @@ def _one(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.ndarr
 
 
 def _strictly(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.ndarray, Contacts]:
-    touch, plan, a = touching.touch, touching.plan, np.empty(touching.plan.nv)
-    touch.residual[0] = 0.0
+    plan, a = touching.plan, np.empty(touching.plan.nv)
     numbers = _GIVEN if limits is GIVEN else np.array(limits[:3])
-    status = contact_solve.call(DIRECT, touching.structure, q, v, *acts, numbers, a, touching.work)
+    while True:
+        touch = touching.touch
+        touch.residual[0] = 0.0
+        status = contact_solve.call(DIRECT, touching.structure, q, v, *acts, numbers, a, touching.work)
+        if touch.count[STATUS] != FULL or not touching.grow():
+            break
     if status == APPROACHING:
         raise ContactError(f"shapes {touching.pair(int(touch.count[WORST]))} touch and approach each other: an impact, "
                            "which changes velocities at once; bk.Simulation resolves it")
     if status == OVERLAPPING:
         touching.refuse_overlap(q, "contact")
-    if touch.count[STATUS] == FULL:
-        raise ContactError(touching.full())
     if status != FINE:
         refuse(plan, q, {"v": v, "tau": acts.tau, "external": acts.external})
     found = touch.found.reshape(-1, c.FOUND)

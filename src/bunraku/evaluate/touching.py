@@ -7,6 +7,7 @@ without may stick or begin to slide: the problem decides.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -18,10 +19,15 @@ from bunraku.contact.memory import (
     ACTIVE,
     BASE,
     FULL,
+    IN_TURN,
+    ITERATIONS,
     MARK,
     MARK_SLIP,
+    ROUGH_CONTACTS,
+    ROUGHLY,
     ROW,
     ROWS,
+    SOLVED_COUNT,
     STATUS,
     WORST,
     make_touch,
@@ -35,15 +41,22 @@ from bunraku.errors import ContactError
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.links import GROUND
 from bunraku.plan.arrays import NO_CONTACT
+from bunraku.tolerances import AT_REST, IMPACT_ENDS, MOST_REBOUNDS
 
 CLOSED = 1e-9
 """[m] Gaps below count as closed, unless said otherwise."""
 SLOW = 1e-7
 """[m/s] Slip and separation below count as none."""
 TOO_DEEP = 1e-6
-"""[m] Overlaps from here on are no rounding: nobody can start from them."""
+"""[m] Larger initial penetration is an error. Recorded states of adaptive solvers overlap by less than 1e-7 m, whatever
+the tolerance: closed contacts are projected after every step, open ones close at 1e-13 m, and contacts that begin to
+part have a slack of 1e-7 m at most (`simulation/contact.py`)."""
 ROOM = 64
-"""Contacts that can be closed at once, unless said otherwise."""
+"""Contacts that can be closed at once, unless said otherwise; memory for more is made when they are."""
+
+
+FEW_NAMES = 3
+"""Pairs of shapes that a warning names."""
 
 
 class Acts(NamedTuple):
@@ -69,18 +82,18 @@ class Answer(NamedTuple):
 class Touching:
     """Memory of contact, for one run at a time."""
 
-    def __init__(self, mechanism: Mechanism, locked=frozenset(), room: int | None = None):
+    def __init__(self, mechanism: Mechanism, locked=frozenset(), most: int | None = None, in_turn: bool = False):
+        """`most`: contacts that can be closed at once; `in_turn`: the sequential law of impacts."""
         self.mechanism, self.pairs = mechanism, mechanism.contact_pairs()
-        self.locked, self.asked = locked, room
+        self.locked, self.asked, self.in_turn = locked, most, in_turn
         self.arrays = self.pairs.arrays
         self.plan = plan = mechanism.touching_plan(locked)
         self.contacts = len(self.arrays.contact_i)
-        self.room = min(self.contacts, ROOM if room is None else room)
+        self.most = min(self.contacts, ROOM if most is None else most)
         loops = plan.loops is not None
-        self.touch, table = make_touch(self.arrays, plan.bodies, plan.nv, self.room, loops)
         self.base = closed_one if loops else tree_one
-        self.touch.count[BASE] = 0 if callable(self.base.address) else self.base.address
-        self.structure = plan.with_rotors._replace(touch=table)
+        self.structure = plan.with_rotors
+        self._make_room(min(self.most, ROOM))
         size = int(plan.loops.work_size) if loops else plan.work_size
         self.work = np.empty(size + plan.nv + 64 * plan.bodies)
         self.a = np.empty(plan.nv)
@@ -90,7 +103,32 @@ class Touching:
     def __reduce__(self):
         """Copies have memory of their own, in which addresses are their own."""
         known = {name: getattr(self.touch, name).copy() for name in KNOWN}
-        return _made_again, (self.mechanism, self.locked, self.asked, self.structure._replace(touch=NO_CONTACT), known)
+        return _made_again, (self.mechanism, self.locked, self.asked, self.in_turn,
+                             self.structure._replace(touch=NO_CONTACT), known)
+
+    def _make_room(self, room: int) -> None:
+        """Memory for so many contacts in a problem, which grows with their square."""
+        plan = self.plan
+        try:
+            self.touch, table = make_touch(self.arrays, plan.bodies, plan.nv, room, plan.loops is not None)
+        except MemoryError:
+            raise ContactError(f"{room} contacts at once need more memory than there is (it grows with their square); "
+                               "fewer shapes, or masks (group, meets) that keep some of them apart") from None
+        self.touch.count[BASE] = 0 if callable(self.base.address) else self.base.address
+        self.touch.count[IN_TURN] = self.in_turn
+        self.structure = self.structure._replace(touch=table)
+        self.room = room
+
+    def grow(self) -> bool:
+        """Room for twice as many contacts, up to `most`; False if there is no more to be had."""
+        if self.room >= self.most:
+            return False
+        before = self.touch
+        self._make_room(min(self.most, 2 * self.room))
+        for name in (*KNOWN, "residual"):
+            getattr(self.touch, name)[:] = getattr(before, name)
+        self.touch.count[list(TALLIES)] = before.count[list(TALLIES)]
+        return True
 
     # -- geometry --------------------------------------------------------------------------------------------------
 
@@ -105,20 +143,30 @@ class Touching:
         pair = self.arrays.pair_i[self.arrays.contact_i[k, c.CONTACT_PAIR]]
         return " and ".join(repr(shapes[pair[place]].name) for place in (c.PAIR_A, c.PAIR_B))
 
-    def refuse_overlap(self, q, what: str) -> None:
-        """A state in which shapes overlap is no start: say how deep, which, and how to lift them out."""
+    def named(self, rows) -> str:
+        """The pairs of these contacts: the first few by name, the others by number."""
+        pairs = list(dict.fromkeys(self.pair(int(k)) for k in rows))
+        more = f" and {len(pairs) - FEW_NAMES} other pairs" if len(pairs) > FEW_NAMES else ""
+        return (", ".join(pairs[:FEW_NAMES]) or "none is closed") + more
+
+    def refuse_overlap(self, q, what: str, deepest: Callable[[], float] | None = None) -> None:
+        """A state in which shapes overlap by more than TOO_DEEP, or `deepest()`, is no start: say how deep, which, and
+        how to lift them out."""
         gap = self.gaps(q)
         if not self.contacts or gap.min() >= -TOO_DEEP:
             return
+        depth = TOO_DEEP if deepest is None else deepest()
+        if gap.min() >= -depth:
+            return
         k = int(gap.argmin())
-        normal, depth = self.found[k, c.FOUND_NORMAL:c.FOUND_NORMAL + 3], -float(gap[k])
+        normal, deep = self.found[k, c.FOUND_NORMAL:c.FOUND_NORMAL + 3], -float(gap[k])
         shapes, names = self.mechanism.contact_pairs().shapes, [*self.mechanism.link_names, GROUND]
         pair = self.arrays.pair_i[self.arrays.contact_i[k, c.CONTACT_PAIR]]
         link = names[shapes[pair[c.PAIR_A]].link]
-        way = ", ".join(f"{x + 0.0:.4g}" for x in np.round(depth * normal, 12))
-        others = int((gap < -TOO_DEEP).sum()) - 1
+        way = ", ".join(f"{x + 0.0:.4g}" for x in np.round(deep * normal, 12))
+        others = int((gap < -depth).sum()) - 1
         more = f" ({others} other contacts overlap too)" if others else ""
-        raise ContactError(f"{what}: shapes {self.pair(k)} overlap by {depth:.4g} m{more}; move link {link!r} by "
+        raise ContactError(f"{what}: shapes {self.pair(k)} overlap by {deep:.4g} m{more}; move link {link!r} by "
                            f"({way}) m to part them, or let them not touch: m.exclude, or masks (group, meets)")
 
     # -- problems --------------------------------------------------------------------------------------------------
@@ -129,12 +177,16 @@ class Touching:
 
     def solve(self, what: int, q, v, acts: Acts, restitution=None) -> Answer:
         """The problem of the contacts whose modes are not OPEN."""
-        touch, q, v = self.touch, np.ascontiguousarray(q), np.ascontiguousarray(v)
-        touch.residual[0] = 0.0
-        status = contact_solve.call(what, self.structure, q, v, acts.tau, acts.drives, acts.external,
-                                    self.no_restitution if restitution is None else restitution, self.a, self.work)
-        if touch.count[STATUS] == FULL:
-            raise ContactError(self.full())
+        q, v = np.ascontiguousarray(q), np.ascontiguousarray(v)
+        while True:
+            touch = self.touch
+            touch.residual[0] = 0.0
+            status = contact_solve.call(what, self.structure, q, v, acts.tau, acts.drives, acts.external,
+                                        self.no_restitution if restitution is None else restitution, self.a, self.work)
+            if touch.count[STATUS] != FULL:
+                break
+            if not self.grow():
+                raise ContactError(self.full())
         if status != FINE:
             refuse(self.plan, q, {"v": v, "tau": acts.tau})
         n = int(touch.count[ACTIVE])
@@ -147,14 +199,15 @@ class Touching:
     def full(self) -> str:
         """What to say if more contacts are closed than there is room for."""
         last = self.pair(int(self.touch.count[WORST]))
-        return (f"more than {self.room} contacts at once, the last one of shapes {last}: give room for more, as in "
-                f"bk.Simulation(..., max_contacts={2 * self.room})")
+        return (f"more than {self.most} contacts at once, the last one of shapes {last}: give room for more, as in "
+                f"bk.Simulation(..., max_contacts={2 * self.most})")
 
     def rough(self) -> str:
         """What to say where a contact problem was not solved."""
-        pairs = dict.fromkeys(self.pair(int(k)) for k in self.touch.active[:self.touch.count[ACTIVE]])
-        return (f"contact of {', '.join(pairs)}: the forces were solved to a residual of {self.touch.residual[0]:.1g} "
-                "only (1e-10 is asked for): masses of extremely different size, or no forces that obey Coulomb's law")
+        n = int(self.touch.count[ACTIVE])
+        return (f"contact of {self.named(self.touch.active[:n])}: the forces of {n} contacts were solved to a residual "
+                f"of {self.touch.residual[0]:.1g} only (1e-10 is asked for): masses of extremely different size, or no "
+                "forces that obey Coulomb's law")
 
     def mark_slip(self, answer: Answer, slides, direction) -> None:
         """The contacts `slides` (by place in the answer) slide along these directions (two numbers each)."""
@@ -168,9 +221,8 @@ class Touching:
 
     def forces(self, q, v, acts: Acts, closed, slow: float = SLOW) -> Answer:
         """Forces of closed contacts, and the modes that they take up from here, left in `touch`."""
-        touch = self.touch
         self.set_modes(closed)
-        look = self.solve(LOOK, q, v, acts)
+        look, touch = self.solve(LOOK, q, v, acts), self.touch
         slip = np.hypot(look.before[:, 1], look.before[:, 2])
         sliding = np.flatnonzero(slip > slow)
         self.mark_slip(look, sliding, look.before[sliding, 1:])
@@ -200,13 +252,12 @@ class Touching:
         """(v after the impact, impulses) of contacts that are closed and approach each other."""
         self.set_modes(closed)
         answer = self.solve(IMPACT, q, v, acts, restitution)
-        gained = 0.5 * float((answer.force * (answer.before + answer.after)).sum())
-        if gained > 0.0 and restitution.any():  # with friction a rebound may gain energy: less of it
+        if gains_energy(answer) and restitution.any():  # with friction a rebound may gain energy: less of it
             low, high = 0.0, 1.0
             for _ in range(30):
                 part = 0.5 * (low + high)
                 answer = self.solve(IMPACT, q, v, acts, part * restitution)
-                if 0.5 * float((answer.force * (answer.before + answer.after)).sum()) > 0.0:
+                if gains_energy(answer):
                     high = part
                 else:
                     low = part
@@ -214,12 +265,43 @@ class Touching:
         return v + self.touch.delta, answer
 
 
-KNOWN = ("modes", "held", "mark")
+    def impulses_in_turn(self, q, v, acts: Acts, closed, shortest: float) -> tuple[np.ndarray, Answer]:
+        """As `impulses`, by the sequential law (`contact/in_turn.py`): rebounds one after another, the fastest approach
+        first, unless their flight is shorter than `shortest` [s]; then what is left of approach at all contacts
+        together, without rebound."""
+        self.set_modes(closed)
+        look, restitution = self.solve(LOOK, q, v, acts), self.arrays.contact_f[:, c.RESTITUTION].copy()
+        rows, first, force, before = look.rows, -look.before[:, 0].min(), np.zeros_like(look.force), look.before.copy()
+        for _ in range(MOST_REBOUNDS + 4 * len(rows)**2):
+            approach = -look.before[:, 0]
+            bounces = 2.0 * restitution[rows] * approach > np.maximum(0.0, -shortest * look.after[:, 0])
+            approach = np.where(bounces, approach, 0.0)
+            k = int(approach.argmax())
+            if approach[k] <= IMPACT_ENDS * first:
+                break
+            v, answer = self.impulses(q, v, acts, rows[k:k + 1], restitution)
+            force[k] += answer.force[0]
+            before[k] = min(before[k], answer.before[0], key=lambda u: u[0])
+            self.set_modes(closed)
+            look = self.solve(LOOK, q, v, acts)
+        v, answer = self.impulses(q, v, acts, closed, self.no_restitution)
+        return v, answer._replace(force=force + answer.force, before=before)
+
+
+def gains_energy(answer: Answer) -> bool:
+    """Whether impulses add to the kinetic energy, by more than rounding."""
+    gained, given = 0.5 * (answer.force * (answer.before + answer.after)).sum(), np.abs(answer.force * answer.before)
+    return bool(gained > AT_REST * given.sum())
+
+
+KNOWN = ("modes", "held", "mark", "margin")
 """What a run knows of its contacts."""
+TALLIES = (SOLVED_COUNT, ITERATIONS, ROUGHLY, ROUGH_CONTACTS, WORST)
+"""Counts that stay while memory grows."""
 
 
-def _made_again(mechanism: Mechanism, locked, room: int | None, structure, known) -> Touching:
-    made = Touching(mechanism, locked, room)
+def _made_again(mechanism: Mechanism, locked, most: int | None, in_turn: bool, structure, known) -> Touching:
+    made = Touching(mechanism, locked, most, in_turn)
     made.structure = structure._replace(touch=made.structure.touch)
     for name, values in known.items():
         getattr(made.touch, name)[:] = values

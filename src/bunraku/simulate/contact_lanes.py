@@ -57,7 +57,7 @@ def make_lane_touch(contact, bodies, nv, room, handles):
                  lane_array(3 * room), lane_array(3 * room), lane_array(6 * handles), lane_array(nv), lane_array(nv),
                  still, np.empty(9 * room * room), np.empty(3 * room), np.empty(room), np.empty(2 * room),
                  np.empty(3 * room), np.empty(3 * room), np.empty(problem_size(room)), nothing,
-                 np.zeros(MARK * contacts), nothing, nothing, np.zeros(1))
+                 np.zeros(MARK * contacts), nothing, nothing, np.zeros(1), nothing, np.zeros(1))
 
 
 @inner
@@ -167,7 +167,7 @@ def state_in_lane(w, touch, own, part, h):
 @inner
 def taken_in_lane(w, touch, own):
     """As `energy_taken`."""
-    taken = 0.0
+    taken, given = 0.0, 0.0
     for i in range(own):
         place = int(touch.slip[i])
         for r in range(3):
@@ -177,7 +177,8 @@ def taken_in_lane(w, touch, own):
         for j in range(3 * own):
             after += touch.theta[i * 3 * own + j] * touch.force[j]
         taken -= 0.5 * touch.force[i] * (touch.b[i] + after)
-    return taken
+        given += abs(touch.force[i] * touch.b[i])
+    return taken if abs(taken) > AT_REST * given else 0.0
 
 
 @inline

@@ -124,6 +124,12 @@ def has_loops(context):
 
 
 @inline
+def touches(context):
+    """Whether shapes may touch."""
+    return context.structure.touch.shape[0] > 0
+
+
+@inline
 def divided(context):
     """Whether several workers share the mechanism, or one computes it chunk by chunk."""
     return context.structure.chunk_i.shape[0] > 0

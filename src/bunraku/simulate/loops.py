@@ -1,4 +1,5 @@
-"""Loops in a run: closed after every step; a step whose loops do not close, or only far away, is taken back.
+"""Loops in a run: closed after every step; a step whose loops do not close, or only far away, is taken back. Contacts
+that are closed are kept so likewise; where that would move a state too far they are left to the next event.
 
 Moves and impulses that close loops are the smallest in the metric of the mass matrix. They come from the factors that
 the last evaluation has left in the work memory, if that was made nearby, else from new ones.
@@ -8,6 +9,7 @@ import numpy as np
 
 from bunraku.algorithms.connections import AGAIN, IMPULSE, POSITION
 from bunraku.algorithms.states import advance_coordinates, coordinate_rates, normalise_quaternions
+from bunraku.contact.fields import KEEP_CLOSED
 from bunraku.entries.signatures import FAILED
 from bunraku.integrate import memory as m
 from bunraku.integrate.control import smallest_step, weight
@@ -25,6 +27,7 @@ from bunraku.simulate.context import (
     has_loops,
     of_all,
     right_hand_side,
+    touches,
 )
 from bunraku.tolerances import (
     ALLOWED,
@@ -163,9 +166,31 @@ def right_hand_side_closed(context, t, y, dy):
 
 
 @inner
+def keep_contacts(context, y):
+    """Project a state to the contacts that are closed, in place (`contact/motion.py`)."""
+    nq = coordinates(context)
+    evaluate(KEEP_CLOSED, context.structure.dof_f, context.zeros, context.nothing, context, y[:nq], y[nq:],
+             context.change)
+
+
+@inner
+def within_tolerance(context, y, before, weights):
+    """Whether y was changed by no more than ALLOWED tolerances, in all workers."""
+    for s in range(context.spans.shape[0]):
+        total = 0.0
+        for i in range(context.spans[s, 0], context.spans[s, 1]):
+            x = (y[i] - before[i]) * weights[i]
+            total += x * x
+        context.sums[s, 0], context.sums[s, 1] = total, float(context.spans[s, 1] - context.spans[s, 0])
+    agree(context, context, 0)
+    return context.totals[0] <= ALLOWED * ALLOWED * context.totals[1]
+
+
+@inner
 def settle(context, rows, count, h):
-    """Unit quaternions and closed loops, for a state rows[0] and its history; returns the gap there was. For multistep
-    methods. passing[OPEN] becomes 1 if the loops do not close within the tolerance of the step; see `step_back`.
+    """Unit quaternions, closed loops and contacts, for a state rows[0] and its history; returns the gap there was. For
+    multistep methods. passing[OPEN] becomes 1 if the loops do not close within the tolerance of the step: see
+    `step_back`.
 
     The equation of a quaternion is linear in it, so scaling its whole history is exact: no order is lost and no error
     estimate disturbed. Closing the loops moves the state, and that changes the rates of the coordinates, which are the
@@ -175,21 +200,19 @@ def settle(context, rows, count, h):
     y = rows[0]
     normalise_quaternions(body_i, rows, count)
     context.passing[OPEN] = 0.0
-    if not connected(context):
+    if not (connected(context) or touches(context)):
         return 0.0
     copy(y, context.unclosed)
     coordinate_rates(body_i, y[:nq], y[nq:], rates[0])
     gap = close_loops(context, y[:nq], y[nq:])
-    for s in range(context.spans.shape[0]):
-        total = 0.0
-        for i in range(context.spans[s, 0], context.spans[s, 1]):
-            x = (y[i] - context.unclosed[i]) * rows[WEIGHTS, i]
-            total += x * x
-        context.sums[s, 0], context.sums[s, 1] = total, float(context.spans[s, 1] - context.spans[s, 0])
-    agree(context, context, 0)
-    if gap == np.inf or not context.totals[0] <= ALLOWED * ALLOWED * context.totals[1]:
+    if not within_tolerance(context, y, context.unclosed, rows[WEIGHTS]) or gap == np.inf:
         context.passing[OPEN] = 1.0
         return 0.0
+    if touches(context):
+        copy(y, context.closed)
+        keep_contacts(context, y)
+        if not within_tolerance(context, y, context.closed, rows[WEIGHTS]):
+            copy(context.closed, y)
     coordinate_rates(body_i, y[:nq], y[nq:], rates[1])
     for k in range(nq):
         rows[1, k] += h * (rates[1, k] - rates[0, k])

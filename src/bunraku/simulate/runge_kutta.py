@@ -25,8 +25,17 @@ from bunraku.simulate.context import (
     make_context,
     right_hand_side,
     smallest_pivot,
+    touches,
 )
-from bunraku.simulate.loops import close_loops, note_open, right_hand_side_closed, start_closed, step_back, too_far
+from bunraku.simulate.loops import (
+    close_loops,
+    keep_contacts,
+    note_open,
+    right_hand_side_closed,
+    start_closed,
+    step_back,
+    too_far,
+)
 from bunraku.tolerances import FADING, WEAK
 
 STEPS_WITH_CLOSED_STAGES = 16  # after one that needed them
@@ -81,12 +90,23 @@ def attempt(rhs, agree, context, method, memory):
 
 @inline
 def complete(rhs, agree, context, method, memory):
-    """The derivative at the end as the method has it, then closed loops, by the factors that it has left. A step whose
-    loops do not close is taken back."""
-    status = runge_kutta.complete(rhs, agree, context, method, memory)
-    if not has_loops(context):
-        return status
-    return close_step(context, memory.rows[method.B.shape[0] + 2], status, memory)
+    """The derivative at the end as the method has it, then closed loops and contacts, by the factors that it has left.
+    A step whose loops do not close is taken back."""
+    status, start = runge_kutta.complete(rhs, agree, context, method, memory), memory.rows[method.B.shape[0] + 2]
+    if has_loops(context):
+        status = close_step(context, start, status, memory)
+    if touches(context) and status == 0:
+        keep_contacts_of_step(context, start, memory)
+    return status
+
+
+@inner
+def keep_contacts_of_step(context, start, memory):
+    y = memory.rows[0]
+    copy(y, context.unclosed)
+    keep_contacts(context, y)
+    if too_far(context, start, y, memory):
+        copy(context.unclosed, y)
 
 
 @inner

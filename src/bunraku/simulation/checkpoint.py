@@ -58,7 +58,7 @@ def save_checkpoint(simulation, path):
     header |= {
         "kind": "checkpoint", "format": FORMAT, "version": _version(),
         "settings": [settings.rtol, settings.atol, settings.max_order], "hold": settings.hold, "solver": solver,
-        "dense": simulation._dense, "sharing": simulation._sharing.request,
+        "dense": simulation._dense, "impacts": simulation._impacts, "sharing": simulation._sharing.request,
         "actuation": None if drive is None else getattr(drive, "__name__", type(drive).__name__),
         "record": simulation._tape.duration if math.isfinite(simulation._tape.duration) else "all",
         **simulation._acting.to_header(),
@@ -138,7 +138,8 @@ def _rebuilt(cls, header, arrays, actuation, mechanism, progress, external, pres
                      max_order=max_order, baumgarte=hold or None, dense=bool(header["dense"]), progress=progress,
                      record=header["record"] or None, prescribed=prescribed, reads=header["reads"],
                      external={**header["forces"], **(external or {})},
-                     max_contacts=(header.get("contact") or {}).get("room"), _resumed=True)
+                     max_contacts=(header.get("contact") or {}).get("room"),
+                     impacts=header["impacts"], _resumed=True)
     simulation._acting.restore_pulls(header["pulls"], present.mechanism)
     simulation._memory = memory
     if simulation._contact is not None and header.get("contact"):

@@ -19,11 +19,12 @@ import numpy as np
 
 from bunraku.contact import fields as c
 from bunraku.contact.fields import OPEN, SLIDING, STICKING
-from bunraku.contact.memory import ITERATIONS, MARK, MARK_GAP, ROUGHLY, SOLVED_COUNT
-from bunraku.contact.motion import HOLD_GAP, HOLD_SPEED, LOOK, contact_one, contact_signal
+from bunraku.contact.memory import ITERATIONS, MARK, MARK_GAP, ROUGH_CONTACTS, ROUGHLY, SOLVED_COUNT
+from bunraku.contact.motion import HOLD_GAP, HOLD_SPEED, LARGE_MOVE, LOOK, contact_one, contact_signal
+from bunraku.contact.stepping import QUICK
 from bunraku.errors import BunrakuError, ContactError, ModelError, SimulationError
 from bunraku.evaluate import kinematics
-from bunraku.evaluate.touching import CLOSED, Acts, Touching
+from bunraku.evaluate.touching import CLOSED, TOO_DEEP, Acts, Touching
 from bunraku.integrate.callbacks import PlainFunction
 from bunraku.integrate.memory import MAX_STEP
 from bunraku.mechanism import Mechanism
@@ -33,6 +34,8 @@ from bunraku.simulation.conditions import Watch
 from bunraku.simulation.settings import Settings
 from bunraku.simulation.trajectory import Event
 
+SIMULTANEOUS, SEQUENTIAL = IMPACTS = "simultaneous", "sequential"
+"""Laws of impacts at several contacts at once."""
 REST = 1e-6
 """[s] Flights that are shorter do not take place."""
 STILL = 1e-12
@@ -41,6 +44,8 @@ SEPARATES = 1e-8
 """[m/s] Contacts that part faster are open."""
 DRIFTED = 1e-6
 """[m/s] Slip of a sticking contact, below which it is an error of the solver; and [m] the same for gaps."""
+SOON = 1e-7
+"""[s] Contacts among the solver's errors that close within this time are closed."""
 LEAVES = 1e-7
 """[m/s] Contacts that part more slowly seem to close again while the solver makes its first, short steps."""
 STILL_SLIP = 1e-11
@@ -49,14 +54,29 @@ SLOWEST_JAM = 1e-2
 """[m/s] Slip up to which an impulse ends it where rigid bodies have no acceleration."""
 TRACE = 1e-6
 """Part of the kinetic energy that may go with slip among the solver's errors."""
-LARGE_MOVE = 1e-4
-"""[m, rad] Moves that close gaps among the solver's errors are smaller."""
 DEPTH = 1e-13
 """[m] Overlap at which an open contact counts as closed."""
 ROUGH_ENOUGH = 1e-7
 """Residual of a contact problem from which on it is said; `stats.contact_residual` has it in any case."""
+SMALLEST_MARGIN = 1e-9
+"""Part of the largest acceleration by which modes must break the law after an event at which nothing has changed; ten
+times as much after each further one."""
 MANY = 100
 """Events at one moment, after which something is wrong."""
+
+
+def deepest_start(touching: Touching, q, v, settings: Settings) -> float:
+    """[m] How deep shapes may overlap at a start, as runs leave it: TOO_DEEP, and in fixed steps the way of the fastest
+    point in a step: an impact may turn a body so that a point that was not near enough to be looked at closes."""
+    if not settings.fixed_step:
+        return TOO_DEEP
+    velocities = list(kinematics(touching.mechanism, q, v).velocities.values())
+    bounds = touching.arrays.shape_f[:, c.SHAPE_BOUND]
+    reach = float(bounds[np.isfinite(bounds)].max(initial=0.0))
+    turn = max((float(np.linalg.norm(x[3:])) for x in velocities), default=0.0)
+    speed = max((float(np.linalg.norm(x[:3])) for x in velocities), default=0.0)
+    step = float(settings.step)
+    return TOO_DEEP + step * (speed + turn * reach + QUICK * step)
 
 
 class ContactWatch(Watch):
@@ -73,14 +93,14 @@ class ContactWatch(Watch):
 class Contact:
     """The contacts of a simulation."""
 
-    def __init__(self, mechanism: Mechanism, settings: Settings, locked, room: int | None):
+    def __init__(self, mechanism: Mechanism, settings: Settings, locked, most: int | None, impacts: str):
         if settings.structured or settings.solver == "rk4":
             raise ModelError(f"solver {settings.solver!r} does not resolve contact, and shapes of this mechanism may "
                              "touch; use 'gear', 'bdf' or another adaptive solver (events), or 'symplectic_euler' with "
                              "a step (time-stepping)")
-        self.settings, self.locked, self.room = settings, frozenset(locked), room
+        self.settings, self.locked = settings, frozenset(locked)
         self.slack = min(1e-7, max(1e-11, 10.0 * settings.atol))  # [m] errors of a solver that has just started
-        self.touching = Touching(mechanism, self.locked, room)
+        self.touching = Touching(mechanism, self.locked, most, impacts == SEQUENTIAL)
         if settings.hold > 0.0:  # loops are held together by forces
             arrays = structure_of(self.touching.plan, settings.hold)[1]
             self.touching.structure = arrays._replace(touch=self.touching.structure.touch)
@@ -115,6 +135,10 @@ class Contact:
         gained = np.sqrt(max(1.0, float(np.linalg.norm(simulation.mechanism.gravity))) * smallest)
         longest = 0.5 * smallest / (fastest + gained)
         simulation._memory.clock[MAX_STEP] = min(self.settings.max_step, max(longest, self.settings.min_step))
+
+    def refuse_overlap(self, q, v, what: str) -> None:
+        """A start must not overlap by more than runs leave."""
+        self.touching.refuse_overlap(q, what, lambda: deepest_start(self.touching, q, v, self.settings))
 
     @property
     def _smallest_solid(self) -> float | None:
@@ -164,22 +188,31 @@ class Contact:
             raise SimulationError(f"at t = {t:.6g} s: {error}", simulation.trajectory) from error
         self.fresh = False
 
+    def tidy(self, simulation, q, v) -> tuple[np.ndarray, np.ndarray]:
+        """A state between two steps, with the contacts that are closed closed exactly."""
+        modes = self.touching.touch.modes.copy()
+        if self.stepping or self.fresh or not (modes != OPEN).any():
+            return q, v
+        return self._cleared(q, v, self.acts(simulation, simulation.t, q, v), modes)
+
     def _settle(self, simulation, before) -> None:
         touching, t, q, v = self.touching, simulation.t, simulation.q.copy(), simulation.v.copy()
-        touch = touching.touch
         acts = self.acts(simulation, t, q, v)
         if (before != OPEN).any() and not self.fresh:
             q, v = self._cleared(q, v, acts, before)
         gap = touching.gaps(q).copy()
-        closed = np.flatnonzero((gap <= CLOSED) | ((before != OPEN) & (gap <= DRIFTED)))
+        closed = self._closed(q, v, acts, gap, before)
         texts, jumped, leaving = [], False, np.empty(0, np.int64)
         if closed.size:
             touching.set_modes(closed)
             look = touching.solve(LOOK, q, v, acts)
             if (look.before[:, 0] < -STILL).any():
-                after, answer = touching.impulses(q, v, acts, closed, self._restitution(look))
+                if touching.in_turn:
+                    after, answer = touching.impulses_in_turn(q, v, acts, closed, REST)
+                else:
+                    after, answer = touching.impulses(q, v, acts, closed, self._restitution(look))
                 hits = answer.force[:, 0]
-                strong = (hits > 0) & (look.before[:, 0] < -DRIFTED)
+                strong = (hits > 0) & (answer.before[:, 0] < -DRIFTED)
                 jumped = bool(strong.any())
                 texts += [f"impact of {touching.pair(int(k))}: {p:.4g} N s" for k, p in
                           zip(answer.rows[strong], np.linalg.norm(answer.force[strong], axis=1), strict=True)]
@@ -193,16 +226,17 @@ class Contact:
             apart = look.before[:, 0]
             slowly = (apart > SEPARATES) & (look.after[:, 0] < 0) & (2 * apart < -REST * look.after[:, 0])
             if slowly.any():
-                v = self._held_back(q, v, acts, look, slowly)
+                v = self._held_back(q, v, acts, look, slowly | (apart <= SEPARATES))
                 touching.set_modes(closed)
                 look = touching.solve(LOOK, q, v, acts)
             stays = look.before[:, 0] <= SEPARATES
             slip = np.hypot(look.before[:, 1], look.before[:, 2])
             v = self._take_modes(q, v, acts, look, stays, slip, before)
             closed = look.rows[stays]
-            leaving = look.rows[(touch.modes[look.rows] == OPEN) & (look.before[:, 0] < LEAVES)]
+            leaving = look.rows[(touching.touch.modes[look.rows] == OPEN) & (look.before[:, 0] < LEAVES)]
         else:
             touching.set_modes(closed)
+        touch = touching.touch
         mark = touch.mark.reshape(-1, MARK)
         mark[:, MARK_GAP] = np.minimum(np.where(np.isfinite(gap), gap, 0.0), 0.0) - DEPTH
         mark[leaving, MARK_GAP] -= self.slack
@@ -210,6 +244,7 @@ class Contact:
             slides = touch.modes[look.rows] == SLIDING
             mark[look.rows[slides], MARK_GAP] = np.where(slip[slides] > 1.5 * self.slow, self.slow, -self.slow)
         texts += self._changes(before, touch.modes)
+        touch.margin[0] = 0.0 if texts else min(1e-3, max(SMALLEST_MARGIN, 10.0 * touch.margin[0]))
         if jumped or not np.array_equal(before, touch.modes):
             simulation._restart()
         if not (np.array_equal(v, simulation.v) and np.array_equal(q, simulation.q)):
@@ -221,6 +256,19 @@ class Contact:
                 simulation._tape.replace_last(simulation._memory.rows[0])
         for text in texts:
             simulation._tape.event(Event(t, text))
+
+    def _closed(self, q, v, acts, gap, before) -> np.ndarray:
+        """Numbers of the contacts that are closed: by their gap, because they were and have drifted, or because they
+        close within SOON. (An event is located on the solver's polynomial; projecting the contacts that were closed
+        moves others by the errors of the step.)"""
+        touching = self.touching
+        closed = (gap <= CLOSED) | ((before != OPEN) & (gap <= DRIFTED))
+        near = np.flatnonzero(~closed & (gap <= self.slack))
+        if near.size:
+            touching.set_modes(near)
+            look = touching.solve(LOOK, q, v, acts)
+            closed[look.rows[gap[look.rows] <= -SOON * look.before[:, 0]]] = True
+        return np.flatnonzero(closed)
 
     def _take_modes(self, q, v, acts, look, stays, slip, before) -> np.ndarray:
         """Modes of the contacts that stay closed; the velocity, without slip that is among the solver's errors. Slip
@@ -276,11 +324,11 @@ class Contact:
         e[look.rows] = np.where(flight < -REST * look.after[:, 0], 0.0, own)
         return e
 
-    def _held_back(self, q, v, acts, look, slowly) -> np.ndarray:
-        """The velocity with contacts that would part for a moment only held together: the nearest one in the metric of
-        the mass matrix, which has less energy."""
+    def _held_back(self, q, v, acts, look, held) -> np.ndarray:
+        """The velocity with contacts that would part for a moment only held together, and with them all that do not
+        part: the nearest one in the metric of the mass matrix, which has less energy."""
         touching = self.touching
-        touching.set_modes(look.rows[slowly], SLIDING)
+        touching.set_modes(look.rows[held], SLIDING)
         touching.solve(HOLD_SPEED, q, v, acts)
         return v + touching.touch.delta
 
@@ -292,7 +340,7 @@ class Contact:
         return list(seen)
 
     def _named(self, which) -> str:
-        return ", ".join(dict.fromkeys(self.touching.pair(int(k)) for k in np.flatnonzero(which))) or "none is closed"
+        return self.touching.named(np.flatnonzero(which))
 
     def report(self, stats) -> None:
         """Statistics of the contact problems so far."""
@@ -301,10 +349,12 @@ class Contact:
         stats.contact_residual = max(stats.contact_residual, float(touch.residual[0]))
 
     def said(self) -> str:
-        """What is to be said, once, of contact problems that were solved so roughly that it matters."""
+        """Warning text for poorly converged contact problems, once for each of them."""
         touch = self.touching.touch
-        rough, touch.count[ROUGHLY] = int(touch.count[ROUGHLY]), 0
+        rough, largest = int(touch.count[ROUGHLY]), int(touch.count[ROUGH_CONTACTS])
+        touch.count[ROUGHLY] = touch.count[ROUGH_CONTACTS] = 0
         if not rough or not touch.residual[0] > ROUGH_ENOUGH:
             return ""
-        return (f"{rough} of {int(touch.count[SOLVED_COUNT])} contact problems were solved roughly, with a residual of "
-                f"up to {touch.residual[0]:.1g} of their size: {self._named(touch.modes != OPEN)}")
+        return (f"{rough} of {int(touch.count[SOLVED_COUNT])} contact problems, of up to {largest} contacts, were "
+                f"solved roughly: the largest residual is {touch.residual[0]:.1g} of their size. In contact now: "
+                f"{self._named(touch.modes != OPEN)}")

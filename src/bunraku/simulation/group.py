@@ -11,6 +11,7 @@ import copy
 import threading
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 
@@ -29,9 +30,9 @@ from bunraku.simulate.contact_lanes import contact_steps_lanes
 from bunraku.simulate.context import structure_of
 from bunraku.simulate.lanes import NEXT, TIME, fixed_steps_lanes
 from bunraku.simulation.closing import closed_start, look_at_loops
-from bunraku.simulation.contact import ROUGH_ENOUGH
+from bunraku.simulation.contact import ROUGH_ENOUGH, deepest_start
 from bunraku.simulation.failures import LeftOpen, stopped
-from bunraku.simulation.settings import address_of
+from bunraku.simulation.settings import Settings, address_of
 from bunraku.simulation.simulation import BODY_STEPS_PER_CALL, Simulation
 from bunraku.spatial.lanes import WIDTH
 from bunraku.tolerances import LAST_STAGE, LAST_STEP
@@ -45,7 +46,7 @@ TURNS_EACH = 4     # pieces per worker: machines are shared
 class Group:
     """Where the states are, how they fare, and what of them was asked for."""
 
-    def __init__(self, mechanism: Mechanism, q, v, params, times):
+    def __init__(self, mechanism: Mechanism, q, v, params, times, settings: Settings):
         self.mechanism, self.params, self.times = mechanism.copy().locked(), params, times
         self.plan = plan = self.mechanism.plan()
         self.nq, self.nv, count = plan.nq, plan.nv, len(q)
@@ -74,7 +75,9 @@ class Group:
             touching = Touching(self.mechanism)
             for k in np.flatnonzero(self.status == 0).tolist():
                 try:
-                    touching.refuse_overlap(self.y[k, :self.nq], "contact")
+                    start = self.y[k, :self.nq], self.y[k, self.nq:]
+                    deepest = partial(deepest_start, touching, *start, settings)
+                    touching.refuse_overlap(start[0], "contact", deepest)
                 except BunrakuError as error:
                     self.status[k], self.open_loops[k] = CANNOT_START, str(error)
 
@@ -232,8 +235,10 @@ def in_lanes(group: Group, first: Simulation, workers: int, bar) -> float:
     return time.perf_counter() - begin
 
 
+ASIDE = -1
+"""Status of states that are not computed now."""
 ROOM_IN_LANES = 128
-"""Contacts that states in the same lanes may have, all together."""
+"""Contacts that states in the same lanes may have, all together; with a larger `max_contacts`, at first."""
 
 
 def touching_in_lanes(group: Group, first: Simulation, workers: int, bar) -> float:
@@ -243,9 +248,8 @@ def touching_in_lanes(group: Group, first: Simulation, workers: int, bar) -> flo
     touching, count = first._contact.touching, len(group.y)
     group.actuation = first._actuation
     arrays, plan = touching.arrays, touching.plan
-    places = min(touching.contacts, max(ROOM_IN_LANES, first._room or 0))
-    constants = (plan.arrays, arrays, places, handles_of(arrays, places), address_of(first._actuation), group.params,
-                 float(first._memory.clock[m.STEP]), LAST_STEP)
+    most = min(touching.contacts, max(ROOM_IN_LANES, first._room or 0))
+    places, address = min(most, ROOM_IN_LANES), address_of(first._actuation)
     held, residual = np.zeros((count, 3 * touching.contacts)), np.zeros(count)
     tiles = -(-count // WIDTH)
     each = max(1, tiles // (TURNS_EACH * workers))
@@ -254,18 +258,31 @@ def touching_in_lanes(group: Group, first: Simulation, workers: int, bar) -> flo
     def work(turns):
         for piece in turns:
             start, stop = piece * each * WIDTH, min(count, (piece + 1) * each * WIDTH)
+            if not (group.status[start:stop] == 0).any():
+                continue
             clock = np.zeros(2)
             while clock[NEXT] < len(group.times) and not turns.stopped:
                 t, before = clock[TIME], group.status[start:stop].copy()
-                contact_steps_lanes.call(*constants, group.y, held, group.times, group.q_at, group.v_at, group.status,
+                contact_steps_lanes.call(plan.arrays, arrays, places, handles_of(arrays, places), address, group.params,
+                                         float(first._memory.clock[m.STEP]), LAST_STEP, group.y, held, group.times,
+                                         group.q_at, group.v_at, group.status,
                                          group.reached, group.steps, residual, clock, room, start, stop)
                 lost = start + np.flatnonzero((group.status[start:stop] == m.ACTUATION_FAILED) & (before == 0))
                 if lost.size:
                     group.blame(lost[np.lexsort((lost, group.reached[lost], lost // WIDTH))])
                 mean.add((clock[TIME] - t) * (stop - start))
 
-    begin = time.perf_counter()
+    begin, start, params = time.perf_counter(), group.y.copy(), group.params.copy()
     take_turns(work, -(-tiles // each), workers)
+    while places < most and (group.status == m.CONTACTS_FULL).any():  # those that found no room, from the start
+        full = group.status == m.CONTACTS_FULL
+        places, others = min(most, 2 * places), np.where(full, 0, group.status)
+        group.y[full], held[full], residual[full] = start[full], 0.0, 0.0
+        group.steps[full], group.status[:] = 0, np.where(full, 0, ASIDE)
+        if len(params) == count:
+            group.params[full] = params[full]
+        take_turns(work, -(-tiles // each), workers)
+        group.status[:] = np.where(full, group.status, others)
     for k in np.flatnonzero(group.status == m.CONTACTS_FULL).tolist():
         group.stops[k] = (f"at t = {group.reached[k]:.6g} s there are more than {places} contacts in the states that "
                           f"are computed together; give room for more: max_contacts={2 * places}")

@@ -16,7 +16,7 @@ from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.simulate.actuation import Actuation
 from bunraku.simulation.group import Group, in_lanes, one_by_one, touching_in_lanes, touching_one_by_one
-from bunraku.simulation.settings import WITH_STEP
+from bunraku.simulation.settings import WITH_STEP, Settings
 from bunraku.simulation.simulation import Simulation
 from bunraku.simulation.trajectory import Segment, Trajectory
 from bunraku.terminal import Bar
@@ -82,7 +82,9 @@ def rollout(mechanism: Mechanism, q=None, v=None, until: float | None = None, *,
     batch, q, v, params = _states(as_mechanism(mechanism), q, v, params, actuation)
     if workers is None and actuation is not None and not isinstance(actuation, Actuation):
         workers = 1  # the interpreter lets in one thread at a time
-    group, used = Group(mechanism, q, v, params, ends), how_many(workers, len(q))
+    settings = Settings.of(solver, rtol, atol, step=step, max_step=max_step, min_step=min_step, max_order=max_order,
+                           baumgarte=baumgarte)
+    group, used = Group(mechanism, q, v, params, ends, settings), how_many(workers, len(q))
     seconds, able = 0.0, np.flatnonzero(group.status == 0)
     if able.size:  # settings and entries are those of a simulation of the first
         touches = group.mechanism.may_touch()

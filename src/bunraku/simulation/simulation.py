@@ -54,7 +54,7 @@ from bunraku.simulation.closing import (
     plan_of_moves,
 )
 from bunraku.simulation.conditions import Condition, Watch, Watched, as_watch, never_applied, polynomial_room
-from bunraku.simulation.contact import Contact
+from bunraku.simulation.contact import IMPACTS, SIMULTANEOUS, Contact
 from bunraku.simulation.failures import LeftOpen, stopped
 from bunraku.simulation.kernels import prepare_simulation
 from bunraku.simulation.pages import Block, misfit
@@ -143,7 +143,9 @@ class Simulation:
                 returns q, or (q, v, a); from q alone derivatives are taken by differences over milliseconds
     reads       joints that the actuation reads, if not all: several workers then gather these only, and it finds NaN
                 in the place of others
-    max_contacts  room for so many contacts at once; 64 by default
+    max_contacts  so many contacts at once, at most; 64 by default. Memory is made for those that there are
+    impacts     law of impacts at several contacts at once: "simultaneous", all rebound together (Newton's law at each),
+                or "sequential", one after another, the fastest approach first (Newton's cradle)
 
     `q`, `v`, `t` and `mechanism` are read-only: `set_state`, `impulse`, `connect` and `cut` change them.
     """
@@ -158,7 +160,7 @@ class Simulation:
                  t: float = 0.0, workers: int | None = None, schedule: Schedule | None = None,
                  record: str | float | None = "all",
                  external=None, prescribed=None, reads=None, max_contacts: int | None = None,
-                 _resumed: bool = False, _in_batch: bool = False):
+                 impacts: str = SIMULTANEOUS, _resumed: bool = False, _in_batch: bool = False):
         self._settings = Settings.of(solver, rtol, atol, step=step, max_step=max_step, min_step=min_step,
                                      max_order=max_order, baumgarte=baumgarte)
         self.__dict__.update(mechanism=as_mechanism(mechanism).copy().locked(), solver=solver)
@@ -166,6 +168,9 @@ class Simulation:
         duration, time_ = as_duration(record, bool(dense)), as_number("t [s]", t, ShapeError)
         self._acting = Acting(self.mechanism, external, prescribed, reads)
         self._room = None if max_contacts is None else as_count("max_contacts", max_contacts)
+        if impacts not in IMPACTS:
+            raise ModelError(f"impacts must be one of {', '.join(map(repr, IMPACTS))}, not {impacts!r}")
+        self._impacts = impacts
         self._contact = self._contact_of(self.mechanism)
         self.progress = progress
         self.stats = Statistics()
@@ -206,7 +211,8 @@ class Simulation:
         s = self._settings
         return Simulation(self.mechanism, q, v, s.solver, s.rtol, s.atol, self._drive, params, step=s.step or None,
                           max_step=s.max_step, min_step=0.0 if s.fixed_step else s.min_step, max_order=s.max_order,
-                          baumgarte=s.hold or None, progress=False, record=None, max_contacts=self._room)
+                          baumgarte=s.hold or None, progress=False, record=None, max_contacts=self._room,
+                          impacts=self._impacts)
 
     def _contact_of(self, mechanism: Mechanism) -> Contact | None:
         """Contact, if any shapes may touch."""
@@ -216,7 +222,7 @@ class Simulation:
             raise ModelError("contact is computed by one worker: leave workers and schedule out, or keep shapes from "
                              "touching (masks, m.exclude)")
         self._sharing.stay_alone()
-        return Contact(mechanism, self._settings, self._acting.locked, self._room)
+        return Contact(mechanism, self._settings, self._acting.locked, self._room, self._impacts)
 
     # -- ask -------------------------------------------------------------------------------------------------------
 
@@ -362,7 +368,7 @@ class Simulation:
         except ConstraintError as error:
             raise SimulationError(f"{what}: {error}") from None
         if self._contact is not None:
-            self._contact.touching.refuse_overlap(unit, what)
+            self._contact.refuse_overlap(unit, v, what)
             self._contact.fresh = True
         return unit, v, said
 
@@ -673,6 +679,8 @@ class Simulation:
                 done = memory.tally - before
                 block = block or Block.of(record, int(done[m.RECORDED]), self._dense)
                 self._keep(done, block, time.perf_counter() - tick)
+            if status == m.CONTACTS_FULL and contact is not None and contact.touching.grow():
+                structure, status = contact.structure(), m.RECORD_FULL
             if plan.loops is not None and (not shared or settings.hold or status != m.RECORD_FULL):
                 sharing.collect_state(memory)
                 error, status = look_at_loops(self.mechanism, plan, memory, settings.hold, status)
@@ -699,7 +707,7 @@ class Simulation:
             self._local.clock[m.STEP] = 0.0
 
     def _tidy(self):
-        """A state between steps: exactly unit quaternions and closed loops, in the record too."""
+        """A state between steps: exactly unit quaternions, closed loops and contacts, in the record too."""
         q = self.mechanism.integrate(self.q, np.zeros(self.mechanism.nv))
         v = self.v
         if self.mechanism.connections:
@@ -710,6 +718,8 @@ class Simulation:
             except BunrakuError as error:
                 raise SimulationError(f"the loops cannot be closed at the event at t = {self.t:.6g} s: {error}",
                                       self.trajectory) from error
+        if self._contact is not None:
+            q, v = self._contact.tidy(self, q, v)
         self._memory.rows[0] = np.concatenate([q, v])
         self._tape.replace_last(self._memory.rows[0])
 
