@@ -18,6 +18,7 @@ ATTACKS_SHORT = """attacks:
   files       damaged files load and can be used, or are refused by name
   contacts    shapes in random poses: gaps, normals and points beside Coal
   problems    random impacts with friction: the law holds, beside Pinocchio
+  drops       bodies dropped at random: no depth, no gain of energy, restarts
   all         all of these
 
 example: bunraku check redundant --seeds 10000"""

@@ -1,0 +1,146 @@
+"""Impacts at several contacts at once, bounds on work and memory, and invariants of random drops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import bunraku as bk
+from bunraku.check import drops
+from bunraku.contact.problem import ATTEMPTS, ITERATIONS, MANY_SWEEPS, PLENTY, factorisations_allowed
+from bunraku.evaluate.contact_problem import solve_problem
+
+EVENTS = {"solver": "gear"}
+STEPS = {"solver": "symplectic_euler", "step": 1e-3}
+
+
+def balls_in_a_row(count, moving, restitution=1.0, gap=0.0):
+    """Equal balls along x, touching or `gap` apart; the first ones come in at 1 m/s from 0.1 m away. No gravity."""
+    m = bk.Mechanism(gravity=(0, 0, 0))
+    for i in range(count):
+        m.add_link(f"ball{i}", joint=bk.Free(), mass=1.0, inertia=(1e-3,) * 3)
+        m.add_shape(f"ball{i}", bk.Sphere(0.05), friction=0.0, restitution=restitution)
+    q, v = m.neutral(), np.zeros(m.nv)
+    for i in range(count):
+        q[7 * i] = (0.1 + gap) * i - (0.1 if i < moving else 0.0)
+    v[:6 * moving:6] = 1.0
+    return m, q, v
+
+
+@pytest.mark.parametrize("settings", [EVENTS, STEPS], ids=["events", "steps"])
+@pytest.mark.parametrize("moving", [1, 2, 3])
+def test_newtons_cradle_with_balls_that_touch(settings, moving):
+    m, q, v = balls_in_a_row(5, moving)
+    sim = bk.Simulation(m, q, v, impacts="sequential", **settings)
+    sim.run(0.3)
+    leaves = np.repeat([0.0, 1.0], [5 - moving, moving])
+    assert sim.v[::6] == pytest.approx(leaves, abs=1e-8)
+
+
+@pytest.mark.parametrize("settings", [EVENTS, STEPS], ids=["events", "steps"])
+def test_the_simultaneous_law_is_newtons_at_every_contact(settings):
+    """The contact that approaches rebounds, the others stay closed: momentum and the relative velocity say how."""
+    m, q, v = balls_in_a_row(5, 1)
+    sim = bk.Simulation(m, q, v, **settings)
+    sim.run(0.3)
+    assert sim.v[::6] == pytest.approx([-0.6, 0.4, 0.4, 0.4, 0.4], abs=1e-8)
+
+
+@pytest.mark.parametrize("settings", [EVENTS, STEPS], ids=["events", "steps"])
+@pytest.mark.parametrize("restitution", [0.0, 0.5, 0.9])
+def test_sequential_rebounds_end_and_lose_energy(settings, restitution):
+    m, q, v = balls_in_a_row(4, 1, restitution)
+    sim = bk.Simulation(m, q, v, impacts="sequential", **settings)
+    sim.run(0.3)
+    after = sim.v[::6]
+    assert after.sum() == pytest.approx(1.0, abs=1e-8)
+    gap = np.diff(sim.q[::7]) - 0.1
+    assert (np.diff(after)[gap < 1e-6] > -1e-8).all()              # none that touches approaches
+    assert (after @ after) < 1.0
+    if restitution == 0.0:
+        assert after == pytest.approx([0.25] * 4, abs=1e-8)
+
+
+def test_a_cradle_of_pendulums_goes_on_without_end():
+    m = bk.Mechanism()
+    for i in range(3):
+        m.add_link(f"ball{i}", joint=bk.Revolute((0, 1, 0)), position=(0.1 * i, 0, 1), mass=1.0, com=(0, 0, -0.5),
+                   inertia=(1e-3,) * 3)
+        m.add_shape(f"ball{i}", bk.Sphere(0.05), position=(0, 0, -0.5), friction=0.0, restitution=1.0)
+    start = [0.3, 0.0, 0.0]
+    trajectory = bk.Simulation(m, start, impacts="sequential").run(2.0)
+    energy = np.sum(trajectory.energy()[1:], axis=0)
+    assert np.ptp(energy) < 1e-4 * (energy[0] + 3 * 9.81 * 0.5)
+    assert np.abs(trajectory.q[:, 1]).max() < 0.02                 # the middle one hardly moves
+    assert trajectory.q[:, 2].min() == pytest.approx(-0.3, abs=0.01)
+
+
+def test_the_law_of_impacts_is_checked_and_kept(tmp_path):
+    m, q, v = balls_in_a_row(5, 1)
+    with pytest.raises(bk.ModelError, match="impacts must be one of 'simultaneous', 'sequential'"):
+        bk.Simulation(m, q, v, impacts="plastic")
+    sim = bk.Simulation(m, q, v, impacts="sequential", **STEPS)
+    sim.run(0.02)
+    again = bk.Simulation.load(sim.save(tmp_path / "cradle.npz"))
+    again.run(0.3)
+    assert again.v[::6] == pytest.approx([0, 0, 0, 0, 1], abs=1e-8)
+
+
+@pytest.mark.parametrize("solver", drops.SOLVERS)
+def test_a_dropped_body_has_no_depth_gains_no_energy_and_can_start_anywhere(solver):
+    for seed in range(4):
+        found = drops.look_at(*drops.dropped(seed), {"solver": solver})
+        assert found["depth [m]"] <= drops.DEPTH
+        assert found["energy gained / tolerance"] <= drops.ENERGY
+
+
+def test_recorded_states_of_fixed_steps_are_starts():
+    for seed in range(8):
+        drops.look_at(*drops.dropped(seed), {"solver": "symplectic_euler", "step": 2e-3})  # starts from them
+
+
+def heap(count, radius=0.05):
+    """Balls above a floor in a corner."""
+    m = bk.Mechanism()
+    for i in range(count):
+        m.add_link(f"ball{i}", joint=bk.Free(), mass=0.5, inertia=(5e-4,) * 3)
+        m.add_shape(f"ball{i}", bk.Sphere(radius))
+    m.add_plane()
+    q = m.neutral()
+    for i in range(count):
+        q[7 * i:7 * i + 3] = 0.105 * (i % 10), 0.105 * (i // 10), radius
+    return m, q
+
+
+@pytest.mark.parametrize("settings", [EVENTS, STEPS], ids=["events", "steps"])
+def test_room_for_contacts_is_made_when_it_is_needed(settings):
+    m, q = heap(80)
+    sim = bk.Simulation(m, q, max_contacts=100_000, **settings)
+    assert sum(array.nbytes for array in sim._contact.touching.touch) < 20e6
+    sim.run(0.004)
+    assert len(sim.contacts) == 80
+    with pytest.raises(bk.SimulationError, match=r"more than 64 contacts at once.*max_contacts=128"):
+        bk.Simulation(m, q, **settings).run(0.004)
+
+
+def test_room_for_contacts_in_lanes_is_made_when_it_is_needed():
+    m, q = heap(130)
+    rest = bk.rollout(m, np.tile(q, (2, 1)), until=0.002, max_contacts=100_000, **STEPS)
+    assert np.abs(rest.q[:, 0] - q).max() < 1e-9
+    with pytest.raises(bk.SimulationError, match="more than 128 contacts"):
+        bk.rollout(m, np.tile(q, (2, 1)), until=0.002, **STEPS)
+
+
+def test_work_on_a_contact_problem_is_bounded():
+    """Small problems have all attempts, large ones few; the best forces and their residual come back in any case."""
+    count = 60
+    assert factorisations_allowed(8) > ATTEMPTS * ITERATIONS
+    assert factorisations_allowed(count) < PLENTY
+    rng = np.random.default_rng(0)
+    rows, scale = rng.normal(size=(3 * count, count)), np.exp(rng.uniform(-12.0, 12.0, 3 * count))
+    theta = (rows @ rows.T) * np.outer(scale, scale)
+    answer = solve_problem(theta, rng.normal(size=3 * count) * scale, np.full(count, 2.0))
+    sweeps = MANY_SWEEPS * -(-ATTEMPTS // 4)
+    assert answer.iterations <= 1 + ITERATIONS + factorisations_allowed(count) + sweeps
+    assert np.isfinite(answer.force).all()
+    assert (answer.residual <= 1e-10) == (answer.status == "solved")
