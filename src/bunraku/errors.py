@@ -94,3 +94,7 @@ class ViewerError(BunrakuError, RuntimeError):
 
 class ForcePlateWarning(UserWarning):
     """A force plate whose load is probably assigned to the wrong foot."""
+
+
+class UnsupportedNumba(BunrakuError, ImportError):
+    """This version of Numba lacks something that compilation needs; the message says which version to install."""

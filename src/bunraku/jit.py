@@ -24,9 +24,6 @@ import numba
 import numpy as np
 from llvmlite import binding as llvm
 from numba import types
-from numba.core.errors import NumbaExperimentalFeatureWarning
-from numba.core.typing.templates import AbstractTemplate, infer_global
-from numba.core.typing.templates import signature as typed
 from numba.extending import lower_builtin
 from numba.np.numpy_support import as_dtype
 
@@ -34,6 +31,8 @@ from bunraku.compiler import files
 from bunraku.compiler.calling import python_function
 from bunraku.compiler.handles import Held, hold, outlived
 from bunraku.compiler.loading import Loaded
+from bunraku.compiler.numba_inside import AbstractTemplate, NumbaExperimentalFeatureWarning, infer_global
+from bunraku.compiler.numba_inside import signature as typed
 from bunraku.compiler.parts import linked, part
 from bunraku.compiler.targets import check_runs_here, lane_width, level, object_code
 from bunraku.compiler.together import Progress, compile_together, worth_children
@@ -50,7 +49,7 @@ JIT_OFF = bool(numba.config.DISABLE_JIT)
 inline = part({"forceinline": True, "_nrt": False, **OPTIONS})
 """Decorator for functions used inside kernels: always inlined, never called from Python."""
 
-inner = part({"forceinline": False, "_nrt": False, **OPTIONS}, called=False)
+inner = part({"forceinline": False, "_nrt": False, **OPTIONS})
 """Decorator for larger functions used inside kernels: compiled once, called."""
 
 allocating = part({"forceinline": False, "_nrt": True, **OPTIONS})

@@ -8,7 +8,7 @@ from numba.core.registry import cpu_target
 
 import answers
 from bunraku import jit
-from bunraku.compiler import parts
+from bunraku.compiler import lowering, parts
 from one_entry import integrate_alone
 from oracle import close
 from processes import run
@@ -54,7 +54,7 @@ def test_an_entry_is_its_parts_in_one_piece_each_once():
     assert name in written
     for inner in (square, power, half):
         (found,) = inner.overloads.values()
-        assert isinstance(found.library, parts.Part)
+        assert isinstance(found.library, lowering.Part)
         assert written.count(found.fndesc.llvm_func_name) == 1
 
 

@@ -44,7 +44,8 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     try:
-        if (sys.argv[1:] if argv is None else list(argv))[:1] == ["run"]:
+        given = sys.argv[1:] if argv is None else list(argv)
+        if given[:1] == ["run"] and not {"-h", "--help"} & set(given):
             from bunraku.simulation.mpi import launched
 
             if launched():  # by mpiexec: rank 0 goes on, the others are at its service

@@ -20,11 +20,10 @@ import sys
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.core.registry import cpu_target
 from numba.np.numpy_support import as_dtype
 
 from bunraku.compiler.handles import Held, put_in_frame
+from bunraku.compiler.numba_inside import cgutils, cpu_target
 
 BYTE, INT, WORD, DOUBLE = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.DoubleType()
 OBJECT = BYTE.as_pointer()  # PyObject *

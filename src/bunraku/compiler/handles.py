@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.core.imputils import impl_ret_borrowed, lower_getattr_generic
-from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, models, overload, register_model
 from numba.np.numpy_support import as_dtype
+
+from bunraku.compiler.numba_inside import AttributeTemplate, cgutils, impl_ret_borrowed, lower_getattr_generic
 
 POINTER = ir.IntType(8).as_pointer()
 

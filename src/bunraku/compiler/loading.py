@@ -6,11 +6,10 @@ import ctypes
 import functools
 
 import llvmlite.binding as llvm
-from numba.core.registry import cpu_target
-from numba.core.runtime import rtsys
 
 from bunraku.compiler import calling
 from bunraku.compiler.files import Code, Unusable
+from bunraku.compiler.numba_inside import cpu_target, rtsys
 from bunraku.compiler.targets import level, target_machine
 
 METH_FASTCALL = 0x80

@@ -6,10 +6,10 @@ ends as intermediate code (a *part*); `linked` puts an entry and the parts that 
 Parts are compiled for int64 wherever an integer is given, constants and int32 included: LLVM finds the constants again
 when it inlines.
 
-What this needs of Numba's inside: `JITCodeLibrary` with the methods overridden below, the pass `NativeLowering`, and
-`Dispatcher.get_call_template` and `add_overload`. `tests/compiler/test_parts.py` notices if a new version has changed
-them. BUNRAKU_PARTS=0 takes the intermediate code that Numba itself makes (`Dispatcher.inspect_llvm`), at about three
-times the cost.
+`lowering.py` does it with private classes of Numba; here `Dispatcher.get_call_template` and `add_overload` are
+replaced. `tests/compiler/test_parts.py` notices if a new version has changed them. Where a private name is missing, or
+with BUNRAKU_PARTS=0, Numba itself makes the intermediate code (`Dispatcher.inspect_llvm`), at about three times the
+cost.
 """
 
 from __future__ import annotations
@@ -18,104 +18,39 @@ import contextlib
 import functools
 import gc
 import os
+import warnings
 
 import llvmlite.binding as llvm
 import numba
 from numba import njit, types
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import register_pass
-from numba.core.registry import cpu_target
-from numba.core.runtime.nrtdynmod import create_nrt_module
-from numba.core.typed_passes import NativeLowering
 
-ON = not numba.config.DISABLE_JIT and os.environ.get("BUNRAKU_PARTS", "1") != "0"
+from bunraku.compiler.numba_inside import cpu_target
+from bunraku.errors import UnsupportedNumba
 
 
-class Part(JITCodeLibrary):
-    """Intermediate code of an internal function; neither optimised nor turned into machine code."""
-
-    _linking_libraries: list
-    called: str | None = None  # name of a function that is not to be inlined
-
-    def _optimize_functions(self, ll_module):
-        ll_module.data_layout = self._codegen._data_layout
-
-    def finalize(self):
-        self._finalized = True
-
-    def own_module(self):
-        """The function itself, to be linked into any number of others."""
-        module = super()._get_module_for_linking()
-        if self.called is not None:
-            module.get_function(self.called).add_function_attribute("noinline")
-        return module
-
-    def _get_module_for_linking(self):
-        """For libraries of Numba's own, which know nothing of parts: with all that it calls."""
-        module = self.own_module().clone()
-        for library in everything_behind(self._linking_libraries):
-            if library is not self:
-                module.link_in(module_of(library), preserve=True)
-        return module
+def _lowering():
+    """The module `lowering`, or None where functions are compiled in Numba's own way."""
+    if numba.config.DISABLE_JIT or os.environ.get("BUNRAKU_PARTS", "1") == "0":
+        return None
+    try:
+        from bunraku.compiler import lowering
+    except UnsupportedNumba as error:
+        warnings.warn(f"{error}; compilation takes about three times as long", RuntimeWarning, stacklevel=2)
+        return None
+    return lowering
 
 
-def everything_behind(libraries) -> list:
-    """The libraries and, behind those that are parts, all that they call: each once, callers first, Numba's own last,
-    since linking drops what nobody has called so far."""
-    found: dict = {}
-    waiting = list(libraries)
-    while waiting:
-        library = waiting.pop()
-        if library not in found:
-            found[library] = None
-            if isinstance(library, Part):
-                waiting += library._linking_libraries
-    return sorted(found, key=lambda library: not isinstance(library, Part))
+lowering = _lowering()
+ON = lowering is not None
 
 
-def module_of(library):
-    return library.own_module() if isinstance(library, Part) else library._get_module_for_linking()
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class LowerPart(NativeLowering):
-    """As Numba lowers a function, into a Part. What Numba takes for the compiled function is a mere key."""
-
-    _name = "bunraku_lower_part"
-
-    def run_pass(self, state):
-        state.library = Part(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.flags.no_compile = True
-        super().run_pass(state)
-        lowered, key = state["cr"], object()
-        if state.func_id.func in CALLED:
-            state.library.called = lowered.fndesc.llvm_func_name
-        state.targetctx.insert_user_function(key, lowered.fndesc, [state.library])
-        state["cr"] = lowered._replace(cfunc=key)
-        return True
-
-
-class CompilePart(CompilerBase):
-    def define_pipelines(self):
-        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.passes = [(LowerPart if kind is NativeLowering else kind, why) for kind, why in passes.passes]
-        passes._finalized = False
-        passes.finalize()
-        return [passes]
-
-
-CALLED: set = set()  # functions that are not to be inlined
-
-
-def part(options: dict, called: bool = False):
-    """Decorator for internal functions, with Numba's options. `called`: never inlined."""
+def part(options: dict):
+    """Decorator for internal functions, with Numba's options."""
     def decorate(function):
-        if called:
-            CALLED.add(function)
-        if not ON:
+        if lowering is None:
             return njit(**options)(function)
-        made = njit(pipeline_class=CompilePart, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
+        made = njit(pipeline_class=lowering.CompilePart, no_cpython_wrapper=True, no_cfunc_wrapper=True,
+                    **options)(function)
         template = made.get_call_template
 
         def get_call_template(args, kws):
@@ -148,18 +83,18 @@ def linked(function, signature, options: dict) -> tuple[llvm.ModuleRef, str]:
     made = part(options)(function)
     with quickly():
         made.compile(signature)
-    if not ON:
+    if lowering is None:
         name = made.get_compile_result(signature).fndesc.llvm_func_name
         return llvm.parse_assembly(made.inspect_llvm(tuple(signature.args))), name
     result = made.overloads[tuple(signature.args)]
     name, module = result.fndesc.llvm_func_name, result.library.own_module().clone()
     module.get_function(name).linkage = "external"
-    libraries = everything_behind([result.library])
-    if any(not isinstance(library, Part) for library in libraries):
+    libraries = lowering.everything_behind([result.library])
+    if any(not isinstance(library, lowering.Part) for library in libraries):
         module.link_in(reference_counts(), preserve=True)
     for library in libraries:
         if library is not result.library:
-            module.link_in(module_of(library), preserve=True)
+            module.link_in(lowering.module_of(library), preserve=True)
     return module, name
 
 
@@ -167,6 +102,8 @@ def linked(function, signature, options: dict) -> tuple[llvm.ModuleRef, str]:
 def reference_counts() -> llvm.ModuleRef:
     """Numba's functions that count references, before they become machine code: those in its own libraries have been
     through that, which has put instructions of this processor in their place. Linked first, these are used."""
+    from bunraku.compiler.numba_inside import create_nrt_module
+
     return llvm.parse_assembly(str(create_nrt_module(cpu_target.target_context)[0]))
 
 

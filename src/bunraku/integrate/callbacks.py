@@ -18,10 +18,9 @@ from types import CellType, FunctionType
 import numpy as np
 from llvmlite import ir
 from numba import cfunc, njit, types
-from numba.core.dispatcher import Dispatcher
-from numba.core.errors import NumbaError
 from numba.extending import intrinsic, overload
 
+from bunraku.compiler.numba_inside import Dispatcher, NumbaError
 from bunraku.errors import ModelError
 
 POINTER = types.CPointer(types.float64)

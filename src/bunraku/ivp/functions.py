@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numba import carray, njit
-from numba.core.dispatcher import Dispatcher
 
+from bunraku.compiler.numba_inside import Dispatcher
 from bunraku.errors import ShapeError
 from bunraku.integrate.callbacks import CFunction, CompiledFunction, PlainFunction, checked, writes
 

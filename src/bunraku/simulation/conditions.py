@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numba import carray, types
-from numba.core.dispatcher import Dispatcher
-from numba.core.errors import NumbaError
 
 from bunraku.checks import as_number, as_vector
+from bunraku.compiler.numba_inside import Dispatcher, NumbaError
 from bunraku.errors import ModelError, NamingError, ShapeError, SimulationError, StateError
 from bunraku.evaluate import connection_forces, joint_forces, kinematics
 from bunraku.integrate.callbacks import (

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numba.core.errors import NumbaError
 
 from bunraku.checks import as_array, as_positive, as_size, hint
+from bunraku.compiler.numba_inside import NumbaError
 from bunraku.errors import ModelError, ShapeError
 from bunraku.integrate import memory as m
 from bunraku.integrate.history import Family

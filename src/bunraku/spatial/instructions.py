@@ -9,10 +9,9 @@ import math
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.core.imputils import lower_builtin
-from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import lower_builtin
 
+from bunraku.compiler.numba_inside import AbstractTemplate, cgutils, infer_global, signature
 from bunraku.compiler.targets import level
 from bunraku.spatial.lanes import DOUBLE, FLAGS, INT32, VECTOR, WIDTH, Lane, lane, splat
 

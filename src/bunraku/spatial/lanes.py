@@ -9,10 +9,9 @@ import operator
 
 from llvmlite import ir
 from numba import types
-from numba.core.imputils import lower_builtin
-from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import models, register_model
+from numba.extending import lower_builtin, models, register_model
 
+from bunraku.compiler.numba_inside import AbstractTemplate, infer_global, signature
 from bunraku.jit import FASTMATH, lane_width
 
 FLAGS = tuple(sorted(FASTMATH))

@@ -9,9 +9,9 @@ import math
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core.typing.templates import signature
 from numba.extending import overload
 
+from bunraku.compiler.numba_inside import signature
 from bunraku.jit import inline
 from bunraku.spatial.instructions import (
     alike,

@@ -12,10 +12,9 @@ import operator
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core.imputils import lower_builtin
-from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import models, register_model
+from numba.extending import lower_builtin, models, register_model
 
+from bunraku.compiler.numba_inside import AbstractTemplate, infer_global, signature
 from bunraku.spatial.instructions import instruction
 from bunraku.spatial.lanes import DOUBLE, FLAGS, INT32, VECTOR, Lane, lane, splat
 

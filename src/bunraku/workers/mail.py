@@ -17,8 +17,8 @@ import functools
 
 from llvmlite import ir
 from numba import types
-from numba.core.typing.templates import signature
 
+from bunraku.compiler.numba_inside import signature
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
 from bunraku.spatial.instructions import instruction
