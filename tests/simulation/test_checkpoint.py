@@ -180,3 +180,15 @@ def test_checkpoints_and_trajectories_are_told_apart(chain, tmp_path):
 def test_numbers_that_compiled_code_could_not_do_with_are_refused(chain, tmp_path, change):
     with pytest.raises(bk.ModelError, match=r"tampered\.npz is not a checkpoint that bunraku wrote, or it is damaged"):
         bk.Simulation.load(rewritten(chain, tmp_path / "tampered", change))
+
+
+def test_a_schedule_with_costs_of_its_own_is_kept(tmp_path):
+    """Other chunks would give other bits."""
+    m = bk.models.human(dof=34)
+    chosen = bk.schedule(m, 2, method="jung", costs={"cmptm": 1e-6, "roitm": 1e-7})
+    sim = bk.Simulation(m, workers=2, schedule=chosen)
+    sim.save(tmp_path / "a.npz")
+    again = bk.Simulation.load(tmp_path / "a.npz")
+    again.run(0.001)
+    assert again.schedule.chunks == chosen.chunks
+    assert again.schedule.chunk_workers == chosen.chunk_workers

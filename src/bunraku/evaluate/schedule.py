@@ -71,14 +71,15 @@ class Schedule:
         self._parents = [link.parent for link in mechanism.links]
         self._freedoms = [link.joint.nv for link in mechanism.links]
         self._connected = {c.name: (c.link_a, c.link_b) for c in mechanism.connections.values()}
-        self._request: dict = {"cuts": None if cuts is None else tuple(cuts), "costs": costs, "far": far,
-                               "passes": passes}
+        known = _as_costs(costs)
+        self._request: dict = {"cuts": None if cuts is None else tuple(cuts), "far": far, "passes": passes,
+                               "costs": None if costs is None else known.to_dict()}
         self._made: tuple[Chunked, Partition] | None = None
         if order is not None:
             self.serial = False
             self.order = self._checked(order)
         else:
-            chunked = Chunked(mechanism, _as_costs(costs), passes, far)
+            chunked = Chunked(mechanism, known, passes, far)
             part = chunked.partitions.serial() if cuts is None else chunked.at(mechanism, cuts)
             self._take(chunked, part)
 
@@ -235,8 +236,8 @@ class Schedule:
 
     @property
     def request(self) -> dict | None:
-        """What it was made from, for JSON and `made_again`; None for orders of joints and costs of one's own."""
-        if self._made is None or self._request["costs"] is not None:
+        """What it was made from, for JSON and `made_again`; None for an order of joints."""
+        if self._made is None:
             return None
         return {"workers": self.asked, "closing": self.closing, **self._request}
 
