@@ -115,7 +115,8 @@ def modules(package):
 
 def test_every_experiment_and_scene_is_listed(capsys):
     """`.ci/run` runs those that are."""
-    experiments = {name for name, own in modules(reproduce).items() if hasattr(own, "Options")} | {"jung_tables"}
+    with_options = {name for name, own in modules(reproduce).items() if hasattr(own, "Options")}
+    experiments = with_options | {"jung_tables", "yn99"}
     assert {name.replace("-", "_") for name in listed("reproduce", capsys)} == experiments
     kinds = {name: [kind for kind in vars(own).values() if isinstance(kind, type) and kind.__module__ == own.__name__]
              for name, own in modules(scenes).items() if name not in ("scene", "contact")}

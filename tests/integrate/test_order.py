@@ -108,7 +108,7 @@ def pendulum():
 def test_pairs_keep_their_order_on_a_spherical_pendulum(pendulum, name):
     errors = []
     for h in (1 / 64, 1 / 128, 1 / 256):
-        sim = bk.Simulation(pendulum.m, pendulum.q, pendulum.v, solver=name, rtol=1e9, atol=1e9, step=h, max_step=h)
+        sim = bk.Simulation(pendulum.m, pendulum.q, pendulum.v, solver=name, rtol=1e9, atol=1e9, min_step=h, max_step=h)
         sim.run(pendulum.until)
         errors.append(pendulum.error(sim))
     orders = np.log2(np.array(errors[:-1]) / errors[1:])

@@ -20,8 +20,8 @@ def add_parser(subparsers) -> None:
         description="Cut a mechanism into chunks for several workers and predict the time of one\n"
                     "evaluation of forward dynamics, by measured costs. `bunraku bench parallel`\n"
                     "measures what two threads reach.",
-        epilog=f"{_models.HELP}\n\nexamples: bunraku schedule mobile --workers 8 --plot mobile.png\n"
-               "          bunraku schedule mobile --workers 4 --method jung",
+        epilog=f"{_models.HELP}\n\nexample: bunraku schedule mobile --workers 8 --plot mobile.png\n"
+               "         bunraku schedule mobile --workers 4 --method jung",
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", metavar="MODEL", help="a file, or a name from the list below")
     parser.add_argument("--workers", type=int, default=2, metavar="P", help="workers at hand (default: %(default)s)")

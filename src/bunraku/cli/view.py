@@ -19,8 +19,9 @@ def add_parser(subparsers) -> None:
     parser = subparsers.add_parser(
         "view", help="show a model, a scene or a recording in a browser, and take it in hand",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Simulate in a browser: watch, stop, pull links with the mouse, move and turn them by\n"
-                    "a gizmo, gamepad or 3-D mouse, connect links and cut joints by clicking.\n"
+        description="Simulate in a browser: watch, stop, pull links with the mouse, move and\n"
+                    "turn them by a gizmo, gamepad or 3-D mouse, connect links and cut joints by\n"
+                    "clicking.\n"
                     "A model that nothing holds floats without gravity.\n"
                     "Needs: pip install 'bunraku[view]'.",
         epilog=f"{_models.HELP}\n\nscenes:\n{scenes}\n\nrecordings:\n"
