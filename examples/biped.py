@@ -2,8 +2,8 @@
 
     python examples/biped.py [DIR]
 
-The walk is planned by inverse dynamics, so that its zero-moment point stays under the feet, and played by servos:
-src/bunraku/cli/scenes/walk.py, where `bunraku demo walk` finds it too.
+The walk is planned by inverse dynamics, so that its zero-moment point stays under the feet, and executed by servos. The
+scene is that of `bunraku demo walk`, in src/bunraku/cli/scenes/walk.py.
 """
 
 import sys

@@ -1,9 +1,9 @@
-"""A ball swings on a chain until one joint of it, which bears less than the others, breaks.
+"""A ball swings on a chain until its weakest joint breaks.
 
     python examples/breaking.py [DIR]
 
-A joint of the tree is cut as a connection is. The condition on its force is found to the instant; the lower part then
-flies with the velocities that it had, and the upper part whips back.
+A joint of the tree is cut in the same way as a connection. The time at which its force exceeds the limit is located;
+the lower part then flies on with its velocity, and the upper part whips back.
 """
 
 import sys
@@ -21,7 +21,7 @@ def main(folder: Path) -> None:
     m = bk.models.chain(12, length=0.15, mass=0.4)
     m.add_link("ball", "link11", bk.Fixed(), position=(0, 0, -0.26), mass=6.0, inertia=np.full(3, 0.029))
     q = m.neutral()
-    q[0] = 1.5  # drawn aside, straight [rad]
+    q[0] = 1.5  # chain straight, displaced to the side [rad]
     sim = bk.Simulation(m, q)
     sim.when(bk.force_above(WEAK, BEARS), lambda sim: sim.cut(WEAK), name="the chain breaks")
     trajectory = sim.run(until=1.0)

@@ -1,9 +1,9 @@
-"""A mobile by hand: its suspension is told where to go while the simulation runs, and one body is pulled.
+"""A mobile moved by hand: during the simulation its suspension follows a moving target, and one body is pulled.
 
     python examples/by_hand.py [DIR]
 
-`bk.Guide` is the motion of a joint that follows a target; `sim.pull` is a spring between a link and a place in the
-world. In a program that people watch (`bk.view(sim)`), both follow the mouse.
+`bk.Guide` prescribes the motion of a joint that follows a target; `sim.pull` is a spring between a link and a point in
+the world. In the viewer (`bk.view(sim)`), both follow the mouse.
 """
 
 import sys

@@ -2,8 +2,8 @@
 
     python examples/dismount.py [DIR]
 
-Its controller is a plain Python function of (t, q, v) that keeps the trunk upright by the hips and the centre of mass
-above the feet by the ankles: src/bunraku/cli/scenes/dismount.py, where `bunraku demo dismount` finds it too.
+The controller is a plain Python function of (t, q, v): the hips keep the trunk upright, the ankles keep the centre of
+mass above the feet. The scene is that of `bunraku demo dismount`, in src/bunraku/cli/scenes/dismount.py.
 """
 
 import sys

@@ -1,8 +1,8 @@
-"""A figure without muscles is pushed, falls and lies still; in the end the floor carries its weight.
+"""A figure without muscles is pushed, falls and comes to rest; at the end the floor carries its weight.
 
     python examples/fall.py [DIR]
 
-Contact is resolved by time-stepping, which is the robust way through heaps of impacts.
+Contact is resolved by time-stepping, which is robust for many simultaneous impacts.
 """
 
 import sys
@@ -15,7 +15,7 @@ from bunraku.view import filmstrip, replay_html
 
 
 def main(folder: Path) -> None:
-    m = bk.models.human(dof=34, limits=True, damping=4.0)  # comes with shapes
+    m = bk.models.human(dof=34, limits=True, damping=4.0)  # has contact shapes
     m.add_plane(friction=0.8)                              # the floor
     sim = bk.Simulation(m, solver="symplectic_euler", step=0.00025)
     sim.impulse("chest", (-50.0, 30.0, 0.0), point=(0, 0, 0.2))

@@ -1,9 +1,9 @@
-"""Rows of four-bar linkages fall through the position where all bars lie flat, and keep their energy.
+"""Rows of four-bar linkages fall through the singular flat position and conserve energy.
 
     python examples/four_bars.py [DIR]
 
-However many windows there are, the linkage has one degree of freedom; where all lie flat it has one more for each. Its
-motion is that of a single pendulum, which SciPy integrates here for comparison.
+With any number of windows the linkage has one degree of freedom; in the flat position it has one more for each window.
+It moves like a single pendulum, which SciPy integrates for comparison.
 """
 
 import sys

@@ -2,8 +2,8 @@
 
     python examples/hands.py [DIR]
 
-Two trees joined by two connections, each of which is cut at its time. Figures and muscles are those of `bunraku demo
-hands`; the angular momentum is that of the start to the last digits, whatever the muscles do.
+Two trees are joined by two connections, which are cut one after the other. Figures and muscles are those of
+`bunraku demo hands`; angular momentum is conserved to the last digits, whatever the muscles do.
 """
 
 import sys

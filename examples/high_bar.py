@@ -1,9 +1,9 @@
-"""A figure swings on a high bar, holding with both hands; the right hand slips, and it swings on by the left.
+"""A figure swings on a high bar, held by both hands; the right hand slips, and it swings on by the left hand.
 
     python examples/high_bar.py [DIR]
 
-A condition on a force is watched while the simulation runs: the moment it comes true is found, and the structure
-changes there. Figure, bar and muscles are those of `bunraku demo highbar`.
+A condition on a force is monitored during the simulation: the time at which it becomes true is located, and the
+structure changes there. Figure, bar and muscles are those of `bunraku demo highbar`.
 """
 
 import sys
@@ -16,9 +16,9 @@ from bunraku.cli.scenes.bar import on_bar
 from bunraku.cli.scenes.muscles import ARMS, muscles, schedule
 from bunraku.view import filmstrip
 
-STRETCHED = {"root": (0, 2.0, 0), "shoulder": (0, -3.05, 0)}  # turns of joints [rad]; root: feet up, behind
+STRETCHED = {"root": (0, 2.0, 0), "shoulder": (0, -3.05, 0)}  # joint rotations [rad]; root: feet up, behind
 PIKED = {"shoulder": (0, -2.75, 0), "hip": (0, -0.6, 0)}
-HOLDS = 1000.0  # what the right hand can hold [N]
+HOLDS = 1000.0  # strength of the right hand [N]
 
 
 def main(folder: Path) -> None:
@@ -28,7 +28,7 @@ def main(folder: Path) -> None:
     sim.when(bk.force_above("right_grip", HOLDS), lambda sim: sim.cut("right_grip"), name="the right hand slips")
 
     times, forces = np.arange(0.0, 1.8, 0.02), {"left grip": [], "right grip": []}
-    for t in times:  # one run, in pieces; an event in between takes its place by itself
+    for t in times:  # one run, in pieces; events in between are handled automatically
         sim.run(until=t)
         held = bk.joint_forces(sim.mechanism, sim.q, sim.v, sim.torque(sim.t, sim.q, sim.v))
         for name, values in forces.items():

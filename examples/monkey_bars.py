@@ -2,7 +2,7 @@
 
     python examples/monkey_bars.py [DIR]
 
-The structure is state: each grip is a connection made and cut while the figure moves.
+Structure is state: each grip is a connection, made and cut while the figure moves.
 """
 
 import sys
@@ -22,10 +22,10 @@ def main(folder: Path) -> None:
     for side in ("left", "right"):
         q[figure.q_slice(f"{side}_shoulder")] = np.cos(1.4), 0, -np.sin(1.4), 0  # arms up, 160 degrees from hanging
     q[2] += 0.4
-    v[:3] = 2.5, 0, 0.5  # the pelvis, on its way
+    v[:3] = 2.5, 0, 0.5  # initial velocity of the pelvis
 
     sim = bk.Simulation(figure, q, v, rtol=1e-7)
-    for hand in HANDS:  # without frames: held where they are now, and the velocities jump
+    for hand in HANDS:  # without frames: held in their present positions; velocities jump
         sim.connect("ground", hand, bk.Spherical(damping=1.0), name=f"{hand} grip")
     sim.run(until=0.5)
 
@@ -36,7 +36,7 @@ def main(folder: Path) -> None:
     print(f"{r.report.rank} of {r.report.constraints} constraints independent, condition {r.report.condition:.3g}")
 
     for hand in reversed(HANDS):
-        sim.cut(f"{hand} grip")  # every link keeps its place and velocity
+        sim.cut(f"{hand} grip")  # every link keeps its pose and velocity
         sim.run(until=sim.t + 0.4)
     for event in sim.trajectory.events:
         print(f"{event.t:.1f} s: {event.text}")

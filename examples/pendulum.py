@@ -29,12 +29,12 @@ def main(folder: Path) -> None:
     m = double_pendulum()
     print(m)
 
-    # One evaluation: accelerations, and the force in the upper hinge, when it is let go from the side
+    # One evaluation: accelerations, and the force in the upper hinge, when released from the horizontal
     q, v = np.array([np.pi / 2, 0.0]), np.zeros(2)
     print("accelerations", bk.forward_dynamics(m, q, v))
     print("force and moment in the hinge", bk.joint_forces(m, q, v)["upper"])
 
-    # A motion: nothing brakes, so the energy must stay what it is
+    # A motion: there is no friction, so energy is conserved
     sim = bk.Simulation(m, q=q, v=v, rtol=1e-8, atol=1e-10)
     trajectory = sim.run(until=2.0)
     t, kinetic, potential = trajectory.energy()

@@ -1,8 +1,8 @@
-"""A hand picks up a box, carries it over and puts it down, by the friction of two fingers and a thumb.
+"""A hand picks up a box, moves it and puts it down, by the friction of two fingers and a thumb.
 
     python examples/pick_up.py [DIR]
 
-Arm and fingers are moved by servos, a compiled actuation (src/bunraku/cli/scenes/servo.py); the scene is that of
+Servos, a compiled actuation (src/bunraku/cli/scenes/servo.py), move arm and fingers; the scene is that of
 `bunraku demo pickup`, in src/bunraku/cli/scenes/pickup.py.
 """
 

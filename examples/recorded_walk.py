@@ -1,10 +1,10 @@
-"""A recorded walk: figure and motion from a BVH file, ground forces from a MOT file, joint moments, and the same walk
-once more in a simulation.
+"""A recorded walk: figure and motion from a BVH file, ground forces from a MOT file, joint moments, and a simulation
+that tracks the walk.
 
     python examples/recorded_walk.py [DIR]
 
-The recording is synthetic: src/bunraku/cli/scenes/gait.py writes the two files, noise included. With files of your own,
-begin at `bk.load_motion`.
+The recording is synthetic: src/bunraku/cli/scenes/gait.py writes the two files, with noise. For your own files,
+start at `bk.load_motion`.
 """
 
 import sys
@@ -25,7 +25,7 @@ def main(folder: Path) -> None:
     plates = bk.load_motion(forces).plates()
     print(motion, *plates, sep="\n")
 
-    # How much smoothing? Too little, and accelerations are noise; too much, and the motion loses its corners
+    # Choice of the cutoff: too high, and noise dominates the accelerations; too low, and rapid motion is lost
     for cutoff in (15.0, 10.0, 6.0, 3.0):
         moments = motion.smooth(cutoff).inverse_dynamics(plates, feet=("left_ankle", "right_ankle"))
         rms = np.sqrt(np.mean(np.sum(moments.residuals["root"][:, :3] ** 2, axis=1)))

@@ -1,9 +1,9 @@
-"""A figure lets go of a bar, right hand first, then left, and flies: forward dynamics costs less with every hand.
+"""A figure releases a bar, right hand first, then left, and flies: each release makes forward dynamics cheaper.
 
     python examples/release.py [DIR]
 
-[Yamane and Nakamura 2002, fig. 7] did this with a time of 3.4 to 5.0 ms per evaluation. Conditions are plain functions
-of time and state; the one that ends the run says so by returning True.
+[Yamane and Nakamura 2002, fig. 7] report 3.4 to 5.0 ms per evaluation for this motion. Conditions are plain functions
+of time and state; an action that returns True ends the run.
 """
 
 import sys
@@ -19,7 +19,7 @@ from bunraku.view import filmstrip
 def main(folder: Path) -> None:
     scene = Release(dof=34)
     sim = bk.Simulation(scene.mechanism, scene.q, scene.v, solver="tsit5", actuation=muscles, params=scene.params)
-    x = sim.mechanism.q_slice("root").start  # of the pelvis, before (+) or behind the bar
+    x = sim.mechanism.q_slice("root").start  # index of the pelvis coordinate in front of (+) or behind the bar
     sim.when(lambda t, q, v: q[x] - 0.3, lambda sim: sim.cut("right_grip"), name="the right hand lets go")
     sim.when(lambda t, q, v: q[x] - 0.7, lambda sim: sim.cut("left_grip"), name="the left hand lets go")
     sim.when(lambda t, q, v: q[x] - 1.6, lambda sim: True, name="far enough")

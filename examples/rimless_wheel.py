@@ -1,9 +1,9 @@
-"""A rimless wheel rolls down a slope, from spoke to spoke; the speed after every impact beside its closed form.
+"""A rimless wheel rolls down a slope, from spoke to spoke; speeds after impacts are compared with the closed form.
 
     python examples/rimless_wheel.py [DIR]
 
-Contact is resolved by events: the moment at which a spoke strikes is found, an impact changes the velocities, and the
-trajectory has a segment from impact to impact. The wheel is that of `bunraku demo wheel`.
+Contact is event-driven: the time at which a spoke strikes the slope is located, an impact changes the velocities, and
+each segment of the trajectory lasts from one impact to the next. The wheel is that of `bunraku demo wheel`.
 """
 
 import sys

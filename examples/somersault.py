@@ -1,7 +1,7 @@
-"""A somersault in free flight, twice: once with the limbs kept stretched, once tucked.
+"""A somersault in free flight, first with stretched limbs, then tucked.
 
-Both leave the ground alike. The scene (the figure, the schedule of poses and the compiled muscles that follow it) is
-in src/bunraku/cli/scenes/, where `bunraku demo somersault` finds it too.
+Both have the same take-off. The scene (figure, sequence of poses and the compiled muscles that follow it) is that of
+`bunraku demo somersault`, in src/bunraku/cli/scenes/.
 
     python examples/somersault.py [DIR]
 """
@@ -26,7 +26,7 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     scene = Somersault(dof=34)
 
-    # Muscles that know only the first pose: `params` is what the compiled function reads, and can be changed at will
+    # Muscles that hold the first pose: the compiled function reads `params`, which can be changed freely
     stiff = scene.params.copy()
     poses = int(stiff[0])
     for row in range(2 + poses, len(stiff), ROW + 3 * poses):

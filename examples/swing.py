@@ -1,10 +1,10 @@
-"""A swing breaks under its rider: the plate tips, the thighs slide off it, and the rider hangs by the hands.
+"""A swing breaks under its rider: the seat plate tips, the thighs slide off, and the rider hangs by the hands.
 
     python examples/swing.py [DIR]
 
-The swing is a mechanism of its own, built in src/bunraku/cli/scenes/swing.py: an axle, two rods, a plate and the stay
-that keeps it level. The rider is connected to it by balls at the hands and sliding joints at the thighs; each of these
-connections is cut by an event. What the stay can bear decides how far the swing gets.
+The swing is a separate mechanism, built in src/bunraku/cli/scenes/swing.py: an axle, two rods, a plate and the stay
+that keeps it level. The rider is connected to it by ball joints at the hands and sliding joints at the thighs; an event cuts
+each of the sliding joints. The strength of the stay determines how far the swing gets.
 """
 
 import sys
