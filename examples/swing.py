@@ -3,8 +3,8 @@
     python examples/swing.py [DIR]
 
 The swing is a separate mechanism, built in src/bunraku/cli/scenes/swing.py: an axle, two rods, a plate and the stay
-that keeps it level. The rider is connected to it by ball joints at the hands and sliding joints at the thighs; an event cuts
-each of the sliding joints. The strength of the stay determines how far the swing gets.
+that keeps it level. The rider is connected to it by ball joints at the hands and sliding joints at the thighs; an
+event cuts each sliding joint. The strength of the stay determines how far the swing gets.
 """
 
 import sys
