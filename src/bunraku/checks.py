@@ -12,7 +12,7 @@ from bunraku.errors import InertiaError, ModelError, NamingError, ShapeError
 
 
 def hint(name, known, close: bool = False) -> str:
-    """What may have been meant, or else what there is; only the former if `close`."""
+    """Similar names, or else all valid names; only similar ones if `close`."""
     found = difflib.get_close_matches(str(name), known, n=1)
     if found or close:
         return f"; did you mean {found[0]!r}?" if found else ""
@@ -59,7 +59,7 @@ def as_positive(what, value, error=ModelError, *, infinite: bool = False) -> flo
 
 
 def as_count(what, value, least: int = 1) -> int:
-    """A whole number of things."""
+    """A count: an integer of at least `least`."""
     try:
         number = None if isinstance(value, bool) else index(value)
     except TypeError:
@@ -70,7 +70,7 @@ def as_count(what, value, least: int = 1) -> int:
 
 
 def _float(value) -> float:
-    """NaN if it is no number; text is none, even if it reads like one."""
+    """`value` as a float; NaN if it is not a number. Text is rejected, even if it looks like a number."""
     try:
         return math.nan if isinstance(value, (str, bytes)) else float(value)
     except (TypeError, ValueError):

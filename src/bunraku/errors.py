@@ -1,4 +1,4 @@
-"""What can go wrong, as exceptions for people: each message says which link, joint or state, and what to do."""
+"""Exceptions and warnings: each message names the link, joint or state, and the remedy."""
 
 
 class BunrakuError(Exception):
@@ -16,11 +16,11 @@ class NamingError(ModelError, KeyError):
 
 
 class ReadOnlyError(ModelError, AttributeError):
-    """A value that is not to be written to; the message names the call that makes the change."""
+    """A read-only value was written to; the message names the call that makes the change."""
 
 
 class InertiaError(ModelError):
-    """A mass or inertia no real body can have."""
+    """A non-physical mass or inertia."""
 
 
 class ShapeError(BunrakuError, ValueError):
@@ -28,7 +28,7 @@ class ShapeError(BunrakuError, ValueError):
 
 
 class StateError(BunrakuError, ArithmeticError):
-    """A state at which the equations have no finite answer.
+    """A state at which the equations have no finite solution.
 
     `states` lists the failing states of a batch; `result` holds what was computed for the others.
     """
@@ -40,7 +40,7 @@ class StateError(BunrakuError, ArithmeticError):
 
 
 class ActuationError(StateError):
-    """A motion that no torques of a mechanism's actuators can make; the message says what is left undriven."""
+    """A motion that the actuators cannot produce; the message names the remaining generalised force."""
 
 
 class ConstraintError(StateError):
@@ -77,11 +77,11 @@ class MissingFileError(LoadError, FileNotFoundError):
 
 
 class LoadWarning(UserWarning):
-    """Something in a model file is odd or was left out; the message names file and element."""
+    """An element of a model file is suspicious or was ignored; the message names file and element."""
 
 
 class SettingError(BunrakuError, ValueError):
-    """An environment variable asks for something that is unknown, or that this machine does not have."""
+    """An environment variable has an unknown value, or one that this machine does not support."""
 
 
 class MissingExtra(BunrakuError, ImportError):

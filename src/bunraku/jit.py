@@ -1,13 +1,12 @@
-"""Compilation as kernels see it: four decorators, and `prepare`.
+"""Compilation of kernels: four decorators, and `prepare`.
 
-* `@inline` for functions that are compiled into whoever calls them, `@inner` for larger ones that are called,
-  `@allocating` for those that make arrays: parts of kernels, never called from Python;
+* `@inline` for functions that are inlined into their callers, `@inner` for larger ones that are called,
+  `@allocating` for those that allocate arrays: parts of kernels, never called from Python;
 * `@entry(...)` for the functions Python calls. An entry has an explicit signature, so a mechanism or a structure change
-  never recompiles it and odd inputs are refused instead of compiled for. Its machine code is loaded on first use, from
-  the wheel or the user's cache, or compiled then, which is announced, and kept.
+  never recompiles it, and arguments of other types are rejected instead of compiled for. Its machine code is loaded on
+  first use, from the wheel or the user's cache, or compiled then, which is announced, and kept.
 
-`prepare(entries)` loads several at once; those that have to be compiled are compiled side by side. `compiler/` says
-how.
+`prepare(entries)` loads several at once; those that have to be compiled are compiled in parallel (`compiler/`).
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ _compiling = threading.RLock()  # Numba's contexts are of the whole process
 class Entry:
     """A function that Python calls, compiled for one signature.
 
-    `entry.call(...)` is the compiled function: no Python code stands between. Before its first use it is a loader
+    `entry.call(...)` is the compiled function, without a Python wrapper. Before its first use it is a loader
     that replaces itself.
     """
 
@@ -76,7 +75,7 @@ class Entry:
         functools.update_wrapper(self, function)
 
     def load(self):
-        """Make sure that machine code is there: from disk, or by compiling, which is announced."""
+        """Load the machine code from disk, or compile it, which is announced."""
         with _lock:
             if self.call == self._first_call:
                 check_runs_here()
@@ -87,7 +86,7 @@ class Entry:
 
     @functools.cached_property
     def address(self):
-        """What to give to kernels that call this entry (`called_by_address`)."""
+        """Address of this entry for kernels that call it (`called_by_address`)."""
         return self.function if JIT_OFF else self.load()._loaded.addresses[self._kernel]
 
     @property
@@ -96,7 +95,7 @@ class Entry:
 
     @property
     def _symbols(self) -> tuple[str, ...]:
-        """What others call: from Python, and by address."""
+        """Symbols of the functions called from Python and by address."""
         return (f"python.{self.name}", self._kernel)[:2 if self.by_address else 1]
 
     def _read(self, path: Path) -> Loaded:
@@ -123,7 +122,7 @@ class Entry:
         return list(dict.fromkeys(places))
 
     def _from_disk(self, use):
-        """`use(path)` of the first file that can be used; if there are only others, that is said."""
+        """`use(path)` of the first usable file; a warning if there are only unusable ones."""
         unusable = []
         for path in self._places():
             try:
@@ -153,7 +152,7 @@ class Entry:
         return Loaded(code, self._symbols)
 
     def compiled(self) -> files.Code:
-        """Machine code, made anew."""
+        """Newly compiled machine code."""
         with _compiling, warnings.catch_warnings():
             warnings.simplefilter("ignore", NumbaExperimentalFeatureWarning)
             module, kernel = linked(self.function, self.signature, OPTIONS)
@@ -164,7 +163,7 @@ class Entry:
         return self._made
 
     def _as_python(self, *args):
-        """With the JIT off: arrays are looked at as in compiled code."""
+        """With the JIT off: array arguments are checked as in compiled code."""
         for k, (given, kind) in enumerate(zip(args, self.signature.args, strict=True)):
             if isinstance(kind, types.Array) and not (isinstance(given, np.ndarray) and given.ndim == kind.ndim
                                                       and given.dtype == as_dtype(kind.dtype)):
@@ -180,7 +179,7 @@ class Entry:
 def entry(label, signature, **options):
     """Decorator for functions that Python calls, compiled for a Numba signature.
 
-    seconds     that compiling takes, about: for the line of progress
+    seconds     approximate compilation time, for the progress line
     brief       so short that the interpreter's lock is not released
     by_address  also called by kernels, see `called_by_address`
     """
@@ -191,8 +190,8 @@ _looked_for: set[Entry] = set()
 
 
 def prepare(now, later=()) -> None:
-    """Load the entries `now`; those that have to be compiled are compiled side by side first, and so are those for
-    `later`, for which nobody waits here. These are looked for once in a process: files take time to open."""
+    """Load the entries `now`; those that have to be compiled are compiled in parallel first, and so are those for
+    `later`, without waiting for them. The files of these are looked up once per process: opening files takes time."""
     now = [entry for entry in dict.fromkeys(now) if entry.call == entry._first_call]
     missing = [entry for entry in now if not entry.on_disk()]
     new = [entry for entry in dict.fromkeys(later) if entry not in _looked_for]

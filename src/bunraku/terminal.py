@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 
 class Interrupts:
-    """Ctrl-C waits until what was computed has been kept; pressed twice, it does not."""
+    """Defer Ctrl-C until results have been stored; a second Ctrl-C interrupts at once."""
 
     def __enter__(self):
         self.asked = False
@@ -38,8 +38,8 @@ class Interrupts:
 
 @contextlib.contextmanager
 def terminable() -> Iterator[str]:
-    """Within, SIGTERM (`kill`, `docker stop`, systemd) ends a program in order, as Ctrl-C does. Yields how to end it:
-    Ctrl-C is ignored under nohup and in background jobs."""
+    """Context in which SIGTERM (`kill`, `docker stop`, systemd) ends a program cleanly, as Ctrl-C does. Yields the
+    advice for ending it: Ctrl-C is ignored under nohup and in background jobs."""
     ours = (threading.current_thread() is threading.main_thread()
             and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
     if ours:
@@ -52,7 +52,7 @@ def terminable() -> Iterator[str]:
 
 
 class Bar:
-    """A progress bar, over simulated time unless said otherwise; nothing if the output is not a terminal or tqdm is not
+    """A progress bar, over simulated time by default; no bar if the output is not a terminal or tqdm is not
     installed."""
 
     def __init__(self, wanted, start, until, what="simulating", unit="s", digits=2):

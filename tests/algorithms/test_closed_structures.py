@@ -204,7 +204,7 @@ def double_pendulum():
 
 
 @pytest.mark.parametrize("call", [
-    lambda m: m.connect("upper", "nobody"), lambda m: m.connect("upper", "upper"),
+    lambda m: m.connect("upper", "absent"), lambda m: m.connect("upper", "upper"),
     lambda m: m.connect("ground", "ground"),
     lambda m: m.connect("ground", "upper", bk.Revolute((0, 1, 0), armature=0.1)),
     lambda m: m.connect("ground", "upper", joint="rope"), lambda m: m.connect("ground", "upper", name="upper"),

@@ -15,7 +15,7 @@ def test_errors_hangs_and_crashes_are_failures_of_their_seed_alone():
     assert failures[2].startswith("hung")
     assert failures[3] == "crashed: SIGSEGV"
     assert math.isclose(result["worst"]["error"], 0.5)
-    assert math.isnan(result["worst"]["gap"]), "a number that is none is the worst there is"
+    assert math.isnan(result["worst"]["gap"]), "NaN counts as the worst value"
     page = runner.text(result)
     assert "3 failures" in page
     assert "--first 3 --seeds 1" in page

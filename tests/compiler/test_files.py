@@ -110,7 +110,7 @@ def test_a_folder_that_cannot_be_made_is_said_once(tmp_path, where):
 
 def test_without_a_home_and_a_folder_for_temporary_files_it_works(tmp_path):
     code = f"import os, pwd, tempfile\ntempfile._candidate_tempdir_list = lambda: ['/dev/null']\n{CALL}"
-    code = f"import pwd\ndef nobody(uid): raise KeyError(uid)\npwd.getpwuid = nobody\n{code}"
+    code = f"import pwd\ndef unknown(uid): raise KeyError(uid)\npwd.getpwuid = unknown\n{code}"
     environment = {"NUMBA_CACHE_DIR": "", "XDG_CACHE_HOME": "", "PYTHONDONTWRITEBYTECODE": "1"}
     process = start(f"import os; os.environ.pop('HOME', None)\n{code}", **environment)
     assert sum("cannot be kept on disk" in line for line in finish(process)) == 1

@@ -1,4 +1,4 @@
-"""Collision shapes of model files: where they are, and what is said of those that become others."""
+"""Collision shapes of model files: their poses, and the warnings for approximated ones."""
 
 import warnings
 

@@ -302,7 +302,7 @@ def test_meshes_are_placed_as_their_files_have_them(tmp_path):
     assert gaps.max() < 1e-6
 
 
-# -- what is said ----------------------------------------------------------------------------------------------------
+# -- warnings and errors ---------------------------------------------------------------------------------------------
 
 ODD = {
     "actuator 'push'": ("", '<actuator><motor name="push" joint="a"/></actuator>'),

@@ -135,7 +135,7 @@ def test_the_mechanism_of_a_simulation_is_changed_through_the_simulation_only(ch
     for mechanism in (sim.mechanism, trajectory.segments[0].mechanism):
         with pytest.raises(bk.ReadOnlyError, match="belongs to a simulation"):
             change(mechanism)
-    change(sim.mechanism.copy())  # a copy is nobody's
+    change(sim.mechanism.copy())  # a copy belongs to no simulation
     sim.run(until=0.2)
     np.testing.assert_allclose(np.sum(sim.trajectory.energy()[1:], axis=0)[:len(energy)], energy, rtol=1e-12)
 

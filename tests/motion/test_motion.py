@@ -163,7 +163,7 @@ def test_simulations_follow_a_motion_by_pd_control():
         assert off.max() < most
     sim = bk.Simulation(m, motion.q[0], motion.v[0], actuation=motion.tracking(hold=False), rtol=1e-5)
     sim.run(until=0.3)
-    assert np.abs(m.difference(sim.q, motion.curve(0.3)[0]))[2] > 0.1  # nobody holds it: it falls
+    assert np.abs(m.difference(sim.q, motion.curve(0.3)[0]))[2] > 0.1  # it is not held: it falls
 
 
 def test_a_pelvis_that_is_led_along_its_recorded_path():

@@ -43,7 +43,7 @@ def test_the_plan_after_cuts_is_the_plan_of_a_mechanism_built_that_way(seed):
         for variant in (None, "bare", "apart", "tree"):
             try:
                 plan = m.plan(variant)
-            except bk.ModelError as error:  # a part without mass is left alone
+            except bk.ModelError as error:  # a massless part has no plan
                 with pytest.raises(bk.ModelError, match=re.escape(str(error))):
                     fresh.plan(variant)
             else:

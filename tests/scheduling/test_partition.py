@@ -73,7 +73,7 @@ def test_more_workers_are_never_predicted_to_be_slower(shape):
 @given(forests(50), st.integers(2, 40))
 @settings(max_examples=100)
 def test_a_prediction_lies_between_its_bounds(parents, workers):
-    """Nobody is busy longer than the whole lasts; all work is done; the deepest path of velocities takes its time."""
+    """No worker is busy longer than the whole; all work is done; the critical path of velocities is a lower bound."""
     p = partitions(parents)
     part = p.exactly(workers)
     busy, time = part.prediction.busy, part.prediction.time

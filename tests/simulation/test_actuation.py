@@ -121,7 +121,7 @@ def test_an_actuation_that_cannot_be_compiled_says_why():
         bk.actuation(lambda t, q, v: None)
 
 
-# -- compiled functions of people's ----------------------------------------------------------------------------------
+# -- compiled user functions -----------------------------------------------------------------------------------------
 
 
 @numba.njit

@@ -446,7 +446,7 @@ def test_ctrl_c_ends_the_workers_and_keeps_the_results(tmp_path):
     assert "KeyboardInterrupt" in said
     done = len(log.read_text().split())
     time.sleep(0.3)
-    assert len(log.read_text().split()) <= done + 200               # nobody goes on
+    assert len(log.read_text().split()) <= done + 200               # no worker goes on
     size = log.stat().st_size
     time.sleep(0.3)
     assert log.stat().st_size == size

@@ -36,7 +36,7 @@ def test_states_stay_with_the_workers_until_they_are_read():
     assert pages(sim) == [200, 200]
     assert len(sim.trajectory.t) == 201
     assert not any(isinstance(block.y, Kept) for block in sim._tape.present.blocks)
-    sim.advance(0.21)  # workers hear then that nobody needs the pages any more
+    sim.advance(0.21)  # workers then learn that the pages are no longer referenced
     assert pages(sim) == [10, 10]
 
 

@@ -181,7 +181,7 @@ def test_dragging_pulls_the_point_that_was_grabbed_and_dropping_lets_go(stage):
     turns(stage, 60)
     assert np.linalg.norm(tip(sim) - target) < 0.3 * before
     assert np.abs(tip(sim, "lower1")[0]) < 1e-6  # the other arm hangs as before
-    stage.ask("drag", 8, (-1.0, 0, 0))           # of somebody who holds nothing
+    stage.ask("drag", 8, (-1.0, 0, 0))           # from a client that holds nothing
     stage.ask("drop", 8)
     turns(stage)
     assert "lower0" in sim._acting.pulls
@@ -262,7 +262,7 @@ def test_connections_are_cut_by_their_marks_only_when_that_is_chosen(stage):
 @pytest.mark.parametrize("request_", [("grab", 1, 99, 0, (0, 0, 0)), ("grab", 1, 0, -5, (0, 0, 0)), ("mark", 77),
                                       ("click", 9, 9, (0, 0, 0), (1, 0, 0)), ("drag", 1, (np.nan, 0, 0)),
                                       ("mode", "dance"), ("joint", "Glue"), ("speed", 1e99), ("show", "nothing", True),
-                                      ("guide", "nobody", (0, 0, 0), (0, 0, 0, 0))])
+                                      ("guide", "absent", (0, 0, 0), (0, 0, 0, 0))])
 def test_requests_that_make_no_sense_change_nothing(stage, request_):
     stage.ask(*request_)
     stage.ask("speed", 1.0)
@@ -357,7 +357,7 @@ def test_other_things_are_refused(wrong):
         bk.view(wrong)
 
 
-# -- requests and recordings that nobody expects -----------------------------------------------------------------------
+# -- invalid requests and recordings -----------------------------------------------------------------------------------
 
 
 def test_requests_that_make_no_sense_are_left_out(stage):
@@ -410,7 +410,7 @@ def test_a_hand_lets_go_of_its_own_link_only(stage):
 def test_a_simulation_that_crawls_lets_requests_in():
     sim = bk.Simulation(arms(1), [0.5, 0.0], max_step=1e-8)  # hours for a frame
     stage = Stage(sim, port=0).start()
-    stage.drawing.frames = 2  # as if somebody had seen it
+    stage.drawing.frames = 2  # as if a client had drawn it
     time.sleep(0.5)
     begin = time.perf_counter()
     stage.close()

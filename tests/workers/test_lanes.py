@@ -218,7 +218,7 @@ def test_solvers_take_it_as_a_tree():
 
 
 def test_forward_dynamics_and_simulations_in_lanes():
-    """Where nobody has asked for workers, a long chain is computed in lanes."""
+    """Without `workers`, a long chain is computed in lanes."""
     m = bk.models.chain(200, damping=0.01)
     assert WIDTH < 8 or m.plan().lanes is not None
     q, v = np.random.default_rng(0).normal(size=m.nq), np.zeros(m.nv)

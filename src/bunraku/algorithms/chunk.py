@@ -76,7 +76,7 @@ def about_origin(state, w, v, work):
 
 @inner
 def far_velocity(state, to, work):
-    """Velocity of the far body for whoever hangs there."""
+    """Velocity of the far body, for the chunks attached to it."""
     w, v = about_origin(state, load3(work, state + 12), load3(work, state + 15), work)
     store3(work, to, w)
     store3(work, to + 3, v)
@@ -210,7 +210,7 @@ def sweep_down(first, end, body_i, tau, acceleration, work):
 
 @inner
 def far_acceleration(slot, state, to, work):
-    """Acceleration of the far body, gravity included, for whoever hangs there."""
+    """Acceleration of the far body, gravity included, for the chunks attached to it."""
     alpha, a = far_bias(state, work)
     turn, slide = about_origin(state, load3(work, slot), load3(work, slot + 3), work)
     store3(work, to, add(alpha, turn))

@@ -238,7 +238,7 @@ def _rollouts(bare, stands, q, stiffness, damping, settings) -> dict:
 
 
 def robot_verdicts(found: dict) -> list[dict]:
-    """Targets of the robot; a race that did not take place is lost."""
+    """Targets of the robot; a comparison that could not run counts as failed."""
     call = {row["label"]: row["best_us"] for row in found["call"]}
     ours = {label for label in found["held"] if label not in (HELD, ADMM)}
     rolled = {row["label"]: row["best_us"] for row in found["rollouts"]}

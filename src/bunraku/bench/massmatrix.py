@@ -87,7 +87,7 @@ def _robot(m, options) -> dict:
         Contestant(f"bunraku, batch of {FEW}, at hand", lambda: bk.mass_matrix(m, few, workers=1, out=small), FEW,
                    against=against, target=TARGETS["batch"]),
     ]
-    flooding = [  # a race of its own: these empty the caches, which would slow whoever comes next
+    flooding = [  # timed apart: these evict the caches, which would slow the next contestant
         Contestant("pin.crba, between large batches", theirs, FEW),
         Contestant(f"bunraku, batch of {BATCH}, at hand", lambda: bk.mass_matrix(m, q, workers=1, out=large), BATCH,
                    against=against, target=TARGETS["batch"]),

@@ -9,8 +9,8 @@ all rounds. What each row measures:
     two workers    the same chunks on two threads
     two copies     two serial runs side by side: time for both, divided by two
 
-Results of all are compared with the serial ones first. `left alone` is a simulation that nobody has asked how many
-workers to use, beside one that has one worker: on a quiet machine, and while another process occupies a core.
+All results are compared with the serial ones first. The table "automatic workers" is a simulation for which `workers`
+is not given, relative to one worker: on a quiet machine, and while another process occupies a core.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def _stretch(sim: bk.Simulation) -> Callable[[], None]:
     return go
 
 
-# -- left alone -------------------------------------------------------------------------------------------------------
+# -- automatic workers ------------------------------------------------------------------------------------------------
 
 
 def left_alone(m: bk.Mechanism, options: Options) -> dict:
@@ -335,7 +335,7 @@ def _verdicts(result) -> list[dict]:
     judge("inverse dynamics returns tau", max(row["difference"] for row in result["returned"]), TARGETS["returned"],
           "of the largest", most=True)
     for row in result["left_alone"]:
-        judge(f"left alone, {row['name']}: the slower of quiet and busy", min(row["quiet"], row["busy"]), 0.95,
+        judge(f"automatic workers, {row['name']}: the slower of quiet and busy", min(row["quiet"], row["busy"]), 0.95,
               "x one worker")
     judge("a sweep with a far handle", result["far"], 1.3, "of a plain one", most=True)
     return found
@@ -376,7 +376,7 @@ def text(result: dict, colour: bool = False) -> str:
               "the largest torque", "", paint("4", f"  {'':<20}{'bodies':>8}{'in lanes':>10}{'difference':>12}")]
     lines += [f"  {row['name']:<20}{row['bodies']:>8}{row['in_lanes']:>10}{row['difference']:>12.0e}"
               for row in result["returned"]]
-    lines += ["", paint("1", "left alone") + "  steps of a simulation with workers=None, times as fast as with "
+    lines += ["", paint("1", "automatic workers") + "  steps of a simulation with workers=None, times as fast as with "
               "workers=1; busy: another process occupies a core", "",
               paint("4", f"  {'':<16}{'bodies':>7}{'in lanes':>10}{'workers':>9}{'quiet':>8}{'busy':>8}")]
     lines += [f"  {row['name']:<16}{row['bodies']:>7}{row['in_lanes']:>10}{row['workers']:>9}{row['quiet']:>7.2f}x"

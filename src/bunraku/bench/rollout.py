@@ -6,7 +6,7 @@ Contestants are timed one after the other in every round; ratios compare best wi
 together, is shown beside: where others use the machine too, threads wait, and it tells what they would do alone.
 
     mujoco.rollout                constraints, contacts, sensors and implicit damping off; a persistent pool of threads
-    bk.rollout                    as anybody would call it, everything included
+    bk.rollout                    the public call, all its overhead included
     actuation, compiled           a controller on every joint, @bk.actuation, called inside the loop
     actuation, plain Python       the same as a function of NumPy arrays, called from the loop
     gear                          adaptive, one state at a time in every thread
@@ -302,7 +302,7 @@ def text(result: dict, colour: bool = False) -> str:
                    f"with 34 degrees of freedom, steps of {1e3 * result['step']:g} ms"),
         f"{on['processor']}, {on['cores']} core{'s' * (on['cores'] != 1)}, {on['lanes']} lanes; Python {on['python']}, "
         f"Numba {versions['numba']}; {on['date'][:16].replace('T', ' ')}",
-        f"load of the machine {result['load']:.1f} ({result['threads']} when nobody else uses it)",
+        f"load of the machine {result['load']:.1f} ({result['threads']} when otherwise idle)",
         f"after {agrees['steps']} steps lanes agree with bk.Simulation to {agrees['simulation']:.0e}, and with MuJoCo "
         f"on sliders and a ball to {agrees['mujoco']:.0e};",
         f"with a free joint, whose axes differ, to {', '.join(f'{x:.1e}' for x in gaps)} at 1, 1/2, 1/4 of the step",

@@ -1,4 +1,4 @@
-"""Seconds to the first result, cold and warm: what compilation costs whoever starts.
+"""Seconds to the first result, cold and warm: the compilation time seen by a new user.
 
 Every row is something people do first, in processes of its own: *cold* with an empty cache, *warm* with the cache that
 the cold one left. Wall time is from the start of the process to its end; processor time includes its children, also

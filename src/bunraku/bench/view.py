@@ -96,7 +96,7 @@ def run(options: Options | None = None, quiet: bool = False) -> dict:
 
 @contextlib.contextmanager
 def client(stage: Stage):
-    """Somebody who looks, in a process of their own."""
+    """A viewer client in its own process."""
     process = subprocess.Popen([sys.executable, "-c", CLIENT, stage.url.replace("http", "ws")],
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -218,7 +218,7 @@ def figure() -> bk.Simulation:
 
 
 def watched(options: Options) -> dict:
-    """How much slower a simulation is while somebody looks at 60 frames a second."""
+    """Slow-down of a simulation while a client is connected, at 60 frames per second."""
     sim = figure()
     start = sim.q.copy(), sim.v.copy()
     times: dict[bool, list[float]] = {False: [], True: []}

@@ -58,7 +58,7 @@ class Victim:
 
                 def report(number: int) -> None:
                     os.write(ours, b"%d\n" % number)
-                    if os.getppid() != parent:  # nobody is left to kill us
+                    if os.getppid() != parent:  # the parent, which would kill this process, has ended
                         os._exit(2)
 
                 work(report)
@@ -230,7 +230,7 @@ def _running(rng, folder: Path) -> dict[str, float]:
     if _bits(simulation) != bits or simulation.stats.steps != steps:
         raise AssertionError("the run that was taken up again ended elsewhere")
     if reached < len(STOPS):
-        _only(path)  # somebody has saved since the last kill
+        _only(path)  # a checkpoint has been saved since the last kill
     return {}
 
 

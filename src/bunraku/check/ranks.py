@@ -28,7 +28,7 @@ UNIT = "runs"
 SEEDS, SHORT = 1000, 6
 LIMIT = 120.0
 SOON = 10.0        # [s]
-UNTIL = 60.0       # [s] simulated: longer than anybody waits
+UNTIL = 60.0       # [s] simulated: longer than any run lasts
 LINKS = 24
 
 PROGRAM = """

@@ -61,8 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BunrakuError as error:
         print("\n  ".join([f"bunraku: {error}", *getattr(error, "__notes__", ())]), file=sys.stderr)
         return FAILED
-    except BrokenPipeError:  # whoever read the output has had enough, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nor will there be a complaint at the exit
+    except BrokenPipeError:  # the reader has closed the pipe, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # no second error at exit
         return UNHEARD
     except OSError as error:  # a folder that cannot be written, a file that is not there
         print(f"bunraku: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", file=sys.stderr)

@@ -130,7 +130,7 @@ def _show(replay: Path, args) -> bool:
 
 
 def has_display() -> bool:
-    """Whether a window can be opened in front of whoever asks."""
+    """Whether a window can be opened on the user's screen."""
     if sys.platform in ("win32", "darwin"):
         return "SSH_CONNECTION" not in os.environ
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")) and "SSH_CONNECTION" not in os.environ

@@ -28,7 +28,7 @@ def compile_ahead(entries, target: str | None = None, out: Path | None = None) -
             for one in children:
                 if one.name not in made:
                     progress.advance(seconds[one.name])
-                if one.name not in made or one.seconds:  # whoever comes later finds it there
+                if one.name not in made or one.seconds:  # later processes load it from the cache
                     made[one.name] = one
 
         with Children(count, list(seconds), out, environment=environment) as children:

@@ -94,7 +94,7 @@ ADDRESS = 3  # words of an array in a table: address, length, length of its rows
 
 
 def table_of(arrays) -> np.ndarray:
-    """A table of where arrays are, for `array_by_address`. Whoever has it keeps the arrays."""
+    """Addresses and shapes of arrays, for `array_by_address`. The caller keeps the arrays alive."""
     return np.array([(x.ctypes.data, *x.shape, 0)[:ADDRESS] for x in arrays], np.int64).reshape(-1)
 
 

@@ -23,7 +23,7 @@ class MethodDef(ctypes.Structure):
 
 
 class Loaded:
-    """Functions of an object file. What is loaded once stays: anybody may hold one of them."""
+    """Functions of an object file. It is never unloaded: callers may hold pointers to its functions."""
 
     def __init__(self, code: Code, symbols: tuple[str, ...]):
         _prepare_process()

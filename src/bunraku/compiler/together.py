@@ -86,8 +86,8 @@ def compile_together(now, later, folder: Path) -> None:
     """Have the machine code of these entries made, into `folder`, by this process and as many children as pay; wait for
     what is needed now, while children go on with what is for later.
 
-    Each takes the longest that no other is at. What a child does not make, because it cannot be started or fails, is
-    left to whoever needs it: a real error then has its place and its traceback.
+    Each takes the longest remaining job. If a child cannot be started or fails, its entry is compiled on first use in
+    this process, so that a genuine error appears there with its traceback.
     """
     now, later = (sorted(entries, key=lambda entry: -entry.seconds) for entries in (now, later))
     total = sum(entry.seconds for entry in (*now, *later))

@@ -48,7 +48,7 @@ CONTACTS_OF = {    # contacts of a pair; POINTS_PLANE: one for each point
     CAPSULE_BOX: 3,       # the nearest points; both ends of the part above a face
 }
 
-# -- contact_i (contacts, CONTACT_I) int32, contact_f (contacts, CONTACT_F) float64: for whoever solves contact --------
+# -- contact_i (contacts, CONTACT_I) int32, contact_f (contacts, CONTACT_F) float64: input of the contact solvers ------
 CONTACT_PAIR = 0   # its pair
 CONTACT_A = 1      # body of shape a, -1 for ground
 CONTACT_B = 2      # body of shape b

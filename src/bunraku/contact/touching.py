@@ -1,6 +1,6 @@
-"""Contact in a mechanism that moves: what touches, what contact forces do, and the problem between them.
+"""Contact in a moving mechanism: active contacts, response to contact forces, and the contact problem.
 
-Steps of whoever wants contact forces at a state, after the motion without them (whose factors are in `work`):
+To compute contact forces at a state, after the contact-free motion (whose factors are in `work`):
 
     see_bodies         where the bodies are
     find_touching      where the shapes are, and which contacts are near

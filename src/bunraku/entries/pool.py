@@ -38,7 +38,7 @@ def how_many(workers: int | None, most: int) -> int:
 
 
 class Turns:
-    """Numbers 0..count, each handed out once, to whoever asks next; none any more once stopped."""
+    """Work queue: the numbers 0..count - 1, each given to one thread; empty once stopped."""
 
     def __init__(self, count: int):
         self.numbers, self.stopped = iter(range(count)), False

@@ -20,7 +20,7 @@ PLAN = Held(types.NamedTuple([integers, table, table, integers, table, integers,
                               counts],
                              Arrays))
 
-# A mechanism in motion, for whoever integrates it: mode, plan, dof_f, q, v, tau, drives, external, a, work
+# Equations of motion as the integrators call them: mode, plan, dof_f, q, v, tau, drives, external, a, work
 MOTION = int64(int64, PLAN, table, floats, floats, floats, floats, floats, floats, floats)
 
 

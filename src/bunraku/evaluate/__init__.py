@@ -1,4 +1,4 @@
-"""Evaluation of states: accelerations, torques, forces, matrices, places. Names in, arrays and names out."""
+"""Evaluation of states: accelerations, torques, forces, matrices and poses; arguments and results by name."""
 
 from bunraku.evaluate.closed_chain import ClosedChain, closed_chain
 from bunraku.evaluate.constraints import Constraints, constraints

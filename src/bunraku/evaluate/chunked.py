@@ -18,7 +18,7 @@ from bunraku.scheduling.clusters import NONE
 
 
 class Chunked:
-    """The tree that is divided. Links on Fixed joints stay with their parents, massless links with what they carry;
+    """The tree to be divided. Links on Fixed joints stay with their parents, massless links with their children;
     links fixed to the ground belong to the ground and are listed with the first chunk."""
 
     def __init__(self, mechanism: Mechanism, costs: Costs, passes: int = 3, far: bool = True):
@@ -52,7 +52,7 @@ class Chunked:
         return int(self.group[k]) if k >= 0 else -1
 
     def _rows(self, mechanism: Mechanism, tree: Tree) -> tuple[np.ndarray, list[tuple[int, int]]]:
-        """Open rows of connections at the joint of each group, if each is closed where its two ends meet."""
+        """Open constraint rows at the joint of each group, if each loop is closed at the join of its two ends."""
         opened, ends, ties = np.zeros(tree.n, np.int64), [], []
         for c in mechanism.connections.values():
             a, b = self._group_of(c.link_a), self._group_of(c.link_b)
@@ -100,7 +100,7 @@ class Chunked:
         return member
 
     def assembly(self, plan: Plan, partition: Partition) -> Assembly:
-        """The partition as `plan/chunk.py` divides the plan of this mechanism by it."""
+        """The partition in the form from which `plan/chunk.py` divides the plan of this mechanism."""
         chunks, joins = partition.chunks, partition.joins
         chunk = self.members(partition)[plan.body_link]
         return Assembly(chunk, chunks.worker, partition.waits & (chunks.far >= 0), joins.left, joins.right,
@@ -121,7 +121,7 @@ class Chunked:
         return [*np.flatnonzero(self.number[:-1] < 0).tolist(), *assembly_order(partition, inner, tops)]
 
     def heights(self, partition: Partition) -> np.ndarray:
-        """Of each chunk, the moving links on its longest path from its top down."""
+        """Height of each chunk: number of moving links on its longest path from the top."""
         member = self.members(partition)[self.kept].tolist()
         height = (~(self.stuck[self.kept] & (self.parent >= 0))).astype(int).tolist()
         own = list(height)
@@ -135,7 +135,7 @@ class Chunked:
         return np.array(longest)
 
     def open_ends(self, partition: Partition) -> np.ndarray:
-        """Of each chunk, ends of connections whose other end is in another one."""
+        """Per chunk, the ends of connections that lead to other chunks."""
         member = self.partitions.weighed.members(partition.chunks)
         count = np.zeros(len(partition.chunks), np.int64)
         for a, b in self.ends:

@@ -36,9 +36,9 @@ Label = tuple[str, int]  # joint or connection, and which of its degrees of free
 
 @dataclass(frozen=True, eq=False)
 class ClosedChain:
-    """A mechanism with loops in one state, seen by generalised coordinates that were chosen automatically.
+    """A mechanism with loops in one state, in generalised coordinates chosen automatically.
 
-    `generalised` are those joint velocities that can be given freely; all others follow: v = W v_G. `actuators` can be
+    `generalised` are independent joint velocities, which determine all others: v = W v_G. `actuators` can be
     driven, v_A = S v_G. Labels are (joint or connection, index of its degree of freedom).
     """
 
@@ -65,12 +65,12 @@ class ClosedChain:
         return self.at_rest + self.W @ np.asarray(a_G, float)  # [YN99, eqs. 1, 9], differentiated
 
     def consistent(self, a) -> np.ndarray:
-        """Accelerations that keep the loops closed: those of the generalised coordinates as in a, the others made to
-        follow."""
+        """Accelerations that keep the loops closed: those of the generalised coordinates as in a, the others computed
+        from them."""
         return self.accelerations(np.asarray(a, float)[self.G])
 
     def torques(self, tau_O) -> np.ndarray:
-        """Actuator torques that do the virtual work of the tree's torques tau_O; the smallest if not unique.
+        """Actuator torques with the same virtual work as the tree's torques tau_O; of minimum norm if not unique.
 
         As long as tau: one per joint velocity (then one per freedom of connections, if any of those is actuated), zero
         where not actuated. An ActuationError if the actuators cannot produce the motion.
@@ -106,7 +106,7 @@ class ClosedChain:
             f"left ({few}). Make more joints `actuated`, or ask for a motion that needs no force there")
 
     def _singular(self) -> bool:
-        """Whether the actuators drive more of the mechanism a little further on, in any direction."""
+        """Whether the pose is singular: the rank of the actuation is higher at nearby poses."""
         for sign in (1.0, -1.0):
             for way in self.W.T:
                 try:
@@ -118,8 +118,8 @@ class ClosedChain:
         return False
 
     def _lost(self, missing) -> tuple[str, np.ndarray, bool]:
-        """(link, direction, whether it turns about it): the motion that the force left over would cause, where it is
-        largest."""
+        """(link, direction, whether it is a rotation): the largest motion caused by the force that the actuators cannot
+        balance."""
         _, _, right, driven = _drive(self.S, self.W)
         still = right[driven:]                              # generalised velocities that move no actuator
         speeds = self.W @ (still.T @ (still @ missing))
@@ -148,7 +148,7 @@ class ClosedChain:
 
 
 def _drive(S, W):
-    """S = left diag(values) right, and how many of the values are not zero: ways in which actuators move."""
+    """Singular value decomposition S = left diag(values) right, and the rank of S."""
     left, values, right = np.linalg.svd(S)
     return left, values, right, int(np.sum(values > ACTUATED * np.abs(W).max(initial=0.0)))
 
@@ -198,7 +198,7 @@ def _closed_chain(mechanism, plan, q, v) -> ClosedChain:
 
 
 def _labels(mechanism) -> list[Label]:
-    """Of every entry of tau: joints, then connections."""
+    """A label for every entry of tau: joints, then connections."""
     joints = [(link.joint_name, link.joint.nv) for link in mechanism.links]
     connections = [(c.name, c.joint.nv) for c in mechanism.connections.values()]
     return [(name, k) for name, count in [*joints, *connections] for k in range(count)]

@@ -15,7 +15,7 @@ from bunraku.plan import fields as f
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """What the connections of a mechanism demand in one state.
+    """Constraint equations of the connections of a mechanism in one state.
 
     A connection has a row for each direction it holds. Rows are taken at the origin of b's joint frame and describe the
     motion of b relative to a. They are orthonormal when turning is measured in radians times 1 m, so that a multiplier
@@ -55,6 +55,6 @@ def parts(plan, first: int, count: int) -> dict[str, slice]:
 
 
 def one_state(*arrays):
-    """Refuse batches where matrices of one state are asked for."""
+    """Reject batches: constraint matrices are computed for one state."""
     if any(np.ndim(x) > 1 for x in arrays if x is not None):
         raise ShapeError("this takes one state, not a batch: ask once per state")

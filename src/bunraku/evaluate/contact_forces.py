@@ -26,7 +26,7 @@ from bunraku.mechanism import Free, Mechanism
 
 
 class Limits(NamedTuple):
-    """How modes of contacts follow from a state."""
+    """Thresholds by which contact modes are determined from a state."""
 
     closed: float       # [m] gap below which a contact is closed
     slow: float         # [m/s] slip and separation below which there is none
@@ -44,7 +44,7 @@ _known: weakref.WeakKeyDictionary[Mechanism, threading.local] = weakref.WeakKeyD
 
 
 def touching_of(mechanism: Mechanism, locked=frozenset()) -> Touching:
-    """The memory of contact of a mechanism in this thread."""
+    """Contact workspace of a mechanism in this thread."""
     own = _known.get(mechanism)
     if own is None:
         own = _known.setdefault(mechanism, threading.local())
@@ -55,7 +55,7 @@ def touching_of(mechanism: Mechanism, locked=frozenset()) -> Touching:
 
 
 def contact_accelerations(mechanism: Mechanism, q, v, tau):
-    """Accelerations of one state in plain arrays; None if they are not, or something is to be said."""
+    """Accelerations of one state given as plain arrays; None for other input, or if an error or warning is due."""
     touching, a = touching_of(mechanism), np.empty(len(v))
     plan, touch = touching.plan, touching.touch
     tau = plan.zero_tau if tau is None else tau
@@ -88,7 +88,7 @@ def contact_forces(mechanism: Mechanism, q, v, tau=None, external=None, prescrib
 
 
 def _given(mechanism: Mechanism, q, v, tau, external, prescribed):
-    """Memory of contact, size of the batch or None, and (q, v, tau, drives, forces on links) as arrays."""
+    """Contact workspace, size of the batch or None, and (q, v, tau, drives, forces on links) as arrays."""
     from bunraku.evaluate.dynamics import _prescribe, external_forces
 
     plan, locked = mechanism.plan(), frozenset[int]()
@@ -154,7 +154,7 @@ def _strictly(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.
 
 
 def _make_smallest(touch, n: int) -> None:
-    """Replace forces of redundant contacts by the smallest with the same motion."""
+    """Replace indeterminate contact forces by their minimum-norm choice with the same motion."""
     theta, sliding = touch.theta[:9 * n * n].reshape(3 * n, 3 * n), touch.modes[touch.active[:n]] == SLIDING
     slip = np.where(sliding[:, None], touch.slip[:2 * n].reshape(n, 2), np.nan)
     found = solve_problem(theta, touch.b[:3 * n], touch.mu[:n], slip=slip, start="forces",
@@ -180,7 +180,7 @@ def _leniently(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np
 
 
 def _listed(touching: Touching, q, rows, force, axes, residual: float, found=None) -> Contacts:
-    """Contacts near by, with forces (normal, two tangents) of those in `rows`: listed wherever they are."""
+    """Contacts within the margin, and those in `rows` at any gap, with their forces (normal, two tangents)."""
     found = (touching.touch.found.reshape(-1, c.FOUND) if found is None else found).copy()
     forces = np.zeros((len(found), 3))
     forces[rows] = np.einsum("nr,nrx->nx", force, axes)
@@ -189,10 +189,10 @@ def _listed(touching: Touching, q, rows, force, axes, residual: float, found=Non
 
 
 def step_forces(mechanism: Mechanism, q, v, tau, step: float, external=None, prescribed=None) -> Contacts:
-    """Contacts at a state with their forces in the step of time-stepping that begins there: impulses over the step.
+    """Contacts at a state with their forces in the time step that begins there: impulses divided by the step.
 
-    The problem of `contact/stepping.py`, with the smallest forces where they are not unique. (With friction now
-    and then the motion is not unique either: a run, which starts from the forces of its last step, may find another.)
+    The problem of `contact/stepping.py`, with minimum-norm forces where they are not unique. (With friction the motion
+    itself may be non-unique: a run, which starts from the forces of its last step, may find another solution.)
     """
     touching, _, (q, v, tau, drives, pushed) = _given(mechanism, q, v, tau, external, prescribed)
     q, v, acts = np.ascontiguousarray(q), np.ascontiguousarray(v), _acts(touching, tau, drives, pushed)
@@ -214,7 +214,7 @@ def step_forces(mechanism: Mechanism, q, v, tau, step: float, external=None, pre
 
 
 def after_step(mechanism: Mechanism, v, a, step: float) -> np.ndarray:
-    """v + step a, that of free joints in axes at rest: those of the beginning."""
+    """v + step a; for free joints in fixed axes: those at the beginning of the step."""
     end = v + step * a
     for link in mechanism.links:
         if isinstance(link.joint, Free):
@@ -224,7 +224,7 @@ def after_step(mechanism: Mechanism, v, a, step: float) -> np.ndarray:
 
 
 def forces_of_last_step(touching: Touching, q, step: float) -> Contacts:
-    """Contacts at q with their forces in the step of time-stepping that has led there: impulses over the step."""
+    """Contacts at q with their forces in the time step that ended there: impulses divided by the step."""
     touch = touching.touch
     n = int(touch.count[ACTIVE])
     rows, axes = touch.active[:n].copy(), touch.rows[:ROWS * n].reshape(n, 3, ROW)[:, :, 3:6]

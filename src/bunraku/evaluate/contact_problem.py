@@ -16,7 +16,7 @@ STATUS = ("solved", "rough", "no solution")
 
 @dataclass(frozen=True)
 class ContactSolution:
-    """Solution of a contact problem, and how it was found."""
+    """Solution of a contact problem, with residual and iterations."""
 
     force: np.ndarray        # (K, 3): normal, two tangents
     velocity: np.ndarray     # (K, 3), u = theta f + b
@@ -33,9 +33,9 @@ def solve_problem(theta, b, mu, *, slip=None, start="none", force=None, modes=No
     theta     (3K, 3K), symmetric and positive semidefinite; rows of a contact: normal, two tangents
     b         (3K,) contact velocities (or accelerations) without contact forces
     mu        one coefficient of friction, or K of them
-    slip      (K, 2) unit vectors: directions in which contacts slide already; rows of NaN for contacts that do not
+    slip      (K, 2) unit vectors: directions of contacts that already slide; rows of NaN for the others
     start     "none"; "forces": from `force`, (K, 3); "modes": from `modes`, K names, and the directions of `force`
-    smallest  replace the forces of redundant contacts by the smallest
+    smallest  replace indeterminate contact forces by their minimum-norm choice
     """
     from bunraku.contact.entries import problem_one
 

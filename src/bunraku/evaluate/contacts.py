@@ -22,7 +22,7 @@ MODES = ("open", "sticking", "sliding")
 
 
 class Contact(NamedTuple):
-    """A point at which two shapes touch, or nearly so; world axes."""
+    """A contact point of two shapes that touch or are within the margin; world axes."""
 
     pair: tuple[str, str]     # names of the shapes, a and b
     links: tuple[str, str]    # names of their links
@@ -79,7 +79,7 @@ class Contacts(Sequence[Contact]):
 
     @property
     def mode(self) -> list[str]:
-        """Of each contact: "open", "sticking" or "sliding"."""
+        """Mode of each contact: "open", "sticking" or "sliding"."""
         if self._modes is None:
             raise ModelError("bk.contacts(m, q) is geometry; modes are in bk.dynamics(m, q, v, tau).contacts")
         return [MODES[mode] for mode in self._modes]
@@ -127,7 +127,7 @@ class Contacts(Sequence[Contact]):
 
 
 def contacts(mechanism: Mechanism, q, margin: float = MARGIN, workers: int | None = None) -> Contacts | list[Contacts]:
-    """All points at which shapes are closer than `margin` [m], the smallest gap first; a list of such for a batch.
+    """All points at which shapes are closer than `margin` [m], the smallest gap first; for a batch a list of these.
 
     Geometry only: no forces follow from it. Shapes come from `add_shape` and `add_plane`; two shapes may touch unless
     their masks or `exclude` say otherwise, or their links are neighbours.
@@ -147,7 +147,7 @@ def contacts(mechanism: Mechanism, q, margin: float = MARGIN, workers: int | Non
 
 
 def no_contacts(mechanism: Mechanism, q) -> Contacts:
-    """Of a mechanism in which nothing can touch."""
+    """The empty list of contacts of a mechanism without contact pairs."""
     return Contacts(mechanism, q, np.zeros((0, c.FOUND)), MARGIN, np.zeros((0, 3)), np.zeros(0, np.int64))
 
 
@@ -169,7 +169,7 @@ def with_contacts(mechanism: Mechanism, touching: Contacts | list[Contacts], pus
 
 
 def without_contact(mechanism: Mechanism) -> Mechanism:
-    """A mechanism in which nothing touches."""
+    """The mechanism without contact."""
     if "untouched" not in mechanism._variants:
         twin = mechanism.copy()
         twin.shapes = type(mechanism.shapes)()

@@ -30,7 +30,7 @@ KINDS: dict[str, Joint] = {
 
 @functools.cache
 def measured_costs() -> Costs:
-    """Measured once per process, in about a second. What is not measured is named in `assumed`."""
+    """Costs measured once per process, in about a second. Fields that are not measured are named in `assumed`."""
     stated = Costs()
     bodies = dict(stated.bodies)
     for kind, joint in KINDS.items():
@@ -54,7 +54,7 @@ def measured_costs() -> Costs:
 
 
 class Timed:
-    """One worker with a division of a mechanism, whose operations can be timed alone."""
+    """One worker with a divided mechanism, for timing single operations."""
 
     def __init__(self, mechanism: Mechanism, cuts: Sequence[str]):
         rng = np.random.default_rng(0)
@@ -71,7 +71,7 @@ class Timed:
         self.base = self._time(self.arrays.ops[:0])
 
     def seconds(self, *operations: int) -> float:
-        """Of all operations of these kinds, together."""
+        """Total time of all operations of these kinds [s]."""
         ops = self.arrays.ops
         return max(self._time(ops[np.isin(ops[:, 0], operations)]) - self.base, 1e-12)
 
@@ -99,7 +99,7 @@ def message_seconds(sizes: tuple[int, int] = (f.EDGE_VELOCITY, f.EDGE_FAR)) -> t
 
 
 def _one_way(team: Team, floats: int) -> float:
-    """Half of a round trip between two threads that do nothing else."""
+    """Half of a round trip between two otherwise idle threads [s]."""
     there, back = 0, 1  # boxes
     orders = (((f.DO_POST, 0, floats, there, 0), (f.DO_TAKE, 0, floats, back, 0)),
               ((f.DO_TAKE, 0, floats, there, 0), (f.DO_POST, 0, floats, back, 0)))

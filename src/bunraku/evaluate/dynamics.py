@@ -106,7 +106,7 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
 
 @cache
 def _with_contact():
-    """The quick way to accelerations with contact: loaded when it is first needed."""
+    """Fast path to accelerations with contact; imported on first use."""
     from bunraku.evaluate.contact_forces import contact_accelerations
 
     return contact_accelerations
@@ -123,7 +123,7 @@ def _touching(mechanism, q, v, tau, external, prescribed, method="auto", schedul
 
 
 def _by_team(team, plan, q, v, tau, pushed=None):
-    """Accelerations of one state by several workers; of a batch in the ordinary way."""
+    """Accelerations of one state by several workers; a batch, or a state without a solution, is computed serially."""
     tau = plan.zero_tau if tau is None else tau
     q, v = as_floats("q", q, plan.nq), as_floats("v", v, plan.nv)
     if plan.loops is None:
@@ -142,7 +142,7 @@ def _by_team(team, plan, q, v, tau, pushed=None):
 
 
 def _scheduled_plan(mechanism, plan, method, schedule):
-    """The plan with the operations that the method and its schedule ask for."""
+    """The plan with the operations of the method and its schedule."""
     if method == "auto" and schedule is None:
         return plan
     key = ("assembled", id(plan), method, id(schedule))
@@ -174,8 +174,8 @@ def inverse_dynamics(mechanism: Mechanism, q, v, a, *, external: Mapping | None 
                      workers: int | None = None) -> np.ndarray:
     """Torques that give the accelerations a; arguments as in `forward_dynamics`.
 
-    With connections: torques of the actuated joints (and connections), zero elsewhere; the smallest if there are more
-    actuators than needed, an ActuationError if there are too few. See `bk.closed_chain`.
+    With connections: torques of the actuated joints (and connections), zero elsewhere; those of minimum norm if the
+    mechanism is redundantly actuated, an ActuationError if it is underactuated. See `bk.closed_chain`.
     """
     try:
         plan = mechanism.plan_for(inverse.inverse_one) if passive else mechanism.plan("bare")
@@ -199,7 +199,7 @@ def joint_forces(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | No
 
 def connection_forces(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None = None,
                       prescribed: Mapping | None = None) -> dict[str, np.ndarray]:
-    """The part of `joint_forces` about connections, for those who ask often: the joints of the tree cost most of it."""
+    """The connections' part of `joint_forces`, without the cost of the tree joints."""
     plan = mechanism.plan()
     if plan.loops is None:
         return {}
@@ -210,7 +210,7 @@ def connection_forces(mechanism: Mechanism, q, v, tau=None, *, external: Mapping
 
 @dataclass(frozen=True)
 class Report:
-    """About the loop constraints.
+    """Report on the loop constraints.
 
     Forces of redundant connections are not determined by rigid-body mechanics. Those reported have the smallest norm
     over all connections, moments divided by the mechanism's `length_scale`; accelerations are unique all the same.
@@ -225,7 +225,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Dynamics:
-    """What one evaluation knows."""
+    """Results of one evaluation of the dynamics."""
 
     a: np.ndarray                     # accelerations
     forces: dict[str, np.ndarray]     # of every joint and connection: see `joint_forces`
@@ -247,8 +247,8 @@ def dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None =
     """Accelerations, joint forces, contact forces and link accelerations at once; arguments as in `forward_dynamics`.
 
     With shapes that may touch, contacts within 1e-6 m are closed. `contacts` lists all that are near, each with force
-    and mode. Forces of redundant contacts are not unique: these are the smallest admissible ones. Contact forces that
-    are known already, as from `Trajectory.contacts`, are given as `contacts`.
+    and mode. Forces of redundant contacts are indeterminate: the minimum-norm admissible ones are returned. Known
+    contact forces, for example from `Trajectory.contacts`, can be passed as `contacts`.
     """
     plan, pushed = as_mechanism(mechanism).plan(), external_forces(mechanism, external)
     apart, touching = mechanism.plan("apart"), None
@@ -381,7 +381,7 @@ def external_forces(mechanism, external):
 
 
 def _prescribe(mechanism, plan, passive, tau, prescribed):
-    """A plan with the named joints and connections driven by acceleration, and tau with those in their places."""
+    """A plan with the named joints and connections driven by acceleration, and tau with these accelerations."""
     if not isinstance(prescribed, Mapping):
         raise ShapeError(f"prescribed must be a dictionary {{joint: acceleration}}, not {prescribed!r:.60}")
     links, given = set(), {name for name in prescribed if name in mechanism.connections}

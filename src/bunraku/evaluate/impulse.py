@@ -14,7 +14,7 @@ from bunraku.plan.closed import with_connections
 
 
 def impulse(mechanism: Mechanism, q, v, link: str, impulse, moment=None, *, point=(0.0, 0.0, 0.0), locked=frozenset()):
-    """(v just after the impulse, {connection: (impulse, moment of impulse)} that the loops answer with).
+    """(v just after the impulse, {connection: (impulse, moment of impulse)}, the reactions of the loops).
 
     Arguments as in `Simulation.impulse`. M (v1 - v) = J' p + A' lambda with A v1 = 0, in O(N): J is the Jacobian of the
     point, p the impulse, A the constraints of the connections. Joints of the links `locked`, by index, keep their

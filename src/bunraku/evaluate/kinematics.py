@@ -1,4 +1,4 @@
-"""Places, velocities, Jacobians, centre of mass and momentum, by name."""
+"""Poses, velocities, Jacobians, centre of mass and momentum, by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bunraku.plan import fields as f
 
 
 class Kinematics:
-    """Everything about where a mechanism is and how it moves; world axes, one state or a batch (leading axis)."""
+    """Poses and motion of a mechanism; world axes, one state or a batch (leading axis)."""
 
     def __init__(self, mechanism: Mechanism, q, v=None, a=None):
         self.mechanism = as_mechanism(mechanism)

@@ -1,4 +1,4 @@
-"""Connections at work: velocities after an impact, the nearest state with every loop closed, coordinates."""
+"""Loop closure: velocities after an impact, projection onto the loop constraints, coordinates of connections."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ DENSE = 1000       # velocities up to which damped steps are tried, O(nv^3) each
 def impact(mechanism: Mechanism, q, v, *, impulses: bool = False, workers: int | None = None,
            prescribed: Iterable[str] = ()):
     """Velocity just after every connection has become rigid [YN99, sec. 4.3]: impulses act at the connections, and at
-    the joints of the tree through them; momentum is kept where nothing holds on to the ground, and energy never grows.
+    the joints of the tree through them; momentum is conserved for parts not connected to the ground, and energy never
+    grows.
 
     With `impulses` also {connection: (impulse, moment of impulse)}: six numbers on link b at the joint frame's origin,
     in child-side axes; where connections are redundant, those of minimum norm. Joints that are `prescribed` keep their
@@ -58,9 +59,9 @@ def impact(mechanism: Mechanism, q, v, *, impulses: bool = False, workers: int |
 def project(mechanism: Mechanism, q, v=None, *, tolerance: float = AIM):
     """The nearest state that closes every loop, in the metric of the mass matrix: (q, v), or q alone without v.
 
-    Positions by Gauss-Newton steps, each the smallest (in kinetic energy) from the given start, and by damped ones
-    where those do not converge; velocities are what an impact would leave. Gaps are closed to `tolerance` [m, rad] if
-    any move does it. A ConstraintError names connections that stay open by more than 1e-6 (or `tolerance`).
+    Positions by Gauss-Newton steps, each of minimum kinetic-energy norm from the given start, and by damped steps
+    where those do not converge; velocities as after an impact. Gaps are closed to `tolerance` [m, rad] if
+    possible. A ConstraintError names connections that stay open by more than 1e-6 (or `tolerance`).
     """
     plan = as_mechanism(mechanism).plan()
     q = as_floats("q", q, plan.nq, least=plan.nv)
@@ -83,8 +84,8 @@ def project(mechanism: Mechanism, q, v=None, *, tolerance: float = AIM):
 
 
 def closed_position(mechanism, plan, start, tolerance: float = AIM, limit: float = CLOSED) -> np.ndarray:
-    """Coordinates near `start` with every gap closed to `tolerance` as far as moves can; a ConstraintError if more than
-    `limit` is left [m, rad]."""
+    """Coordinates near `start` with every gap closed to `tolerance` if possible; a ConstraintError if a gap larger
+    than `limit` remains [m, rad]."""
     q, best = _newton(mechanism, plan, start, start, tolerance)
     if best > max(tolerance, EXACT) and plan.nv <= DENSE:
         nearer = _damped(mechanism, plan, start, tolerance)
@@ -99,8 +100,8 @@ def closed_position(mechanism, plan, start, tolerance: float = AIM, limit: float
 
 
 def _damped(mechanism, plan, q, tolerance):
-    """Levenberg-Marquardt in the metric of the mass matrix. Where loops are redundant and open by g, directions that
-    nothing can move seem movable by a part g; damping keeps steps along them small."""
+    """Levenberg-Marquardt in the metric of the mass matrix. If redundant loops are open by g, immobile directions
+    appear mobile by terms of order g; damping keeps steps along them small."""
     q = mechanism.integrate(q, plan.zero_tau)
     found = demands(plan, q, None)
     gap, damping = found.gap, 1e-2

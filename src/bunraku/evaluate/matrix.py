@@ -1,4 +1,4 @@
-"""The mass matrix, by any method, and what the methods cost."""
+"""The mass matrix, by any method, and the operation counts of the methods."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ def mass_matrix(mechanism: Mechanism, q, *, method: str = "auto", workers: int |
                 out: np.ndarray | None = None) -> np.ndarray:
     """M(q), armature included: (nv, nv), or (B, nv, nv) for a batch.
 
-    "auto" (composite rigid bodies, compiled) takes every mechanism. "oke", "vke", "oneb", "vneb", "ocrb", "vcrb" are
-    the methods that [F] compares, in plain Python, for serial chains of revolute and prismatic joints.
-    `out` takes the result of "auto": fresh memory for a large batch costs more time than the matrices in it.
+    "auto" (composite rigid bodies, compiled) applies to every mechanism. "oke", "vke", "oneb", "vneb", "ocrb", "vcrb"
+    are the methods that [F] compares, in plain Python, for serial chains of revolute and prismatic joints.
+
+    `out` receives the result of "auto": allocating a large batch takes longer than computing it.
     """
     if method == "auto":
         try:
@@ -61,7 +62,7 @@ def mass_matrix(mechanism: Mechanism, q, *, method: str = "auto", workers: int |
 
 @dataclass
 class ProcessorArray:
-    """What a simulated processor array gave, and what it took."""
+    """Result of a simulated processor array, with its steps and operations."""
 
     matrix: np.ndarray            # M, armature included
     operations: Count             # (multiplications, additions) one after the other
@@ -131,7 +132,7 @@ def _states(mechanism, q):
 
 
 def _chain(mechanism: Mechanism, method: str) -> Chain:
-    """The chain that the mechanism is, or why it is none and what to use."""
+    """The mechanism as a serial chain; an error with the remedy if it is not one."""
     from bunraku.massmatrix.chain import Unsuitable, chain_of
 
     plan = as_mechanism(mechanism).plan()

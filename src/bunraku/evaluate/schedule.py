@@ -1,4 +1,4 @@
-"""Schedules: in which order a structure is assembled, and which parts of it several workers would compute.
+"""Schedules: the order in which a structure is assembled, and its division among workers.
 
 A schedule is a binary tree whose leaves are links, or chunks of links, and whose nodes are joints [YN02, sec. 5.1].
 This module is the bridge from mechanisms to `scheduling/`, which sees arrays of parents and costs.
@@ -29,7 +29,7 @@ METHODS = ("auto", "jung")
 
 @dataclass(frozen=True, eq=False)
 class WhatIf:
-    """Predicted seconds of one evaluation and speed-ups, by the number of workers at hand; how many are used."""
+    """Predicted seconds of one evaluation and speed-ups, by the number of workers available; and the number used."""
 
     workers: np.ndarray
     used: np.ndarray
@@ -48,12 +48,12 @@ class Schedule:
     costs    for predictions: None, the stated ones; "measured", those of this machine; a `bunraku.scheduling.Costs` or
              a dict with some of its fields
 
-    far      whether chunks may have far handles, which let them work at the same time as what they carry, at 1.2 times
-             the cost; without, each waits for what it carries
+    far      whether chunks may have far handles, with which they compute at the same time as the chunks they carry,
+             at 1.2 times the cost; without, each waits for the chunks it carries
     passes   predictions are for 3: forward dynamics; 4: with the vector work and the sums of a solver
 
-    Results do not depend on it beyond rounding. A connection whose turn comes before its links hang together waits
-    until they do. `depth` is how many joins lie above the deepest link.
+    Results do not depend on it beyond rounding. A connection that comes in the order before its links belong to one
+    subchain waits until they do. `depth` is the number of joins above the deepest link.
     """
 
     def __init__(self, mechanism: Mechanism, order: Sequence[str] | None = None, closing: str = "inside", *,
@@ -84,7 +84,7 @@ class Schedule:
             self._take(chunked, part)
 
     def _take(self, chunked: Chunked, partition: Partition):
-        """Be the schedule of this partition."""
+        """Take the attributes of this schedule from a partition."""
         self._made = chunked, partition
         self.serial = len(partition.chunks) <= 1
         if self.serial:
@@ -112,7 +112,7 @@ class Schedule:
 
     @property
     def workers(self) -> int:
-        """How many workers would be used: not more than there are chunks, nor more than pay."""
+        """Number of workers used: at most one per chunk, and no more than reduce the predicted time."""
         return 1 if self._made is None else self._made[1].workers
 
     @property
@@ -147,8 +147,8 @@ class Schedule:
 
     @cached_property
     def depth(self) -> int:
-        """Joins above the deepest link, the joint to the ground included: steps that cannot be done at the same time.
-        Subtrees that hang from one link are added in pairs."""
+        """Joins above the deepest link, the joint to the ground included: the number of sequential steps.
+        Subtrees of one link are added in pairs."""
         if self._made is not None:
             chunked, part = self._made
             return assembly_depth(part, chunked.heights(part))
@@ -170,8 +170,7 @@ class Schedule:
 
     @property
     def handles(self) -> tuple[int, ...]:
-        """Of each chunk, the places where it is joined to others: its own top, its far link, and ends of connections
-        that lead out of it."""
+        """Handles of each chunk: its top, its far link, and ends of connections to other chunks."""
         chunked, part = self._parts()
         return tuple((1 + (part.chunks.far >= 0) + chunked.open_ends(part)).tolist()) or (0,) * len(self.chunks)
 
@@ -185,7 +184,7 @@ class Schedule:
 
     @property
     def costs(self) -> Costs:
-        """What the predictions are made from."""
+        """Cost model of the predictions."""
         return self._parts()[0].costs
 
     @property
@@ -219,7 +218,8 @@ class Schedule:
                       np.divide(serial, time, out=np.ones_like(time), where=time > 0))
 
     def plot(self, file: str | Path) -> Path:
-        """Draw the assembly tree and the predicted evaluation (needs matplotlib); the file's ending says which kind."""
+        """Draw the assembly tree and the predicted evaluation (needs matplotlib); the file extension selects the
+        format."""
         from bunraku.evaluate.schedule_plot import plot
 
         if not len(self._parts()[1].chunks):
@@ -236,20 +236,20 @@ class Schedule:
 
     @property
     def request(self) -> dict | None:
-        """What it was made from, for JSON and `made_again`; None for an order of joints."""
+        """Arguments of this schedule, for JSON and `made_again`; None for an order of joints."""
         if self._made is None:
             return None
         return {"workers": self.asked, "closing": self.closing, **self._request}
 
     def assembly(self, plan: Plan) -> Assembly | None:
-        """The chunks as a plan of this mechanism is divided by them; None for an order of joints."""
+        """The chunks in the form that divides a plan of this mechanism; None for an order of joints."""
         if self._made is None:
             return None
         chunked, part = self._made
         return chunked.assembly(plan, part)
 
     def fits(self, mechanism: Mechanism) -> None:
-        """Complain if it was made for another structure than the mechanism has now."""
+        """Raise an error if it was made for another structure than the mechanism's present one."""
         joints = {link.joint_name: k for k, link in enumerate(mechanism.links)}
         connections = {name: c for c, name in enumerate(mechanism.connections)}
         same = set(self.order) == {*joints, *connections}
@@ -287,7 +287,7 @@ class Schedule:
 
     @property
     def why_fewer(self) -> str:
-        """Why not all workers that were asked for are used; empty if they are."""
+        """Reason for using fewer workers than requested; empty if all are used."""
         if self.asked is None or self.asked == self.workers:
             return ""
         if self.method == "jung":
@@ -300,10 +300,10 @@ class Schedule:
 def schedule(mechanism: Mechanism, workers: int = 1, *, method: str = "auto", closing: str = "inside",
              exactly: bool = False, costs: Costs | Mapping | str | None = None, far: bool = True,
              passes: int = 3) -> Schedule:
-    """A schedule for so many workers: chunks with at most two boundary links, of equal cost, joined in an assembly tree
-    whose depth grows with the logarithm of their number.
+    """A schedule for `workers` workers: chunks with at most two boundary links, of equal cost, joined in an assembly
+    tree whose depth grows with the logarithm of their number.
 
-    method    "auto": the best that is found. "jung": the distribution of [J, sec. III-D] as it is; unbranched chains
+    method    "auto": the fastest by prediction. "jung": the distribution of [J, sec. III-D] as it is; unbranched chains
               are never divided, each branch starts at most two siblings, the longer first, and a processor that would
               not shorten [J]'s estimated duration is not used. Chunks have no far handles (`far` does not matter)
     exactly   use that many workers, even if fewer are predicted to be faster; not with "jung"
@@ -326,7 +326,7 @@ def schedule(mechanism: Mechanism, workers: int = 1, *, method: str = "auto", cl
 
 
 def made_again(mechanism: Mechanism, request: Mapping) -> Schedule:
-    """The schedule that a request of `Schedule.request` stands for."""
+    """The schedule made from the result of `Schedule.request`."""
     given = dict(request)
     workers = given.pop("workers")
     if workers is None:

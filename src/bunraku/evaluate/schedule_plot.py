@@ -1,7 +1,7 @@
 """A schedule on one page: its assembly tree, as figs. 4 to 6 of [YN02] show them, and the predicted evaluation.
 
 Boxes are chunks, coloured by worker; a node is a join, named after the joints it adds, or "+" where subtrees at one
-link are added up. Below, what each worker would be doing when: passes 1 to 3, and joins.
+link are added up. Below, the predicted timeline of each worker: passes 1 to 3, and joins.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _caption(s: Schedule) -> str:
 
 
 class _Tree:
-    """The assembly tree: places of its nodes. Below MOST_LEAVES leaves, clusters are drawn as one box."""
+    """The assembly tree: positions of its nodes. Below MOST_LEAVES leaves, clusters are drawn as one box."""
 
     def __init__(self, schedule: Schedule, chunked: Chunked, part: Partition):
         self.schedule = schedule

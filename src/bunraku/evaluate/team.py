@@ -1,4 +1,4 @@
-"""Mechanisms divided among workers: which division a request asks for, and the team that carries it out."""
+"""Mechanisms divided among workers: the division for a request, and the team of threads that computes it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from bunraku.workers.threads import Team
 
 def team_for(mechanism: Mechanism, plan: Plan, schedule: Schedule | None, workers: int | None,
              pushed: bool = False) -> Team | None:
-    """The team that computes this plan of the mechanism by the schedule, with at most so many workers, also if external
-    forces act (`pushed`); None if nothing is divided: one chunk, or an order of joints.
+    """The team that computes this plan of the mechanism by the schedule, with at most `workers` workers; `pushed`:
+    external forces act. None if nothing is divided: one chunk, or an order of joints.
 
     Without a schedule: one for that many workers. Connections, point springs and external forces need world axes:
     `ClosedDivision`, whose chunks wait for those that they carry.
@@ -40,7 +40,7 @@ def team_for(mechanism: Mechanism, plan: Plan, schedule: Schedule | None, worker
 
 
 class LeftAlone:
-    """In the place of a schedule where none is given."""
+    """Placeholder for a schedule that was not given."""
 
 
 LEFT_ALONE = LeftAlone()
@@ -62,21 +62,21 @@ def _team(mechanism, plan, schedule, workers, posed) -> Team | None:
 
 def divide(plan: Plan, assembly: Assembly, posed: bool = False, read: Read | None = None) -> Division:
     """A plan divided by an assembly; `posed`: with poses, which connections, springs and external forces need;
-    `read`: what an actuation reads."""
+    `read`: the entries of the state that an actuation reads."""
     if not (posed or plan.loops is not None or len(plan.spring_i)):
         return Division(plan, assembly, read)
     return ClosedDivision(with_connections(plan, ()) if plan.loops is None else plan, assembly, read)
 
 
 def motion_of(division: Division) -> int:
-    """Address of the function that computes a part of it."""
+    """Address of the compiled function that computes one worker's part."""
     return (part_closed if isinstance(division, ClosedDivision) else part_one).address
 
 
 def accelerations(team: Team, plan: Plan, q: np.ndarray, v: np.ndarray, tau: np.ndarray,
                   external: np.ndarray | None = None) -> np.ndarray | None:
-    """Accelerations of one state; None if there are none, or if loops of a small mechanism are in doubt. tau holds
-    torques of the tree joints, then of connections if it is longer; `external` 6 per link."""
+    """Accelerations of one state; None if it has no solution, or if the loops of a small mechanism need the serial
+    check. tau holds torques of the tree joints, then of connections if it is longer; `external` 6 per link."""
     a = np.empty(plan.nv)
     drives = tau[plan.nv:]
     pushed = plan.nothing if external is None else external

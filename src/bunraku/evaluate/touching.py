@@ -1,6 +1,6 @@
 """Contact forces and impacts at one state: modes of contacts, and the contact problem for them.
 
-`Touching` is the memory of contact of a mechanism in one run, with the compiled calls on it. A contact is *closed* if
+`Touching` is the contact workspace of a mechanism in one run, with the compiled calls on it. A contact is *closed* if
 its gap is below CLOSED and it does not separate. Closed contacts with slip slide, friction against the slip; those
 without may stick or begin to slide: the problem decides.
 """
@@ -60,7 +60,7 @@ FEW_NAMES = 3
 
 
 class Acts(NamedTuple):
-    """All that acts on a mechanism beside contact, as kernels want it."""
+    """Applied forces other than contact, in the form that kernels take."""
 
     tau: np.ndarray       # (nv,) torques; accelerations at joints whose motion is prescribed
     drives: np.ndarray    # (nc,) or (0,)
@@ -68,7 +68,7 @@ class Acts(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Of the contacts that a problem was about, three numbers each: along the normal, and two tangents."""
+    """Solution for the contacts of a problem, three components each: normal, and two tangents."""
 
     rows: np.ndarray      # (n,) numbers of the contacts
     force: np.ndarray     # (n, 3) forces or impulses
@@ -80,10 +80,10 @@ class Answer(NamedTuple):
 
 
 class Touching:
-    """Memory of contact, for one run at a time."""
+    """Contact workspace, for one run at a time."""
 
     def __init__(self, mechanism: Mechanism, locked=frozenset(), most: int | None = None, in_turn: bool = False):
-        """`most`: contacts that can be closed at once; `in_turn`: the sequential law of impacts."""
+        """`most`: maximum number of closed contacts; `in_turn`: the sequential law of impacts."""
         self.mechanism, self.pairs = mechanism, mechanism.contact_pairs()
         self.locked, self.asked, self.in_turn = locked, most, in_turn
         self.arrays = self.pairs.arrays
@@ -101,13 +101,13 @@ class Touching:
         self.no_restitution = np.zeros(self.contacts)
 
     def __reduce__(self):
-        """Copies have memory of their own, in which addresses are their own."""
+        """Copies allocate their own workspace: addresses are not shared."""
         known = {name: getattr(self.touch, name).copy() for name in KNOWN}
         return _made_again, (self.mechanism, self.locked, self.asked, self.in_turn,
                              self.structure._replace(touch=NO_CONTACT), known)
 
     def _make_room(self, room: int) -> None:
-        """Memory for so many contacts in a problem, which grows with their square."""
+        """Allocate for this number of contacts in a problem; memory grows with its square."""
         plan = self.plan
         try:
             self.touch, table = make_touch(self.arrays, plan.bodies, plan.nv, room, plan.loops is not None)
@@ -120,7 +120,7 @@ class Touching:
         self.room = room
 
     def grow(self) -> bool:
-        """Room for twice as many contacts, up to `most`; False if there is no more to be had."""
+        """Room for twice as many contacts, up to `most`; False if that is reached."""
         if self.room >= self.most:
             return False
         before = self.touch
@@ -138,7 +138,7 @@ class Touching:
         return self.found[:, c.FOUND_GAP]
 
     def pair(self, k: int) -> str:
-        """Names of the two shapes of a contact, for people."""
+        """Names of the two shapes of a contact, for messages."""
         shapes = self.mechanism.contact_pairs().shapes
         pair = self.arrays.pair_i[self.arrays.contact_i[k, c.CONTACT_PAIR]]
         return " and ".join(repr(shapes[pair[place]].name) for place in (c.PAIR_A, c.PAIR_B))
@@ -150,8 +150,8 @@ class Touching:
         return (", ".join(pairs[:FEW_NAMES]) or "none is closed") + more
 
     def refuse_overlap(self, q, what: str, deepest: Callable[[], float] | None = None) -> None:
-        """A state in which shapes overlap by more than TOO_DEEP, or `deepest()`, is no start: say how deep, which, and
-        how to lift them out."""
+        """A ContactError if shapes penetrate by more than TOO_DEEP, or `deepest()`: with the depth, the pair, and the
+        remedy."""
         gap = self.gaps(q)
         if not self.contacts or gap.min() >= -TOO_DEEP:
             return
@@ -197,20 +197,20 @@ class Touching:
         return Answer(rows, force, before, after, touch.mode[:n].copy(), axes, float(touch.residual[0]))
 
     def full(self) -> str:
-        """What to say if more contacts are closed than there is room for."""
+        """Error text for more closed contacts than the maximum."""
         last = self.pair(int(self.touch.count[WORST]))
         return (f"more than {self.most} contacts at once, the last one of shapes {last}: give room for more, as in "
                 f"bk.Simulation(..., max_contacts={2 * self.most})")
 
     def rough(self) -> str:
-        """What to say where a contact problem was not solved."""
+        """Message for a contact problem that has not converged."""
         n = int(self.touch.count[ACTIVE])
         return (f"contact of {self.named(self.touch.active[:n])}: the forces of {n} contacts were solved to a residual "
                 f"of {self.touch.residual[0]:.1g} only (1e-10 is asked for): masses of extremely different size, or no "
                 "forces that obey Coulomb's law")
 
     def mark_slip(self, answer: Answer, slides, direction) -> None:
-        """The contacts `slides` (by place in the answer) slide along these directions (two numbers each)."""
+        """Set the slip directions (two components each) of the contacts `slides` (indices in the answer)."""
         for place, d in zip(slides, direction, strict=True):
             k = answer.rows[place]
             self.touch.modes[k] = SLIDING
@@ -220,7 +220,7 @@ class Touching:
             self.touch.mark[at:at + 3] = vector / size if size > 0 else answer.axes[place, 1]
 
     def forces(self, q, v, acts: Acts, closed, slow: float = SLOW) -> Answer:
-        """Forces of closed contacts, and the modes that they take up from here, left in `touch`."""
+        """Forces of closed contacts; their new modes are stored in `touch`."""
         self.set_modes(closed)
         look, touch = self.solve(LOOK, q, v, acts), self.touch
         slip = np.hypot(look.before[:, 1], look.before[:, 2])
@@ -242,7 +242,7 @@ class Touching:
         return answer._replace(mode=touch.modes[answer.rows].copy())
 
     def jammed_by(self, rows) -> str:
-        """What to say where sliding contacts have no solution (Painleve)."""
+        """Error text for sliding contacts without a solution (Painleve)."""
         slides = [self.pair(int(k)) for k in rows[self.touch.modes[rows] == SLIDING]]
         return (f"contact of {' and '.join(dict.fromkeys(slides))}: rigid bodies that slide like this have no "
                 "acceleration (Painleve's paradox): friction presses them into each other; less friction, another "
@@ -267,8 +267,8 @@ class Touching:
 
     def impulses_in_turn(self, q, v, acts: Acts, closed, shortest: float) -> tuple[np.ndarray, Answer]:
         """As `impulses`, by the sequential law (`contact/in_turn.py`): rebounds one after another, the fastest approach
-        first, unless their flight is shorter than `shortest` [s]; then what is left of approach at all contacts
-        together, without rebound."""
+        first, unless their flight is shorter than `shortest` [s]; then the remaining approach velocity is removed at
+        all contacts together, without rebound."""
         self.set_modes(closed)
         look, restitution = self.solve(LOOK, q, v, acts), self.arrays.contact_f[:, c.RESTITUTION].copy()
         rows, first, force, before = look.rows, -look.before[:, 0].min(), np.zeros_like(look.force), look.before.copy()

@@ -47,7 +47,7 @@ class PlainFunction(CFunction):
         def call(t, q, nq, v, nv, params, count, out, size):
             try:
                 fill(t, copied(q, nq), copied(v, nv), view(out, size))
-            except BaseException as error:  # handed over to whoever called the solver
+            except BaseException as error:  # raised again by the caller of the solver
                 self.error = error
                 return 1
             return 0

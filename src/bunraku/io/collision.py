@@ -1,4 +1,4 @@
-"""Collision shapes of model files as shapes of a mechanism, and what is said of those that become others."""
+"""Collision shapes of model files as shapes of a mechanism, with warnings for approximated ones."""
 
 from __future__ import annotations
 

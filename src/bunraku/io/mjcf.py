@@ -385,7 +385,7 @@ class _Reader:
         return [visual for visual in found if visual is not None]
 
     def _visual(self, g: int) -> Visual | None:
-        """A geom as a shape to draw; None if MuJoCo would not draw it either, or nobody else could."""
+        """A geom as a shape to draw; None if MuJoCo hides it or its type cannot be drawn."""
         model = self.model
         colour = self._colour(g)
         if model.geom_group[g] >= DRAWN_GROUPS or colour[3] == 0:
@@ -531,7 +531,7 @@ class _Reader:
                     continue
                 for a in bodies_a[:200]:
                     for b in bodies_b[:200]:
-                        # the world is nobody's parent here
+                        # the parent filter does not apply to the world body
                         if a != b and (a == 0 or b == 0 or (above[a] != b and above[b] != a)):
                             return self.called[a or b], self.called[b if a else a]
         return None

@@ -20,7 +20,7 @@ from bunraku.jit import entry, inline, inner
 
 @inner
 def user_rhs(context, t, y, dy):
-    """The user's function; anything that is not a number is a failure."""
+    """The user's function; NaN and infinity are failures."""
     address, nothing = context
     if call_function(address, t, y, nothing, nothing, dy) != 0:
         return ACTUATION_FAILED

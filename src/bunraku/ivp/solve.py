@@ -32,7 +32,7 @@ NUMBERS_PER_CALL = 2_000_000
 class DenseSolution:
     """A solution as a function of time: `sol(t)` is (n,) for a number, (n, k) for k times.
 
-    Each step is the polynomial its method took it for. `ts` are the ends of the steps.
+    Each step is the interpolating polynomial of its method. `ts` are the ends of the steps.
     """
 
     ts: np.ndarray
@@ -69,7 +69,7 @@ class DenseSolution:
 
 @dataclass(eq=False)
 class IvpResult:
-    """What `solve_ivp` found: SciPy's fields, and `steps` and `rejected`."""
+    """Result of `solve_ivp`: SciPy's fields, and `steps` and `rejected`."""
 
     t: np.ndarray                                  # (k,)
     y: np.ndarray                                  # (n, k)
@@ -95,15 +95,15 @@ def solve_ivp(fun, t_span, y0, method: str = "gear", t_eval=None, dense_output: 
               min_step: float = 0.0, max_order: int | None = None) -> IvpResult:
     """Solve y' = fun(t, y) from t_span[0] to t_span[1] with y = y0 at the start.
 
-    fun         (t, y, *args) -> y'; compiled by `numba.njit` it runs without Python in the loop. One that takes an
-                argument more writes y' there.
+    fun         (t, y, *args) -> y'; compiled by `numba.njit` it runs without Python in the loop. A function with one
+                more argument writes y' to it.
     method      "gear" (Adams, orders 1 to 12), "bdf" (stiff, orders 1 to 5), "tsit5", "rkf", "rkg", "rki", "iec"
-    t_eval      times at which the solution is wanted; otherwise at every step
+    t_eval      times of the solution; by default the end of every step
     events      a function (t, y, *args) -> number or a list of them; zeros are located in time. Attributes as in SciPy:
                 `terminal` (True, or how many times) and `direction` (1: rising, -1: falling)
     rtol, atol  numbers or arrays like y0: the local error of each component is kept below atol + rtol |y|
 
-    A run that fails has `success` False, `status` -1, a message with the time, and what was computed up to then.
+    A run that fails has `success` False, `status` -1, a message with the time, and the solution up to then.
     """
     if method in STRUCTURED:
         raise ModelError(f"method {method!r} works with the structure of a mechanism and is for bk.Simulation; for a "
@@ -247,7 +247,7 @@ def _occurrences(event) -> int:
 
 
 class _Solution:
-    """Collects what compiled code writes down, call by call."""
+    """Collects the steps recorded by compiled code, call by call."""
 
     def __init__(self, t0, y, times, dense, events, room=ROOM):
         n = self.n = len(y)
@@ -322,7 +322,7 @@ def _message(status, f, memory) -> str:
 
 
 def _bad_component(f, t, y, h=0.0) -> str:
-    """Which component is not finite, near a place where one is."""
+    """The component that is not finite, near a point where one is."""
     out, nothing = np.zeros(len(y)), np.empty(0)
     for k in range(4):
         later = t + h * 4**k

@@ -42,7 +42,7 @@ class Array:
         self.steps.append(Step(label, *worst, 0, 0))
 
     def fetch(self, label: str, partner: Callable, names: tuple[str, ...], distance: int = 1) -> None:
-        """Every processor gets these values of `partner(place)` (None: of nobody) as memory["in"]."""
+        """Every processor gets these values of `partner(place)` (None: no partner) as memory["in"]."""
         got = {place: self.memory.get(partner(place)) for place in self.memory}
         answers = {place: None if other is None else {name: other[name] for name in names}
                    for place, other in got.items()}

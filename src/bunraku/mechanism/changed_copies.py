@@ -33,7 +33,7 @@ class ChangedCopies:
     def with_link(self, name: str, *, physical: bool = True, **changes) -> Mechanism:
         """A copy in which a link has another mass, com, inertia, position, rotation, visuals or actuated.
 
-        What is not named stays: with another mass alone the inertia is the same. States stay valid.
+        Other parameters keep their values: with another mass alone the inertia is the same. States stay valid.
         """
         index = self._find_link(name, "with_link")
         if index < 0:
@@ -56,9 +56,9 @@ class ChangedCopies:
     def with_joint(self, name: str, *, joint: Joint | None = None, **changes) -> Mechanism:
         """A copy in which a joint (by joint name, else by link name) or connection has other parameters.
 
-        They are those the joint was made with (lower, upper, damping, stiffness, axis, ...), `joint` for another one
-        altogether, and `actuated`, `position`, `rotation` and `joint_name`. With another kind of joint q and v may
-        change length.
+        Parameters are the arguments of the joint's constructor (lower, upper, damping, stiffness, axis, ...), `joint`
+        to replace the joint, and `actuated`, `position`, `rotation` and `joint_name`. With another kind of joint q and
+        v may change length.
         """
         if isinstance(name, str) and name in self.connections:
             connection = self.connections[name]

@@ -1,4 +1,4 @@
-"""Structure as state [YN99]: joints that close loops, the family of every link, and states carried across a cut."""
+"""Structure changes [YN99]: loop-closing joints, the family of every link, and the mapping of states across a cut."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Connection:
 
 
 class Family(NamedTuple):
-    """The pointers of [YN99, sec. 3], by name; None where there is nobody.
+    """The pointers of [YN99, sec. 3], by name; None where a link has no such relative.
 
     A connection is a virtual link: without mass, under link a, named as the connection; `real` is its link b.
     """
@@ -76,7 +76,7 @@ def families(mechanism: Mechanism) -> dict[str, Family]:
 class Carry:
     """Maps states before a cut to states after it: `q, v = carry(q, v)`, one state or a batch.
 
-    Every link keeps its place and its velocity. `link` is the one that now hangs from the ground by a Free joint; None
+    Every link keeps its pose and its velocity. `link` is the one now connected to the ground by a Free joint; None
     if a connection was cut, which changes no coordinates.
     """
 

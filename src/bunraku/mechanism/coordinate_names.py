@@ -1,7 +1,7 @@
 """Names of coordinates, velocities and torques, for tables, recordings and plots.
 
-A joint with one degree of freedom gives its coordinate its own name, others add what each coordinate is: `knee`,
-`root.x`, `shoulder.qw`. A velocity that is the rate of a coordinate is `knee.rate`; angular velocities are
+The coordinate of a joint with one degree of freedom has the name of the joint; other joints append a component:
+`knee`, `root.x`, `shoulder.qw`. A velocity that is the rate of a coordinate is `knee.rate`; angular velocities are
 `shoulder.wx`, linear ones of a Free joint `root.vx`. The torque or force of a degree of freedom is `knee.tau`,
 `shoulder.wx.tau`.
 """

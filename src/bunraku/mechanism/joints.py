@@ -1,4 +1,4 @@
-"""Joints as people write them. A joint is a value: which way it moves, and what it does of its own.
+"""Joints of the public interface. A joint is an immutable value: its degrees of freedom and passive parameters.
 
 Every joint takes, per degree of freedom (one number for all, or one each):
 
@@ -40,7 +40,7 @@ _REMEDY = ("the numbers of a joint are read-only; m = m.with_joint(name, upper=2
 
 
 class _Sealing(type):
-    """Makes joints that cannot be changed once they are made."""
+    """Metaclass of joints: immutable after construction."""
 
     def __call__(cls, *args, **options):
         joint = super().__call__(*args, **options)
@@ -119,7 +119,7 @@ class Joint(metaclass=_Sealing):
         return {}
 
     def elements(self) -> list[Element]:
-        """The joint as a sequence of simple ones."""
+        """The joint as a sequence of elementary joints."""
         raise NotImplementedError
 
     @cached_property
@@ -350,7 +350,7 @@ class Fixed(Joint):
 
 
 def as_joint(what: str, joint) -> Joint:
-    """A joint as people give it: none at all is a Fixed one."""
+    """A joint argument, checked; None is a Fixed joint."""
     joint = Fixed() if joint is None else joint
     if isinstance(joint, type) and issubclass(joint, Joint):
         raise ModelError(f"{what}: joint must be a joint such as bk.Revolute((0, 0, 1)), not the class "

@@ -1,4 +1,4 @@
-"""Links, their visuals, and springs between points: values that never change."""
+"""Links, their visuals, and springs between points: immutable values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GROUND = "ground"
 @sealed
 @dataclass(frozen=True, eq=False)
 class Link:
-    """A rigid body and the joint that hangs it from its parent. Read-only: see `Mechanism.with_link`."""
+    """A rigid body and the joint to its parent. Read-only: see `Mechanism.with_link`."""
 
     name: str
     parent: int            # index of the parent link, -1 for ground

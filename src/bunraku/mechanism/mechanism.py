@@ -1,4 +1,4 @@
-"""The mechanism people write: links hung from each other by joints, connections that close loops, springs, gravity.
+"""The mechanism of the public interface: a tree of links and joints, loop-closing connections, springs, gravity.
 
 A mechanism is turned into a `Plan` when first used and again after a change; nothing is ever recompiled.
 """
@@ -64,12 +64,12 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
     def add_link(self, name: str, parent: str = GROUND, joint: Joint | None = None, joint_name: str | None = None,
                  actuated: bool | None = None, position=(0.0, 0.0, 0.0), rotation=None, mass: float = 0.0,
                  com=(0.0, 0.0, 0.0), inertia=None, visuals: Sequence[Visual] = (), physical: bool = True) -> Link:
-        """Hang a new link from `parent` by `joint` (Fixed if none is given).
+        """Add a link, connected to `parent` by `joint` (Fixed if none is given).
 
         `position` and `rotation` (3x3) place the joint frame in the parent's frame; the link frame is the joint's
         child frame, equal to it at the neutral position. `inertia` (3x3, or three principal moments) is about `com`
         in link axes. `actuated` says whether closed-chain inverse dynamics may use the joint's torque; true except
-        for Free and Fixed joints. `physical=False` takes an inertia that no real body has (files are full of them).
+        for Free and Fixed joints. `physical=False` accepts a non-physical inertia, which is common in model files.
         """
         self._refuse_if_locked("add_link")
         what = f"link {name!r}"
@@ -153,8 +153,8 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
         return connection
 
     def cut(self, name: str) -> Carry:
-        """Take a connection away, or cut a tree joint (by joint name, else by link name): its link then hangs from the
-        ground by a Free joint of the same name, whose coordinates are the link's pose in the world.
+        """Remove a connection, or cut a tree joint (by joint name, else by link name): its link is then connected to
+        the ground by a Free joint of the same name, whose coordinates are the link's pose in the world.
 
         Returns `carry`: q, v = carry(q, v) maps states of the old structure, one or a batch, to the new one.
         """
@@ -175,7 +175,7 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
         return carry
 
     def _replace(self, index: int, link: Link):
-        """Put a link in the place of another, whose joint may have had another number of coordinates."""
+        """Replace a link; the new joint may have another number of coordinates."""
         old = self.links[index].joint
         list.__setitem__(self.links, index, link)
         more_q, more_v = link.joint.nq - old.nq, link.joint.nv - old.nv
@@ -187,7 +187,7 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
         self._changed()
 
     def locked(self) -> Mechanism:
-        """This mechanism, to be changed no more: a simulation and its trajectory rely on it. A copy is not locked."""
+        """This mechanism, made read-only: a simulation and its trajectory rely on it. A copy is not locked."""
         self._locked = True
         return self
 
@@ -198,7 +198,7 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
                                 f"it; {instead}change a copy, m = sim.mechanism.copy(), and start a new bk.Simulation")
 
     def _as_tree(self) -> Mechanism:
-        """A copy without the connections, for the kinematics of the tree as it is."""
+        """A copy without the connections, for the kinematics of the tree."""
         twin = self.copy()
         twin.connections, twin._variants = {}, {}
         twin._plan = self.plan("tree")
@@ -269,22 +269,22 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
         return self.links[self._find_joint(name)].joint
 
     def q_slice(self, name: str) -> slice:
-        """Where the joint's coordinates are in q; by joint name, else by link name."""
+        """Slice of the joint's coordinates in q; by joint name, else by link name."""
         i = self._find_joint(name)
         return slice(self._first_q[i], self._first_q[i] + self.links[i].joint.nq)
 
     def v_slice(self, name: str) -> slice:
-        """Where the joint's velocities are in v, a and tau; by joint name, else by link name."""
+        """Slice of the joint's velocities in v, a and tau; by joint name, else by link name."""
         i = self._find_joint(name)
         return slice(self._first_v[i], self._first_v[i] + self.links[i].joint.nv)
 
     @property
     def nc(self) -> int:
-        """Degrees of freedom of all connections: what tau may hold after the nv torques of the tree."""
+        """Degrees of freedom of all connections: number of optional entries of tau after the nv torques of the tree."""
         return sum(connection.joint.nv for connection in self.connections.values())
 
     def drive_slice(self, name: str) -> slice:
-        """Where the torques of a connection are in a tau of nv + nc entries; for a tree joint its v_slice."""
+        """Slice of a connection's torques in a tau of nv + nc entries; for a tree joint its v_slice."""
         first = self.nv
         for connection in self.connections.values():
             if connection.name == name:
@@ -372,7 +372,7 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
         return "\n".join(lines)
 
 def as_mechanism(value) -> Mechanism:
-    """What is given as a mechanism, if it is one."""
+    """The argument `mechanism`, checked."""
     if isinstance(value, Mechanism):
         return value
     if isinstance(value, np.ndarray):

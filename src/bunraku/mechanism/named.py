@@ -1,4 +1,4 @@
-"""Answers by name: a dictionary that explains a name it does not have."""
+"""Results by name: a dictionary whose KeyError explains an unknown name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Value = TypeVar("Value")
 
 
 class Named(dict[str, Value]):
-    """{name: value}. `explain(name)` says what is wrong with a name that is missing, such as a joint's for a link's."""
+    """{name: value}. `explain(name)` is the message for a missing name, such as a joint's name for a link's."""
 
     def __init__(self, items: dict[str, Value], explain: Callable[[object], str]):
         super().__init__(items)

@@ -1,4 +1,4 @@
-"""Names of a mechanism: which link, joint or connection is meant, and what to say if none is."""
+"""Names of a mechanism: lookup of links, joints and connections, and error messages for unknown names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Names:
     _connected: int
 
     def _owner(self, name) -> str | None:
-        """What has this name already, of those that a connection must not be mistaken for."""
+        """The kind of part ("connection", "joint", "link") that already has this name; None if it is free."""
         if name in self.connections:
             return "connection"
         if name in self._joint_index:
@@ -42,7 +42,7 @@ class Names:
             raise NamingError(f"{what}: {self.no_link(name)}") from None
 
     def no_link(self, name) -> str:
-        """What to say of a name that is no link's."""
+        """Error text for an unknown link name."""
         if isinstance(name, str) and name in self._joint_index:
             link = self.links[self._joint_index[name]].name
             return f"{name!r} is a joint where a link is meant; the link that it moves is {link!r}"
@@ -55,14 +55,15 @@ class Names:
         return f"there is no link {name!r}{hint(name, [GROUND, *self._link_index])}"
 
     def no_joint(self, name) -> str:
-        """What to say of a name that is neither a joint's nor a connection's."""
+        """Error text for an unknown joint or connection name."""
         if isinstance(name, str) and name in self._link_index:
             joint = self.links[self._link_index[name]].joint_name
             return f"{name!r} is a link where a joint is meant; the joint that it hangs by is {joint!r}"
         return f"there is no joint or connection {name!r}{hint(name, [*self._joint_index, *self.connections])}"
 
     def _find_joint(self, name, what="", others=None) -> int:
-        """Index of the link whose joint has this name, else of the link of this name; `others` could be meant too."""
+        """Index of the link whose joint has this name, else of the link of this name; `others` are further valid
+        names."""
         index = self._joint_index.get(name) if isinstance(name, str) else None
         if index is None:
             index = self._link_index.get(name) if isinstance(name, str) else None

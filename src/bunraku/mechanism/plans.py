@@ -48,7 +48,7 @@ class Plans:
         return self._variants[variant]
 
     def plan_for(self, entry) -> Plan:
-        """The plan, for whoever goes on to call this entry: if both have to be compiled, that is done side by side."""
+        """The plan for a subsequent call of this entry: if both have to be compiled, they are compiled in parallel."""
         if self._plan is None:
             from bunraku.jit import prepare
             from bunraku.plan.assemble import assemble, lay_out_records, mark_slots
@@ -67,8 +67,8 @@ class Plans:
         return self._variants[key]
 
     def yielding_plan(self, driven: bool) -> Plan:
-        """The plan in which every degree of freedom whose torque may depend on its own motion can take a rotor's place:
-        joints with springs, dampers or limits and, if they are `driven`, those that are actuated."""
+        """The plan for implicit solvers, with a variable armature at every degree of freedom whose torque may depend on
+        its own motion: joints with springs, dampers or limits and, if they are `driven`, those that are actuated."""
         key = ("yielding", driven)
         if key not in self._variants:
             own = [f.DAMPING, f.STIFFNESS, f.LIMIT_STIFFNESS]
@@ -79,8 +79,8 @@ class Plans:
         return self._variants[key]
 
     def touching_plan(self, locked=frozenset()) -> Plan:
-        """The plan for contact: of a tree, every joint eliminated column by column, so that contact forces find the
-        factors that they need."""
+        """The plan for contact: in a tree, every joint is eliminated column by column, so that the factors for contact
+        forces are available."""
         if self.connections:
             return self.driven_plan(locked) if locked else self.plan()
         key = ("touching", frozenset(locked))
@@ -91,7 +91,7 @@ class Plans:
         return self._variants[key]
 
     def _closed(self, plan: Plan, given=frozenset(), passive=True) -> Plan:
-        """The plan of the tree with its loops closed, if it is one that can be moved."""
+        """The plan of the tree with its loops closed, checked for massless ends."""
         if self.nv == 0:
             raise ModelError(f"{self.name} has nothing to move: no joint has a degree of freedom; hang a link by a "
                              "joint that moves, such as bk.Revolute((0, 1, 0)) or bk.Free()")
@@ -132,6 +132,6 @@ class Plans:
         self._reconnected()
 
     def _reconnected(self):
-        """Only connections have changed: the plan of the tree stays."""
+        """The plan after a change of connections alone: the plan of the tree is reused."""
         self._plan = self._free_plan = None
         self._variants = {}

@@ -1,4 +1,4 @@
-"""Read-only values: an attempt to write them names the call that makes the change."""
+"""Read-only values: the error on writing names the call that makes the change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 class ReadOnlyArray(np.ndarray):
     """An array whose numbers are used elsewhere, so that writing here would have no effect.
 
-    Reads like any array; arithmetic and `copy()` give plain ones. `remedy` is what an attempt to write says.
+    Reads like any array; arithmetic and `copy()` give plain ones. `remedy` is the error message on writing.
     """
 
     remedy = ("these numbers are read-only; m = m.with_link(name, ...) and m = m.with_joint(name, ...) return changed "
@@ -54,8 +54,8 @@ class ReadOnlyArray(np.ndarray):
 class StateArray(ReadOnlyArray):
     """A copy of a simulation's q or v, which writing would not change.
 
-    Its memory itself is writable: compiled code takes such arrays as they are, and others only after a slow detour. So
-    the refusal is here, for what is part of such a copy; what NumPy makes of several arrays can be written to.
+    Its memory itself is writable, because compiled entries accept such arrays directly and read-only ones only by a
+    slow path. Writing is therefore rejected here, for views of the copy; results of NumPy operations are writable.
     """
 
     remedy = ("sim.q and sim.v are read-only copies of the state; use sim.set_state(q, v), where q = sim.q.copy() is "
@@ -74,7 +74,7 @@ class StateArray(ReadOnlyArray):
 
     @property
     def flags(self):
-        """As of memory that is not writable, which is how it behaves."""
+        """Flags of a read-only array, which is how it behaves."""
         plain = np.asarray(self)
         plain.flags.writeable = not self.held
         return plain.flags
@@ -105,7 +105,7 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"
 
 
 def read_only(array: np.ndarray, remedy: str) -> ReadOnlyArray:
-    """A copy that cannot be written to, and says `remedy` if one tries."""
+    """A read-only copy; writing to it raises an error with the text `remedy`."""
     held = np.array(array).view(ReadOnlyArray)
     held.remedy = remedy
     held.flags.writeable = False
@@ -113,7 +113,8 @@ def read_only(array: np.ndarray, remedy: str) -> ReadOnlyArray:
 
 
 def sealed(cls: type[T]) -> type[T]:
-    """Decorator for frozen dataclasses: setting an attribute says what their `how_to_change(name, value)` says."""
+    """Decorator for frozen dataclasses: setting an attribute raises an error with the text
+`how_to_change(name, value)`."""
 
     def refuse(self, name, value=None):
         raise ReadOnlyError(self.how_to_change(name, value))

@@ -23,7 +23,7 @@ BITS = 31
 
 
 class Shape:
-    """A shape by itself: `add_shape` puts it on a link. Read-only."""
+    """A collision shape; `add_shape` attaches it to a link. Read-only."""
 
     kind: ClassVar[int]
 
@@ -145,7 +145,7 @@ class Plane(Shape):
 @sealed
 @dataclass(frozen=True, eq=False)
 class ContactShape:
-    """A shape on a link, and what it is made of. Read-only: see `Mechanism.with_shape`."""
+    """A shape on a link, with its surface parameters. Read-only: see `Mechanism.with_shape`."""
 
     name: str
     link: int               # index of the link, -1 for ground
@@ -226,7 +226,8 @@ class Shapes:
         name         the link's name unless given, with a number if there are several
         group, meets bits: two shapes may touch if the group of one is among those that the other meets
 
-        Links that a joint or connection joins do not touch, nor do the shapes of one body: see `exclude`.
+        Contact between links connected by a joint or connection, and between shapes of one body, is excluded: see
+        `exclude`.
         """
         self._refuse_if_locked("add_shape")
         if not isinstance(shape, Shape) or isinstance(shape, Plane):
@@ -236,7 +237,7 @@ class Shapes:
 
     def add_plane(self, link: str = GROUND, point=(0.0, 0.0, 0.0), normal=(0.0, 0.0, 1.0), friction: float = 0.5,
                   restitution: float = 0.0, name: str | None = None, *, group: int = 1, meets: int = 1) -> ContactShape:
-        """A plane through `point`, on the ground or on a link: what is on the other side of its normal is solid.
+        """A plane through `point`, on the ground or on a link: the half-space opposite to its normal is solid.
 
         `point` and `normal` (of any length) are in the link's frame; the rest is as in `add_shape`.
         """
@@ -268,7 +269,7 @@ class Shapes:
         return made
 
     def exclude(self, link_a: str, link_b: str, excluded: bool = True) -> None:
-        """The shapes of two links do not touch. Neighbours do not by themselves: `excluded=False` lets them touch."""
+        """Exclude contact between two links. Neighbours are excluded by default: `excluded=False` lets them touch."""
         self._refuse_if_locked("exclude")
         a, b = self._find_link(link_a, "exclude"), self._find_link(link_b, "exclude")
         if a == b:
@@ -289,7 +290,7 @@ class Shapes:
         return self._variants["contact"]
 
     def _ordered(self, a: int, b: int) -> tuple[int, int]:
-        """A pair of shapes in the order that kernels know."""
+        """A pair of shapes in the order that kernels expect."""
         shapes = list(self.shapes.values())
         one, other = shapes[a], shapes[b]
         if (one.kind, other.kind) in c.KIND_OF:
@@ -329,7 +330,7 @@ class Shapes:
                 yield a, b
 
     def _rigid(self) -> list[int]:
-        """For each link, and last for the ground, the first link of those that are fixed to each other."""
+        """For each link, and last for the ground, the first link of its rigid body."""
         found: list[int] = []
         for i, link in enumerate(self.links):
             fixed = isinstance(link.joint, Fixed)
@@ -337,7 +338,7 @@ class Shapes:
         return [*found, -1]
 
     def _neighbours(self, rigid: list[int]) -> set[tuple[int, int]]:
-        """Rigid bodies that a joint or a connection joins; the ground is nobody's neighbour."""
+        """Pairs of rigid bodies connected by a joint or a connection; the ground is left out."""
         joined = [(link.parent, i) for i, link in enumerate(self.links) if not isinstance(link.joint, Free)]
         joined += [(tie.link_a, tie.link_b) for tie in self.connections.values() if not isinstance(tie.joint, Free)]
         pairs = {(rigid[a], rigid[b]) for a, b in joined if rigid[a] >= 0 and rigid[b] >= 0}

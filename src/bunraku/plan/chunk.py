@@ -61,7 +61,7 @@ class Part:
     chunk_i: np.ndarray
     ops: np.ndarray
     sum_ops: np.ndarray
-    whole: np.ndarray        # see `fields.py`; empty if nobody asks for the whole state
+    whole: np.ndarray        # see `fields.py`; empty if no function reads the whole state
     boxes: list[int]         # numbers of the edges it uses, in the order of its boxes
     q_index: np.ndarray      # its coordinates among those of the whole mechanism
     v_index: np.ndarray
@@ -81,7 +81,7 @@ class Part:
 
 
 class Division:
-    """A plan divided among workers. `read`: what somebody asks for of the whole state in every evaluation."""
+    """A plan divided among workers. `read`: the part of the whole state that is gathered in every evaluation."""
 
     slotted = np.zeros(0, np.int64)  # bodies that need a slot of their own
 

@@ -55,7 +55,7 @@ class Options:
 
 
 def nothing(what: str) -> None:
-    """Progress that nobody watches."""
+    """Progress callback that does nothing."""
 
 
 def run(options: Options | None = None, progress: Callable[[str], None] = nothing) -> dict:

@@ -238,7 +238,7 @@ def has_cvode() -> bool:
 
 
 def nothing(what: str) -> None:
-    """Progress that nobody watches."""
+    """Progress callback that does nothing."""
 
 
 def run(wanted: list[Row] | None = None, progress: Callable[[str], None] = nothing) -> dict:

@@ -28,7 +28,7 @@ TRIES, PAUSE = 30, 0.1  # [s] to find two idle cores
 
 
 def nothing(what: str) -> None:
-    """Progress that nobody watches."""
+    """Progress callback that does nothing."""
 
 
 def idle_costs() -> Costs:

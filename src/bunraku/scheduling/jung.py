@@ -29,7 +29,7 @@ NONE = -1
 
 
 class Starts(NamedTuple):
-    """Who starts whom, by branches; NONE where there is nobody."""
+    """The branches that each branch starts; NONE where it starts none."""
 
     branch: np.ndarray      # of each link
     top: list[int]          # first link of each branch

@@ -17,7 +17,7 @@ import numpy as np
 
 from bunraku.scheduling.chunks import Chunks, Weighed
 from bunraku.scheduling.clusters import GROUND, NONE, Clusters
-from bunraku.scheduling.jung import NONE as NOBODY
+from bunraku.scheduling.jung import NONE as NO_BRANCH
 from bunraku.scheduling.jung import Distribution, Starts
 
 
@@ -111,7 +111,7 @@ class _Joins:
             if step == START:
                 stack.append((OWN, k))
                 stack += [(REMOTE if starts.remote(k, x) else START, x)
-                          for x in (starts.right[k], starts.left[k]) if x != NOBODY]
+                          for x in (starts.right[k], starts.left[k]) if x != NO_BRANCH]
             elif step == REMOTE:
                 found.append(_Item(REMOTE, k))
             elif (chunk := self.member[starts.top[k]]) != carrier:

@@ -102,9 +102,9 @@ def fixed_steps_lanes(plan, address, params, A, B, C, step, slack, y, times, q_a
     """States start .. stop of y, at most `room` steps, by the explicit Runge-Kutta method (A, B, C); if these are empty
     by symplectic Euler: v <- v + h a(q, v), then q moves by h v along its group.
 
-    y is (B, nq + nv). q_at (B, T nq) and v_at (B, T nv) take the states at T times; what a state that fails does not
-    reach is left alone. `status`, `reached` (a time) and `steps` are of each state. All begin at clock[TIME] with
-    time number clock[NEXT], and there too is where they end.
+    y is (B, nq + nv). q_at (B, T nq) and v_at (B, T nv) take the states at T times; rows that a failing state does not
+    reach are left unchanged. `status`, `reached` (a time) and `steps` are of each state. All begin at clock[TIME] with
+    time number clock[NEXT], and their final values are stored there.
     """
     body_i, body_f, dof_f, link_i, link_f = plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f
     nq, nv = np.int64(body_i[-1, f.HEAD_NQ]), dof_f.shape[1]

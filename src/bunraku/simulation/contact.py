@@ -37,7 +37,7 @@ from bunraku.simulation.trajectory import Event
 SIMULTANEOUS, SEQUENTIAL = IMPACTS = "simultaneous", "sequential"
 """Laws of impacts at several contacts at once."""
 REST = 1e-6
-"""[s] Flights that are shorter do not take place."""
+"""[s] Shorter flights are suppressed (Zeno cut-off)."""
 STILL = 1e-12
 """[m/s] Contacts that approach more slowly are at rest."""
 SEPARATES = 1e-8

@@ -1,7 +1,7 @@
 """Entries that a simulation uses: those that it needs at once, and those that connect, cut and events need later.
 
-They are compiled side by side before the first step. The later ones may still be in the making when it begins; whoever
-needs one first waits for it.
+They are compiled side by side before the first step. The later ones may still be compiling when it begins; the
+first call of one waits for it.
 """
 
 from bunraku.contact.entries import contacts_one

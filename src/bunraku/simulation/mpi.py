@@ -1,8 +1,8 @@
 """MPI: the processes that compute one mechanism together, and the addresses of the functions that carry messages.
 
 mpi4py starts MPI and finds its library; compiled code then calls MPI_Isend, MPI_Wait and MPI_Recv itself. Rank 0 runs
-the program of the user; the others serve it (`simulation/ranks.py`). An exception that nobody catches ends all ranks:
-without that, those who wait for a message would wait forever.
+the program of the user; the others serve it (`simulation/ranks.py`). An uncaught exception ends all ranks:
+otherwise, ranks that wait for a message would wait forever.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Ranks:
     # -- ends --------------------------------------------------------------------------------------------------------
 
     def abort_on_errors(self) -> None:
-        """Whatever nobody catches here ends all ranks, with its traceback."""
+        """Make an uncaught exception end all ranks, with its traceback."""
         sys.excepthook = lambda kind, error, trace: self.abort(error)
 
     def abort(self, error: BaseException) -> None:

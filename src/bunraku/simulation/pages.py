@@ -1,7 +1,7 @@
 """Recorded steps: an array here, or pages that the workers of a crew keep, each the columns of its own links.
 
-Nothing of a record is sent while a simulation runs. A page is put together when it is read; workers drop it when nobody
-here refers to it any more.
+Nothing of a record is sent while a simulation runs. A page is assembled when it is read; workers drop it when it is
+no longer referenced here.
 """
 
 from __future__ import annotations

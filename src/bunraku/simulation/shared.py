@@ -36,7 +36,7 @@ from bunraku.simulation.pages import Block, Kept
 from bunraku.simulation.settings import Settings
 from bunraku.simulation.share import Order, Piece
 
-WORTHWHILE = 1.25     # predicted speed-up from which on workers are used that nobody has asked for
+WORTHWHILE = 1.25     # smallest predicted speed-up for which workers are used by default
 SMALLEST = 100        # bodies of a mechanism that is looked at for it
 ENOUGH = 2000         # steps after which it is looked at: a schedule takes as long as some hundred of them
 RECENT = 2            # stretches by which a way is judged, by the faster of them
@@ -62,7 +62,7 @@ class Sharing:
         self.in_lanes = workers is None and given is None and not settings.structured  # lanes have rotors of their own
         self.links_in_lanes = 0
         self.schedule: Schedule | None = given
-        self.left_alone = workers is None and given is None  # nobody has asked for workers
+        self.left_alone = workers is None and given is None  # the number of workers is chosen here
         self.workers, self.gathers = 1, False
         self.shared: Shared | None = None                    # of the present run
         self.holder: Shared | None = None                    # who has the solver's memory; None: it is whole
@@ -102,8 +102,8 @@ class Sharing:
         return {**self.__dict__, "shared": None, "holder": None, "_shared": None}
 
     def may_begin(self, steps: int) -> bool:
-        """Whether so many steps have been made that a schedule nobody has asked for is worth its time. (By their
-        number, not by the clock: the same runs have the same bits.)"""
+        """Whether enough steps have been made for an automatic schedule to pay. (Counted in steps, not in seconds:
+        repeated runs agree bit by bit.)"""
         return self.left_alone and steps >= ENOUGH
 
     def divided(self, mechanism: Mechanism, plan: Plan, memory: m.Memory, acting: Acting, actuated: bool,
@@ -113,7 +113,7 @@ class Sharing:
         worker (`simulate/implicit.py`); where forces on links are functions of time."""
         self.workers, self.gathers, self.shared = 1, False, None
         driven = actuated or bool(acting.courses)
-        several = ranks() is not None and self.asked != 1  # somebody has started them
+        several = ranks() is not None and self.asked != 1  # started under MPI
         alone = self.full_matrix or acting.functions or (driven and (watched or self.settings.structured))
         if alone or (self.given is None and (self.asked or 2) < 2):
             return None

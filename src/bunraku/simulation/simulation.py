@@ -612,7 +612,7 @@ class Simulation:
             if happened is None:
                 begins, state = self.t, self._state.copy() if watched.watches else None
                 status = self._advance(until, watched, bar, interrupts)
-                if status in (m.REACHED, m.RECORD_FULL):  # or somebody has halted it
+                if status in (m.REACHED, m.RECORD_FULL):  # or it was halted
                     break
                 if status != m.EVENT:
                     self._fail(status, watched)

@@ -19,7 +19,7 @@ SAME = 4 * m.EPSILON  # of a time: as near as events are located
 
 
 class Listener(Protocol):
-    """Somebody who writes the motion down elsewhere while it goes on, such as `record.Recording`."""
+    """Receiver of the motion while it is computed, such as `record.Recording`."""
 
     def append(self, t: np.ndarray, y: np.ndarray) -> None: ...
     def change(self, mechanism: Mechanism, t: float, y: np.ndarray) -> None: ...

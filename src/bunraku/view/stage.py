@@ -130,7 +130,7 @@ class Stage:
     def _quietly(self):
         try:
             self.run()
-        except BaseException as error:  # told by close(), where somebody is there to read it
+        except BaseException as error:  # raised again by close(), in the caller's thread
             self._failure = error
             self.panel.say(f"stopped: {error}")
             self._tell()
@@ -143,7 +143,7 @@ class Stage:
                 begin = time.perf_counter()
                 if self.screen.watched or self.drawing.frames > 1:
                     self.turn()
-                else:  # what moves waits until somebody is there to see it
+                else:  # the simulation waits until a client is connected
                     self._answer()
                 self._closing.wait(max(0.0, FRAME - (time.perf_counter() - begin)))
 

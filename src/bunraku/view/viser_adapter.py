@@ -253,7 +253,7 @@ class Screen:
 
     @property
     def watched(self) -> bool:
-        """Whether anybody looks."""
+        """Whether a client is connected."""
         return bool(self._server._connected_clients)
 
     def close(self) -> None:

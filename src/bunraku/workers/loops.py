@@ -422,7 +422,7 @@ def largest(x, residue, plan, work):
 
 @inline
 def alone(conn_i):
-    """Whether there is nobody to agree with."""
+    """Whether this chunk votes with no other."""
     head = conn_i.shape[0] - 1
     return conn_i[head, f.HEAD_BALLOT] + conn_i[head, f.HEAD_BALLOT + 2] == 0
 

@@ -94,7 +94,7 @@ class Team:
         return len(self.parts)
 
     def _renew(self) -> None:
-        """Empty mail: nobody waits for anything."""
+        """Empty mail: no message is pending."""
         self.arrays = self.division.arrays()
         self._words = self.arrays[0].mail.view(np.int64)
         self._words[f.MAIL_YIELD] = yield_address()

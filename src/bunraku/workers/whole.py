@@ -1,7 +1,7 @@
-"""What an actuation reads of the state: gathered by worker 0, and torques handed out again.
+"""The state that an actuation function reads, gathered by worker 0, and the torques it returns, distributed.
 
-A function of people's sees coordinates and velocities of the whole mechanism: all of them, or those that it is said to
-read; in the place of the others are NaNs. Worker 0 collects them, calls it, and sends every worker its torques. This is
+An actuation function sees coordinates and velocities of the whole mechanism: all of them, or those that it declares in
+`reads`; the others are NaN. Worker 0 collects them, calls it, and sends every worker its torques. This is
 the one message whose size can grow with the mechanism; without such a function it is not sent.
 """
 

@@ -49,7 +49,7 @@ class ByHand(Scene):
         """With the work of the hand, from the force in the suspension."""
         m, course = self.mechanism, sim._acting.courses
         report = super().report(sim)
-        if not course:  # somebody else moves it
+        if not course:  # no prescribed motion
             return report
         times = np.linspace(0.0, sim.t, STATES + 1)
         states = sim.trajectory.sample(times)
