@@ -1,4 +1,4 @@
-"""Motion over time: simulations and what they record."""
+"""Motion over time: simulations and recorded trajectories."""
 
 from bunraku.simulation.acting import Guide
 from bunraku.simulation.conditions import force_above, points_meet, points_part

@@ -1,11 +1,11 @@
-"""What acts on a simulation from outside: forces on links, pulls by hand, prescribed motion of joints.
+"""External action on a simulation: forces on links, pulls by hand, prescribed motion of joints.
 
 Forces and pulls are an array that compiled code reads in every evaluation (`plan/fields.py`, external), so that they
 can change while it runs. A joint whose motion q*(t) is prescribed is driven by acceleration,
 
     a = a* + 2 r (v* - v) + r^2 (q* - q),                                                                           (1)
 
-in which the last two terms keep what the solver integrates with q*: an error dies out within some 1/r.
+in which the last two terms keep the integrated motion on q*: an error decays with the time constant 1/r.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DIFFERENCE = 1e-3  # [s] between the values of q* from which its derivatives are
 
 
 class Guide:
-    """A prescribed motion that is told where to go while the simulation runs: `prescribed={"suspension": guide}`.
+    """A prescribed motion whose target can be changed while the simulation runs: `prescribed={"suspension": guide}`.
 
     The joint follows its target as a critically damped spring would, without overshooting.
     """
@@ -44,7 +44,7 @@ class Guide:
         self.to(q, seconds)
 
     def to(self, q, seconds: float = 0.5) -> None:
-        """Go to q, and be there but for a hundredth of the way after so many seconds."""
+        """Set the target q, approached to within 1 % of the distance after the given time [s]."""
         target = np.atleast_1d(as_array("q", q)).astype(float)
         if target.shape != self.q.shape:
             raise ShapeError(f"q has the shape {target.shape}, not {self.q.shape}")
@@ -103,7 +103,7 @@ class Course:
 
 
 def away(joint: Joint, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
-    """The way from q0 to q1 of one joint, as a velocity for one second."""
+    """The displacement from q0 to q1 of one joint, as a velocity over one second."""
     if isinstance(joint, Spherical):
         return np.array(_turn(q0.tolist(), q1.tolist()))
     if isinstance(joint, Free):
@@ -114,7 +114,7 @@ def away(joint: Joint, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
 
 
 def _turned_back(p, x, y, z):
-    """A vector in the axes that a quaternion has turned. (Plain numbers: arrays of three cost more than they do.)"""
+    """A vector in the axes that a quaternion has turned. (Scalar arithmetic: faster than arrays of three.)"""
     w, a, b, c = p
     n = w * w + a * a + b * b + c * c
     u, v, o = 2.0 * (b * z - c * y), 2.0 * (c * x - a * z), 2.0 * (a * y - b * x)
@@ -137,7 +137,7 @@ def _turn(p0, p1):
 
 
 class Acting:
-    """Everything that acts on one simulation, for the structure that it has now."""
+    """External action on one simulation, for its present structure."""
 
     def __init__(self, mechanism: Mechanism, external, prescribed, reads):
         for name, given in (("external", external), ("prescribed", prescribed)):
@@ -152,8 +152,7 @@ class Acting:
         self.fit(mechanism)
 
     def fit(self, mechanism: Mechanism, cut: int | None = None) -> None:
-        """Look up all names in a mechanism. A joint that was cut, that of a link by its index, moves freely from then
-        on."""
+        """Look up all names in a mechanism. The joint of a link (by index) that was cut is no longer prescribed."""
         if cut is not None:
             self.prescribed = {name: given for name, given in self.prescribed.items()
                                if mechanism._find_joint(name, "prescribed: ") != cut}
@@ -184,7 +183,7 @@ class Acting:
             self.array[size + f.PULL * k + f.PULL_LINK] = mechanism._find_link(name, "pull")
 
     def said(self) -> list[str]:
-        """What acts from the start, for the record."""
+        """Description of the initial external action, for the record."""
         return [f"{what} {', '.join(map(repr, names))}" for what, names in
                 (("external forces on", self.external), ("prescribed motion of", self.prescribed)) if names]
 
@@ -202,7 +201,7 @@ class Acting:
         self.fit(mechanism)
 
     def read_by_actuation(self, mechanism: Mechanism, actuated: bool) -> Read:
-        """What the actuation reads of the state; with prescribed joints only: these."""
+        """Entries of the state read by the actuation (all, or those of `reads`) and by prescribed joints."""
         nq, nv = mechanism.nq, mechanism.nv
         if actuated and self.reads is None:
             return Read(np.arange(nq), np.arange(nv))
@@ -212,7 +211,7 @@ class Acting:
         return Read(np.array(q, np.int64), np.array(v, np.int64))
 
     def plan(self, mechanism: Mechanism, settings, driven: bool):
-        """The mechanism as the solver wants it."""
+        """The plan of the mechanism for the solver."""
         if not self.locked:
             return settings.plan(mechanism, driven)
         if settings.structured:
@@ -221,7 +220,8 @@ class Acting:
         return mechanism.driven_plan(self.locked)
 
     def actuation(self, own: Actuation | PlainActuation | None, mechanism: Mechanism, params: Callable):
-        """The actuation of people, and what moves joints and pushes links by functions of time; None for nothing."""
+        """The user's actuation combined with prescribed motions and forces given as functions of time; None if there is
+        none."""
         if not (self.functions or self.courses):
             return own
         nv, size = mechanism.nv, mechanism.nv + mechanism.nc
@@ -240,7 +240,7 @@ class Acting:
         return PlainActuation(act, nv)
 
     def start(self, q: np.ndarray, v: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray, list[str]]:
-        """The state with prescribed joints where their motion has them at t, and which of them had to be moved."""
+        """The state with prescribed joints on their motion at t, and the names of those that were moved."""
         self.refuse_beyond(t, t)
         q, v, moved = q.copy(), v.copy(), []
         for course in self.courses:
@@ -263,7 +263,7 @@ class Acting:
                                  f"{end:g} s")
 
     def at(self, mechanism: Mechanism, t: float, q, v) -> dict:
-        """All that acts at a state, as arguments of `bk.dynamics`: forces on links, pulls among them, and accelerations
+        """External action at a state, as arguments of `bk.dynamics`: forces on links, pulls included, and accelerations
         of prescribed joints."""
         forces = {name: np.array(_wrench(name, w(t)) if callable(w) else w, float) for name, w in self.external.items()}
         if self.pulls:
@@ -280,7 +280,7 @@ class Acting:
 
 
 def _turning_moment(row: np.ndarray, R: np.ndarray, turn: np.ndarray) -> np.ndarray:
-    """Of a pull, on a link with the rotation R and the angular velocity `turn`."""
+    """Moment of a pull on a link with the rotation R and the angular velocity `turn`."""
     left = Rotation.from_matrix(row[f.PULL_ROTATION:f.PULL_ROTATION + 9].reshape(3, 3) @ R.T).as_rotvec()
     D = np.zeros((3, 3))
     D[np.triu_indices(3)] = row[f.PULL_TURN_DAMPING:f.PULL_TURN_DAMPING + 6]
@@ -296,7 +296,7 @@ def _wrench(name, value) -> np.ndarray:
 
 
 def as_course(mechanism: Mechanism, name: str, given) -> Course:
-    """A prescribed motion as people give it: a function of t, or a table (times, values)."""
+    """A prescribed motion from the user's argument: a function of t, or a table (times, values)."""
     if name in mechanism.connections:
         raise NamingError(f"prescribed: {name!r} is a connection; in a simulation only joints of the tree have a "
                           "prescribed motion")
@@ -366,8 +366,8 @@ def _half_rate(p, dp, square):
 
 def as_pull(mechanism: Mechanism, link: str, point, target, stiffness, damping, rotation=None, turn_stiffness=None,
             turn_damping=None) -> np.ndarray:
-    """A row of `external`. By default a spring that swings once in half a second with the mass that it holds at least
-    (that of the link, or a hundredth of the whole), critically damped; and likewise a spring that turns."""
+    """A row of `external`. By default a critically damped spring with a period of half a second for the mass of the
+    link (at least a hundredth of the total mass); and likewise a torsional spring."""
     number = mechanism._find_link(link, "pull")
     if number < 0:
         raise NamingError("pull: the ground does not move; name a link")
@@ -389,9 +389,9 @@ def as_pull(mechanism: Mechanism, link: str, point, target, stiffness, damping, 
 
 
 def _turn_spring(inertia: np.ndarray, stiffness, damping) -> tuple[float, np.ndarray]:
-    """Stiffness [N m/rad], and a damping matrix in the link's axes [N m s/rad]. By default the spring swings once in
-    half a second about the axis of the largest moment of inertia, and is critically damped about each principal axis:
-    thin links, too, then have no rate much faster than that."""
+    """Stiffness [N m/rad], and a damping matrix in the link's axes [N m s/rad]. By default the spring has a period
+    of half a second about the axis of the largest moment of inertia, and is critically damped about each principal
+    axis: so thin links have no much faster mode either."""
     moments, axes = np.linalg.eigh(inertia)
     moments = np.maximum(moments, 1e-4 * moments[-1])  # an axis without inertia is damped a little
     k = moments[-1] * FREQUENCY**2 if stiffness is None else as_size("turn_stiffness [N m/rad]", stiffness, ShapeError)
@@ -401,7 +401,8 @@ def _turn_spring(inertia: np.ndarray, stiffness, damping) -> tuple[float, np.nda
 
 
 def _held_inertia(mechanism: Mechanism, number: int, mass: float, point: np.ndarray) -> np.ndarray:
-    """Of a link about a point, in its axes, as if it had this mass; of a link without inertia: a hundredth of all."""
+    """Inertia of a link about a point, in its axes, scaled to this mass; of a link without inertia: a hundredth of the
+    mechanism's."""
     link = mechanism.links[number]
     own = _inertia_about(link, point)
     if own.trace() > 0.0:

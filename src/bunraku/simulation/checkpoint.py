@@ -1,7 +1,7 @@
-"""Checkpoints: a simulation with the history of its solver in a file, to go on from there to the last bit.
+"""Checkpoints: a simulation with the history of its solver in a file, for a bit-exact continuation.
 
 Compiled code keeps nothing between two calls of `run` but the solver's `Memory`, so that and the recorded motion are
-all there is to save. Functions cannot be in a file: they are given again when it is loaded.
+all there is to save. Functions are not stored: they are passed again on loading.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _solver(data, arrays):
 
 
 def _check(memory, method, end) -> None:
-    """Refuse numbers that compiled code, which looks at nothing twice, could not do with."""
+    """Reject values that compiled code, which does no checks, could not handle."""
     clock, tally = memory.clock, memory.tally
     finite = np.isfinite(clock[FINITE]).all() and np.isfinite(memory.rows[0]).all() and not np.isnan(clock).any()
     if not (finite and 0 <= clock[m.MIN_STEP] <= clock[m.MAX_STEP] and clock[m.STEP] >= 0 and clock[m.GAP] >= 0
@@ -192,7 +192,7 @@ def _check(memory, method, end) -> None:
 
 
 def _refuse_another(given: dict, saved: dict) -> None:
-    """Say what distinguishes two mechanisms, if anything does."""
+    """An error that names the difference between two mechanisms, if they differ."""
     for what in saved:
         if given[what] == saved[what]:
             continue
@@ -225,7 +225,7 @@ def _as_state(data) -> dict:
 
 
 def restore(awaited: list[dict], watch: Watch, mechanism: Mechanism) -> None:
-    """Give a condition the state that one of its name had in a checkpoint."""
+    """Restore the state of a condition, by name, from a checkpoint."""
     found = next((state for state in awaited if state["name"] == watch.name), None)
     if found is not None:
         awaited.remove(found)
@@ -235,7 +235,7 @@ def restore(awaited: list[dict], watch: Watch, mechanism: Mechanism) -> None:
 
 
 def refuse_forgotten(awaited: list[dict]) -> None:
-    """A run without a condition that was being watched would be another run."""
+    """An error if a condition of the checkpoint has not been given again: without it the run would differ."""
     names = [state["name"] for state in awaited if state["active"]]
     if names:
         raise SimulationError("cannot continue: the checkpoint has the active conditions "

@@ -1,5 +1,5 @@
-"""Loops at the start of a simulation and where it connects links: frames captured from the present pose, gaps of given
-frames, and loops closed to the last digit."""
+"""Loop closure at the start of a simulation and on `connect`: frames captured from the present pose, gaps of given
+frames, and loops closed to rounding."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bunraku.tolerances import CLOSED, EXACT, TOO_OPEN
 
 
 class Gap(NamedTuple):
-    """How far the two frames of a connection are from where its joint would let them be."""
+    """Constraint violation of a connection: distance of its two frames from a pose that its joint allows."""
 
     length: float  # [m]
     angle: float   # [rad]
@@ -59,15 +59,15 @@ def _seen_from(link, other, frame):
 
 
 def gap(mechanism: Mechanism, q, connection: Connection) -> Gap:
-    """What the pose of the links leaves open in a connection, made or to be made."""
+    """Gap of an existing or planned connection at the present pose of the links."""
     plan = with_connections(mechanism.plan("tree"), [connection], mechanism.length_scale)
     _, solution = gaps(plan, q)
     return Gap(*solution.gap(0))
 
 
 def closed_start(mechanism: Mechanism, q, v, prescribed=()):
-    """(q, v, what was done) with loops closed to the last digit. A ConstraintError says which loop is open or torn
-    apart by more than counts as closed, and what to do about it. Joints that are `prescribed` stay as they are."""
+    """(q, v, description of the corrections) with loops closed to rounding. A ConstraintError names the loop whose gap
+    or velocity exceeds the tolerance, and the remedy. Joints that are `prescribed` keep their motion."""
     plan, done = plan_of_moves(mechanism, prescribed), []
     if plan.loops is None:
         return q, v, ""
@@ -84,14 +84,14 @@ def closed_start(mechanism: Mechanism, q, v, prescribed=()):
 
 
 def plan_of_moves(mechanism: Mechanism, prescribed) -> Plan:
-    """The plan by which loops are closed, with joints that others move."""
+    """The plan for closing loops, in which prescribed joints are locked."""
     if not prescribed:
         return mechanism.plan()
     return mechanism.driven_plan({mechanism._find_joint(name, "prescribed: ") for name in prescribed})
 
 
 def _widest(mechanism, plan, q, v, worst, what: str, unit: str) -> float:
-    """The widest gap, or the fastest; a ConstraintError if that is too much."""
+    """The largest gap, or gap velocity; a ConstraintError if it exceeds the tolerance."""
     most = worst.max(initial=0.0)
     if most > CLOSED:
         name = plan.loops.names[int(worst.argmax())]
@@ -100,9 +100,9 @@ def _widest(mechanism, plan, q, v, worst, what: str, unit: str) -> float:
 
 
 def look_at_loops(mechanism: Mechanism, plan, memory, hold: float, status: int) -> tuple[float, int]:
-    """(how far the loops are from closed where a run has got to [m, rad], how the run ended).
+    """(largest loop gap at the present state of a run [m, rad], status of the run).
 
-    Loops are closed by the solver. Those that forces hold together (`hold`) end the run if they come apart.
+    Loops are closed by the solver. With Baumgarte forces (`hold`) the run ends if a loop comes apart.
     """
     if plan.loops is None:
         return 0.0, status
@@ -118,7 +118,7 @@ def look_at_loops(mechanism: Mechanism, plan, memory, hold: float, status: int) 
 
 
 def _remedy(mechanism, q, v) -> str:
-    """How to close loops, as far as that is possible."""
+    """Advice for closing the loops."""
     try:
         project(mechanism, q, v)
     except ConstraintError as error:
@@ -127,6 +127,6 @@ def _remedy(mechanism, q, v) -> str:
 
 
 def large_enough(gap: Gap) -> str:
-    """A max_gap that takes this gap, in a few digits."""
+    """A max_gap that admits this gap, rounded up to a few digits."""
     exponent = 10.0 ** (math.floor(math.log10(max(gap))) - 2)
     return f"{math.ceil(max(gap) / exponent * (1.0 + 1e-9)) * exponent:.3g}"

@@ -1,7 +1,7 @@
-"""When something is to happen: conditions on forces and places, watched while a simulation runs.
+"""Events: conditions on forces and positions, watched while a simulation runs.
 
 A condition is a number that is positive, or True, where it holds. Any function (t, q, v) -> number is one; those here
-know the names of joints and links and go with the simulation's structure as it changes.
+refer to joints and links by name and follow changes of the simulation's structure.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ForceAbove:
         return None if self.joint in known else mechanism.no_joint(self.joint)
 
     def about(self, mechanism: Mechanism) -> object:
-        """What is watched, as an object that another one takes the place of when it is cut and made again."""
+        """The watched joint or connection object; a connection that is cut and made again is a new object."""
         if self.joint in mechanism.connections:
             return mechanism.connections[self.joint].position_a
         return mechanism.links[mechanism.joint_names.index(self.joint)].joint
@@ -104,7 +104,7 @@ Condition = ForceAbove | Distance | Callable[..., float]
 
 @dataclass(eq=False)
 class Watch:
-    """A condition under observation and what follows. `times` are those at which it came true."""
+    """A watched condition and its action. `times` are those at which it came true."""
 
     condition: Condition
     action: Callable
@@ -118,8 +118,8 @@ class Watch:
     before: float = 0.0                                # its number where the solver last started
 
     def applies(self, mechanism: Mechanism) -> bool:
-        """Whether all that it is about is there. A connection that was cut and made again is another one: what was
-        known of the condition is forgotten."""
+        """Whether all joints and links of the condition exist. A connection that was cut and made again is a new one:
+        the condition's state is reset."""
         if not isinstance(self.condition, (ForceAbove, Distance)):
             return True
         there = not self.condition.missing(mechanism)
@@ -173,7 +173,7 @@ def _compiled(condition):
 
 
 class Watched:
-    """The conditions of a simulation that apply to its present structure, as compiled code wants them."""
+    """The conditions of a simulation that apply to its present structure, in the form for compiled code."""
 
     def __init__(self, simulation, watches: list[Watch]):
         self.simulation = simulation
@@ -207,11 +207,11 @@ class Watched:
         return value[0]
 
     def already(self) -> Watch | None:
-        """A condition that holds although it was not seen to come true within a step."""
+        """A condition that already holds at the start, without a zero crossing within a step."""
         return next((w for w, g in zip(self.watches, self.g[0], strict=True) if g > 0 and not w.holds), None)
 
     def record(self, rows: int, n: int, polynomials) -> Record:
-        """Empty pages for so many steps of n numbers; `polynomial_room` for those that are kept as polynomials."""
+        """Empty record for this number of steps of n numbers; `polynomial_room` for the interpolating polynomials."""
         count, (cube, table) = len(self.watches), polynomials
         room = PER_STEP * count
         self.cursor[EVENTS] = 0
@@ -222,15 +222,15 @@ class Watched:
                      np.ones(count, np.int64), np.empty(room), np.empty((room, n)), self.event_kind, self.cursor)
 
     def found(self) -> Watch:
-        """The condition at which the run stopped. Others have ceased to hold by then."""
+        """The condition at which the run stopped; conditions that have ceased to hold are marked so."""
         for watch, before in zip(self.watches, self.g[0], strict=True):
             watch.holds = watch.holds and before > 0.0
         return self.watches[self.event_kind[self.cursor[EVENTS] - 1]]
 
     def complain(self, alone: bool = True) -> None:
-        """Raise what a condition has raised, if one did; `alone`: nothing but a condition can have failed.
+        """Raise the exception of a condition again, if there was one; `alone`: only a condition can have failed.
 
-        A compiled one cannot say what it was.
+        A compiled condition gives no details.
         """
         trajectory, where = self.simulation.trajectory, f"failed at t = {self.simulation.t:.6g} s"
         for watch, function in zip(self.watches, self.functions, strict=True):
@@ -254,14 +254,14 @@ class Watched:
 
 
 def polynomial_room(steps: int, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Room for the polynomials of so many steps, to be used again and again."""
+    """Reusable buffer for the polynomials of this number of steps."""
     return np.empty((steps, COEFFICIENTS, n)), np.empty((steps, 3))
 
 
 def as_watch(mechanism, condition, action, name, repeat, number: int) -> Watch:
-    """What `Simulation.when` was given, checked; the `number` is for conditions that have no name.
+    """The arguments of `Simulation.when`, checked; unnamed conditions are named by `number`.
 
-    A connection may be made later; links are all there from the start.
+    A connection may be made later; links must exist from the start.
     """
     if not callable(action):
         raise ModelError("action must be a function of the simulation, such as lambda sim: sim.cut('grip'), not "
@@ -281,7 +281,7 @@ def as_watch(mechanism, condition, action, name, repeat, number: int) -> Watch:
 
 
 def never_applied(watches: list[Watch], mechanism: Mechanism) -> list[str]:
-    """What to say, once, of conditions that no structure so far had the joint or link for: misspelt, probably."""
+    """Warning text, issued once, for conditions whose joint or link has never existed: probably a misspelt name."""
     out = []
     for watch in watches:
         if watch.active and not watch.applied and isinstance(watch.condition, (ForceAbove, Distance)):

@@ -1,14 +1,14 @@
-"""Contact in a simulation: its events between steps of adaptive solvers, and its room and statistics for all.
+"""Contact in a simulation: contact events of adaptive solvers, and memory and statistics for all solvers.
 
-At an event (`contact/motion.py` says when) everything is decided anew from the state:
+At an event (see `contact/motion.py`) the contact modes are determined anew from the state:
 
-0. Contacts that were closed are made so exactly: the smallest move and change of velocity take out what the solver's
-   errors have left of gap and slip.
+0. Closed contacts are projected: the smallest change of position and velocity removes the gap and slip that the
+   solver's errors have left.
 1. Contacts with a gap below CLOSED are closed. If any of them approach each other there is an impact: the contact
-   problem on velocities, with friction and restitution. A rebound that would last less than REST seconds does not take
-   place, and a separation that would is held back: so endless bouncing comes to rest.
-2. Closed contacts that separate are open. Of the others the contact problem on accelerations says which stay closed,
-   sticking or sliding.
+   problem on velocities, with friction and restitution. Rebounds and separations that would last less than REST
+   seconds are suppressed, so that an infinite sequence of bounces comes to rest (Zeno cut-off).
+2. Closed contacts that separate are open. For the others the contact problem on accelerations determines which stay
+   closed, sticking or sliding.
 
 With fixed steps there are no events: every step solves its own problem (`contact/stepping.py`).
 """
@@ -66,8 +66,8 @@ MANY = 100
 
 
 def deepest_start(touching: Touching, q, v, settings: Settings) -> float:
-    """[m] How deep shapes may overlap at a start, as runs leave it: TOO_DEEP, and in fixed steps the way of the fastest
-    point in a step: an impact may turn a body so that a point that was not near enough to be looked at closes."""
+    """[m] Largest admissible initial penetration: TOO_DEEP, and in fixed steps the displacement of the fastest point in
+    a step, since an impact may rotate a body so that a point outside the contact margin penetrates."""
     if not settings.fixed_step:
         return TOO_DEEP
     velocities = list(kinematics(touching.mechanism, q, v).velocities.values())
@@ -80,7 +80,7 @@ def deepest_start(touching: Touching, q, v, settings: Settings) -> float:
 
 
 class ContactWatch(Watch):
-    """The condition that the modes of contacts no longer hold; `Contact.settle` is what follows."""
+    """The condition that the contact modes are no longer valid; its action is `Contact.settle`."""
 
     def __init__(self, contact: Contact):
         super().__init__(contact.signal, contact.settle, "contact", True)
@@ -112,11 +112,11 @@ class Contact:
 
     @property
     def stepping(self) -> bool:
-        """Whether steps resolve contact by themselves."""
+        """Whether the steps solve contact themselves (time-stepping)."""
         return self.settings.fixed_step
 
     def entry(self, found):
-        """The run, in the place of the solver's own."""
+        """The compiled run with contact, which replaces the solver's own."""
         return (run_time_stepping, ()) if self.stepping else found
 
     def structure(self):
@@ -125,8 +125,8 @@ class Contact:
         return (touching.base if self.stepping else contact_one).address, touching.structure
 
     def limit_step(self, simulation) -> None:
-        """Steps in which solids move by half of the smallest one's radius at most, so that none passes another within a
-        step. Planes need no limit: what is behind them stays there."""
+        """Limit the step so that solids move by at most half of the smallest radius, and cannot tunnel through each
+        other. Planes need no limit: a body behind a plane is still in contact."""
         smallest = self._smallest_solid
         if self.stepping or smallest is None:
             return
@@ -137,7 +137,7 @@ class Contact:
         simulation._memory.clock[MAX_STEP] = min(self.settings.max_step, max(longest, self.settings.min_step))
 
     def refuse_overlap(self, q, v, what: str) -> None:
-        """A start must not overlap by more than runs leave."""
+        """An error if the initial penetration exceeds the admissible depth."""
         self.touching.refuse_overlap(q, what, lambda: deepest_start(self.touching, q, v, self.settings))
 
     @property
@@ -152,7 +152,7 @@ class Contact:
     # -- events ------------------------------------------------------------------------------------------------------
 
     def acts(self, simulation, t, q, v) -> Acts:
-        """What acts at a state, prescribed accelerations included."""
+        """External action at a state, prescribed accelerations included."""
         nv, size = simulation.mechanism.nv, simulation.mechanism.nv + simulation.mechanism.nc
         tau = np.zeros(size)
         if simulation._actuation is not None:
@@ -161,7 +161,7 @@ class Contact:
         return Acts(tau[:nv].copy(), tau[nv:].copy(), simulation._acting.array)
 
     def signal(self, simulation):
-        """The condition that the modes of contacts no longer hold, as a C function."""
+        """The condition that the contact modes are no longer valid, as a C function."""
         touching = self.touching
         a, work = np.empty_like(touching.a), np.empty_like(touching.work)
 
@@ -189,7 +189,7 @@ class Contact:
         self.fresh = False
 
     def tidy(self, simulation, q, v) -> tuple[np.ndarray, np.ndarray]:
-        """A state between two steps, with the contacts that are closed closed exactly."""
+        """A state between two steps, with the gaps of closed contacts set to zero."""
         modes = self.touching.touch.modes.copy()
         if self.stepping or self.fresh or not (modes != OPEN).any():
             return q, v
@@ -258,7 +258,7 @@ class Contact:
             simulation._tape.event(Event(t, text))
 
     def _closed(self, q, v, acts, gap, before) -> np.ndarray:
-        """Numbers of the contacts that are closed: by their gap, because they were and have drifted, or because they
+        """Indices of the closed contacts: by their gap, because they were closed and have drifted, or because they
         close within SOON. (An event is located on the solver's polynomial; projecting the contacts that were closed
         moves others by the errors of the step.)"""
         touching = self.touching
@@ -271,8 +271,8 @@ class Contact:
         return np.flatnonzero(closed)
 
     def _take_modes(self, q, v, acts, look, stays, slip, before) -> np.ndarray:
-        """Modes of the contacts that stay closed; the velocity, without slip that is among the solver's errors. Slip
-        that has no acceleration (Painleve) ends by an impulse if it is slow enough."""
+        """Modes of the contacts that stay closed; the velocity, without slip below the solver's errors. Slip
+        without an acceleration solution (Painleve) is ended by an impulse if it is slow enough."""
         touching, closed, limit = self.touching, look.rows[stays], 1.5 * self.slow
         if not closed.size:
             touching.set_modes(closed)
@@ -295,9 +295,9 @@ class Contact:
                     raise
 
     def _without_slip(self, q, v, acts) -> np.ndarray:
-        """The velocity without what closed contacts have of normal velocity and sticking ones of slip, by the modes in
-        place. As it is if that would take more than a trace of its energy: where contacts nearly depend on each other,
-        a small slip may be a large motion."""
+        """The velocity with the normal velocity of closed contacts and the slip of sticking ones removed, by the
+        present modes. Unchanged if that would remove more than a trace of its energy: where contact constraints are
+        nearly dependent, a small slip may be a large motion."""
         touching = self.touching
         answer = touching.solve(HOLD_SPEED, q, v, acts)
         taken = 0.5 * abs(float((answer.force * answer.before).sum()))
@@ -317,7 +317,7 @@ class Contact:
         return q, self._without_slip(q, v, acts)
 
     def _restitution(self, look) -> np.ndarray:
-        """Of every contact; none for rebounds that would be too short."""
+        """Coefficient of restitution of every contact; zero for rebounds that would be too short."""
         e = np.zeros(self.touching.contacts)
         own = self.touching.arrays.contact_f[look.rows, c.RESTITUTION]
         flight = -2.0 * own * np.minimum(look.before[:, 0], 0.0)
@@ -325,8 +325,8 @@ class Contact:
         return e
 
     def _held_back(self, q, v, acts, look, held) -> np.ndarray:
-        """The velocity with contacts that would part for a moment only held together, and with them all that do not
-        part: the nearest one in the metric of the mass matrix, which has less energy."""
+        """The velocity in which contacts that would separate only briefly stay closed, and with them all that do not
+        separate: the projection in the metric of the mass matrix, which has less energy."""
         touching = self.touching
         touching.set_modes(look.rows[held], SLIDING)
         touching.solve(HOLD_SPEED, q, v, acts)

@@ -1,8 +1,7 @@
-"""Who computes the shares of a simulation: threads of this process, or other processes (ranks of MPI).
+"""Workers that compute the shares of a simulation: threads of this process, or other processes (MPI ranks).
 
-A crew hands out pieces of the solver's memory, has all shares make a stretch of steps at the same time, and puts
-together what its workers hold, when that is asked for. What a share does is the same everywhere (`share.py`), and so
-are its bits.
+A crew distributes the solver's memory, has all shares make a stretch of steps at the same time, and gathers the
+workers' data on request. A share computes the same everywhere (`share.py`), bit by bit.
 """
 
 from __future__ import annotations
@@ -47,15 +46,15 @@ class Crew:
         raise NotImplementedError
 
     def ask(self, what: str, *given) -> Iterator[np.ndarray]:
-        """What a method of `Share` gives, worker by worker."""
+        """Results of a method of `Share`, worker by worker."""
         raise NotImplementedError
 
     def retire(self) -> None:
-        """No more steps; what is recorded stays."""
+        """End the computation; the record stays available."""
         raise NotImplementedError
 
     def joined(self, what: str, *given) -> np.ndarray:
-        """The same, of which every worker has its columns, put together."""
+        """Results of a method of `Share`, each worker's columns, assembled into one array."""
         whole = None
         for part, runs in zip(self.ask(what, *given), self._runs, strict=True):
             whole = np.empty((len(part), self.width)) if whole is None else whole
@@ -151,6 +150,6 @@ class Processes(Crew):
 
 
 def _runs(index: np.ndarray) -> np.ndarray:
-    """Ranges of numbers that follow each other: first place, first number, how many."""
+    """Runs of consecutive numbers: (first position, first number, count)."""
     begin = np.flatnonzero(np.diff(index, prepend=index[0] - 2) != 1)
     return np.column_stack([begin, index[begin], np.diff(begin, append=len(index))]).astype(np.int64)

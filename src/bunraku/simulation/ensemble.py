@@ -1,7 +1,7 @@
 """Ensembles: one function of many cases, on any `concurrent.futures` executor, with results in a file.
 
-Cases are handed out in pieces that last about `PIECE` seconds each, so that small ones do not wait for messages; a few
-pieces per worker are under way at a time. This process alone writes the file (`results_file.py`). A
+Cases are distributed in pieces of about `PIECE` seconds each, so that communication does not dominate small ones; a few
+pieces per worker are submitted at a time. This process alone writes the file (`results_file.py`). A
 `bk.RolloutCase` gets a piece at once, from cases of one mechanism.
 """
 
@@ -54,7 +54,7 @@ def ensemble(function: Callable[[Any], Any], cases: Iterable, executor: Executor
                function or of other cases is refused
     retry      compute again the cases that have failed according to the file
 
-    A case that raises holds its exception in the place of a result, with the traceback as a note; the others go on.
+    The result of a case that raises is its exception, with the traceback as a note; the others go on.
     Cases and results in a file are numbers, text, lists, tuples, dicts, arrays, mechanisms, trajectories and rollouts.
     """
     if getattr(multiprocessing.current_process(), "_inheriting", False):
@@ -97,8 +97,7 @@ def load_ensemble(file) -> dict[int, Any]:
 
 
 def _shown(done: dict[int, Any], mechanisms: dict[str, Mechanism]) -> list:
-    """Results in order, as people get them: failures as exceptions, rollouts with their mechanism, of which all share
-    one."""
+    """Results in order, as returned to the user: failures as exceptions, rollouts with their (shared) mechanism."""
     own = {name: m.copy().locked() for name, m in mechanisms.items()}
 
     def shown(case, value):
@@ -152,7 +151,8 @@ def _identity(function) -> dict:
 
 
 def _fitting(results: ResultsFile, known: dict, names: list[str]) -> dict[int, Any]:
-    """Results of these cases by this function; a ModelError that says which others the file holds."""
+    """Stored results of these cases by this function; a ModelError if the file holds other cases or another
+    function."""
     header = results.header
     assert header is not None
     if header["function"] != known["function"]:
@@ -183,7 +183,7 @@ def _fitting(results: ResultsFile, known: dict, names: list[str]) -> dict[int, A
 
 
 def compute(function, cases: list) -> tuple[list, float]:
-    """A piece, in a worker: (results or `Failure`s, seconds)."""
+    """Compute a piece in a worker: (results or `Failure`s, seconds)."""
     begin = time.perf_counter()
     if isinstance(function, RolloutCase):
         answers = [Failure.of(answer, str(answer)) if isinstance(answer, Exception) else answer
@@ -202,7 +202,7 @@ def _attempt(function, case):
 
 
 class _Run:
-    """Cases on their way: those that wait, those under way, and what has come back."""
+    """State of an ensemble: waiting cases, submitted cases, and results."""
 
     def __init__(self, function, cases: list, done: dict[int, Any], keep, progress):
         self.function, self.cases, self.keep, self.progress = function, cases, keep, progress
@@ -221,7 +221,7 @@ class _Run:
             return ()  # fails by itself, with its reason
 
     def by(self, executor: Executor | None) -> None:
-        """Compute everything that is left."""
+        """Compute all remaining cases."""
         if not self.waiting:
             return
         with Bar(self.progress, 0, len(self.cases), "computing", "cases", 0) as bar, (
@@ -278,7 +278,7 @@ class _Run:
 
 
 def _workers(executor) -> int:
-    """How many pieces it computes at a time."""
+    """Number of pieces that the executor computes at a time."""
     for name in ("num_workers", "_max_workers"):  # mpi4py; concurrent.futures, loky
         count = getattr(executor, name, None)
         if isinstance(count, int) and count > 0:
@@ -320,7 +320,7 @@ def _processes(function, case, count: int):
 
 
 def _begin() -> None:
-    """In a new worker: Ctrl-C is for the process that started it, with which it ends."""
+    """Initialise a worker: Ctrl-C is left to the parent process; the worker ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -1,4 +1,4 @@
-"""Why a run had to stop, in words: of a simulation, of a state of a rollout, of an equation."""
+"""Error messages for failed runs: of a simulation, of a state of a rollout, of an equation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bunraku.integrate.pace import step_too_small
 def stopped(status: int, where: str, mechanism, q, v, *, cause: BaseException | None = None, min_step: float = 0.0,
             tried: float | None = None, torques: Iterable[tuple[str, np.ndarray]] = (),
             left_open: LeftOpen | None = None) -> str:
-    """What to say of a mechanism's motion that ended with `status` at `where`.
+    """Error text for a mechanism's motion that ended with `status` at `where`.
 
     cause     what the actuation raised
     tried     the last step [s]
@@ -37,7 +37,7 @@ def stopped(status: int, where: str, mechanism, q, v, *, cause: BaseException | 
 
 
 class LeftOpen(NamedTuple):
-    """The connection that a step left open so far that its loop could not be closed."""
+    """The connection whose gap after a step was too large for its loop to be closed."""
 
     connection: int  # its number
     gap: float       # [m, rad]
@@ -53,7 +53,7 @@ class LeftOpen(NamedTuple):
 
 
 def still_open(where: str, mechanism, left: LeftOpen) -> str:
-    """What to say of a run that would go on with open loops."""
+    """Error text for a run that would continue with open loops."""
     name = list(mechanism.connections)[left.connection]
     gap = f"{left.gap:.3g} (m, rad)" if np.isfinite(left.gap) else "more than numbers can hold"
     if left.hold > 0.0:
@@ -69,13 +69,13 @@ def still_open(where: str, mechanism, left: LeftOpen) -> str:
 
 
 def said(error: BaseException) -> str:
-    """What an error says; of those that are not ours also what it is. With its record."""
+    """Text of an exception, with its notes; with its type if it is not a BunrakuError."""
     text = str(error) if isinstance(error, BunrakuError) else f"{type(error).__name__}: {error}".removesuffix(": ")
     return " ".join([text, *getattr(error, "__notes__", ())])
 
 
 def cannot_compile(what: str, error: Exception) -> str:
-    """What Numba says of a function that it cannot compile, without what it says of ours."""
+    """Error text for a function that Numba cannot compile: the essential line of Numba's message."""
     lines = [line.strip() for line in str(error).splitlines()]
     told = [line for line in lines if line and not line.startswith(("Failed in nopython", "During:", "File "))]
     return f"{what} cannot be compiled by Numba: {told[0] if told else error}"
@@ -92,7 +92,7 @@ def _not_finite(mechanism, q, v, torques) -> str:
 
 
 def _owner(mechanism, place) -> str:
-    """Of a torque: its joint, or its connection."""
+    """The joint or connection of a torque."""
     if place < mechanism.nv:
         return f"joint {mechanism.links[mechanism.plan().dof_link[place]].joint_name!r}"
     return next(f"connection {name!r}" for name in mechanism.connections if place < mechanism.drive_slice(name).stop)

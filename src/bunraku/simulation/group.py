@@ -1,7 +1,7 @@
-"""A batch of states on their way to common times: in lanes with fixed steps, else one by one; over threads.
+"""Integration of a batch of states to common times: in lanes with fixed steps, else one by one; over threads.
 
-Every worker takes the next piece of the batch when it is done with its last one. Compiled code comes back now and then,
-so that progress bars and Ctrl-C get their turn.
+Every worker takes the next piece of the batch when it has finished its last one. Compiled code returns regularly, for
+progress bars and Ctrl-C.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TURNS_EACH = 4     # pieces per worker: machines are shared
 
 
 class Group:
-    """Where the states are, how they fare, and what of them was asked for."""
+    """The states, their status, and the requested results."""
 
     def __init__(self, mechanism: Mechanism, q, v, params, times, settings: Settings):
         self.mechanism, self.params, self.times = mechanism.copy().locked(), params, times
@@ -85,12 +85,13 @@ class Group:
         return self.params[k if len(self.params) > 1 else 0]
 
     def keep(self, k: int, place: int, y) -> None:
-        """State k at a time that was asked for."""
+        """Store state k at a requested time."""
         self.q_at[k, place * self.nq:(place + 1) * self.nq] = y[:self.nq]
         self.v_at[k, place * self.nv:(place + 1) * self.nv] = y[self.nq:]
 
     def blame(self, states) -> None:
-        """What the actuation raised in this thread, for the states that failed of it, in the same order."""
+        """Assign the exceptions of the actuation in this thread to the states that failed by them, in the same
+        order."""
         raised = getattr(self.actuation, "errors", {}).pop(threading.get_ident(), [])
         for k, error in zip(states, raised, strict=False):
             if isinstance(error, (KeyboardInterrupt, SystemExit)):
@@ -98,7 +99,7 @@ class Group:
             self.causes[int(k)] = error
 
     def reason(self, k: int) -> str:
-        """Why state k did not get to the end."""
+        """Reason why state k did not reach the end."""
         status, q, v = self.status[k], self.y[k, :self.nq], self.y[k, self.nq:]
         if status == CANNOT_START:
             reason = self.open_loops.get(k) or explain(self.mechanism.plan(), self.given[k], {"v": v})
@@ -118,7 +119,7 @@ class Group:
         return lambda t, y: actuation.torque(t, y[:self.nq], y[self.nq:], self.params_of(k), size)
 
     def _torques(self, k: int):
-        """What a compiled actuation gives where state k stopped."""
+        """Torques of a compiled actuation where state k stopped."""
         if isinstance(self.actuation, Actuation):
             with contextlib.suppress(Exception):
                 q, v = self.y[k, :self.nq], self.y[k, self.nq:]
@@ -129,7 +130,7 @@ class Group:
 
 
 class _Mean:
-    """The time that states have got to on average, on a bar."""
+    """Progress bar over the mean time of the states."""
 
     def __init__(self, bar, count):
         self.bar, self.count = bar, count
@@ -200,7 +201,7 @@ def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
 
 
 def in_lanes(group: Group, first: Simulation, workers: int, bar) -> float:
-    """Several states at once, with fixed steps. Which are together has no influence on what they do.
+    """Several states at once, with fixed steps. The result of a state does not depend on those beside it.
 
     Returns the seconds it took.
     """

@@ -1,13 +1,13 @@
 """States between the steps of a trajectory.
 
 With the polynomials of the solver (`Simulation(..., dense=True)`, the default of adaptive Runge-Kutta methods, whose
-steps are few and long): each step is what its method took it for, moved by a line so that it passes through the
-recorded states at both ends: those have unit quaternions and closed loops.
+steps are few and long): each step is the interpolating polynomial of its method, plus a linear correction so that it
+passes through the recorded states at both ends: those have unit quaternions and closed loops.
 
 Without them: from the recorded states around. Coordinates by Hermite's polynomial through q and q' = N(q) v, velocities
-by Newton's polynomial through v, up to NODES nodes in the order of their distance, none beyond a place where steps
-become much shorter at once; it ends where its terms stop to shrink. So the order is up to 2 NODES in q and NODES in v
-where the motion is smooth, less next to a kink of it.
+by Newton's polynomial through v, up to NODES nodes in the order of their distance, none beyond an abrupt shortening of
+the steps; the series is truncated where its terms stop decreasing. So the order is up to 2 NODES in q and NODES in v
+where the motion is smooth, less next to a kink.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ def _from_neighbours(mechanism, t, q, v, k, when):
 
 
 def _outwards(t, first, way):
-    """Nodes on one side of a step, from its end on, outwards, as far as steps do not become much shorter at once: there
-    the motion has a kink, or the solver has begun anew."""
+    """Nodes on one side of a step, outwards from its end, up to an abrupt shortening of the steps: there the motion has
+    a kink, or the solver was restarted."""
     found, last = [], first
     shortest = SHORTER * (t[first + 1] - t[first] if way < 0 else t[first] - t[first - 1])
     for i in range(first + way, first + way * (NODES - 1), way):
@@ -127,9 +127,9 @@ def _outwards(t, first, way):
 
 
 def _series(t, y, slopes, when):
-    """Newton's polynomial through the nodes, by divided differences; with slopes, Hermite's. Ends where the two terms
-    that it leaves out are smallest, but not before it passes through the first two nodes. One small term says nothing:
-    where a derivative passes through zero the next term is large again."""
+    """Newton's polynomial through the nodes, by divided differences; with slopes, Hermite's. Truncated where the two
+    omitted terms are smallest, but not before it passes through the first two nodes. A single small term is no
+    criterion: where a derivative passes through zero the next term is large again."""
     if slopes is not None:
         t, y = np.repeat(t, 2), np.repeat(y, 2, axis=0)
     column, factor, terms = y.copy(), 1.0, np.empty_like(y)

@@ -1,6 +1,6 @@
-"""Entries that a simulation uses: those that it needs at once, and those that connect, cut and events need later.
+"""Entries of a simulation: those needed at once, and those needed later by connect, cut and events.
 
-They are compiled side by side before the first step. The later ones may still be compiling when it begins; the
+They are compiled in parallel before the first step. The later ones may still be compiling when it begins; the
 first call of one waits for it.
 """
 
@@ -24,7 +24,8 @@ ENERGY = (observe_batch, rates_of_states)  # of a trajectory, and its picture
 
 
 def prepare_simulation(settings: Settings, loops: bool, contact: bool = False) -> None:
-    """Have ready what a simulation needs now, with or without loops and contact; the rest soon after."""
+    """Load or compile the entries for a simulation with or without loops and contact; the later ones in the
+    background."""
     run, _ = settings.entry()
     touching: tuple = ()
     if contact:
@@ -34,6 +35,6 @@ def prepare_simulation(settings: Settings, loops: bool, contact: bool = False) -
 
 
 def prepare_scene(solver: str, step: float | None = None) -> None:
-    """Have ready all that a simulation with loops needs from its model to its picture; with a step, contact."""
+    """Load or compile all entries for a scene with loops, from its model to its picture; with a step, also contact."""
     run, _ = Settings.of(solver, 1e-6, 1e-9, step=step).entry()
     prepare((*ALWAYS, run if step is None else run_time_stepping, *LOOPS, *ENERGY))

@@ -37,8 +37,8 @@ def launched() -> bool:
 
 
 def mpiexec(ranks: int, *arguments: str, give_way: bool = True) -> tuple[list[str], dict[str, str]]:
-    """Command and environment that run this Python with some arguments on so many ranks; `give_way`: there may be more
-    of them than cores. A MissingExtra if there is no mpiexec."""
+    """Command and environment that run this Python with some arguments on several ranks; `give_way`: there may be more
+    ranks than cores. A MissingExtra if there is no mpiexec."""
     places = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
     found = shutil.which("mpiexec", path=places)
     if found is None:
@@ -77,7 +77,7 @@ class Ranks:
         self._words = self._addresses()
 
     def _addresses(self) -> dict[int, int]:
-        """What the head of the mail holds for messages by MPI."""
+        """Entries of the mail header for messages by MPI."""
         functions = ctypes.CDLL(_file_of_library())
         names = {f.MAIL_SEND: "MPI_Isend", f.MAIL_WAIT: "MPI_Wait", f.MAIL_RECEIVE: "MPI_Recv"}
         found = {place: ctypes.cast(getattr(functions, name), ctypes.c_void_p).value or 0
@@ -89,7 +89,7 @@ class Ranks:
         return kind.from_address(self.MPI._addressof(thing)).value
 
     def connect(self, arrays: Arrays) -> None:
-        """Have messages of these arrays carried by MPI."""
+        """Set up MPI messages for these arrays."""
         words = arrays.mail.view(np.int64)
         for place, value in self._words.items():
             words[place] = value
@@ -102,7 +102,7 @@ class Ranks:
         self.bytes += len(data)
 
     def hear(self, rank: int) -> Any:
-        """The next message of a rank; waits without using up a processor that others may need."""
+        """The next message of a rank; waits without occupying a core."""
         begin, status = time.perf_counter(), self.MPI.Status()
         while not self.control.Iprobe(source=rank, tag=CONTROL, status=status):
             if time.perf_counter() - begin > PATIENCE:

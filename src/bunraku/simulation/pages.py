@@ -20,7 +20,7 @@ from bunraku.simulation.trajectory import Segment
 
 
 class Kept:
-    """A page that workers keep. `np.asarray`, or a slice of its rows, puts it together; it never changes."""
+    """A page that workers keep. `np.asarray`, or a slice of its rows, assembles it; it never changes."""
 
     def __init__(self, crew: Crew, number: int, rows: int):
         self.crew, self.number, self.shape = crew, number, (rows, crew.width)
@@ -55,7 +55,7 @@ class Block:
 
     @classmethod
     def of(cls, record: Record, n: int, dense: bool) -> Block:
-        """The first n steps that compiled code has written down."""
+        """The first n steps recorded by compiled code."""
         t, table = record.t[:n], record.poly_t[:n]
         steps = (np.column_stack([table, t]), record.poly[:n][used(table)]) if dense else ()
         return cls(t.copy(), record.y[:n].copy(), *steps)
@@ -96,7 +96,7 @@ class Reel:
         return sum(len(block.t) for block in self.blocks)
 
     def drop_last(self) -> None:
-        """Take the last state away; the polynomial of the step that led to it stays."""
+        """Remove the last state; the polynomial of its step stays."""
         last = self.blocks[-1]
         last.t = last.t[:-1]
         if not len(last.t) and last.table is None:
@@ -118,7 +118,7 @@ class Reel:
 
 
 def misfit(pages: list[Page], skip: int, weights: np.ndarray, nodes: np.ndarray, tolerance: np.ndarray) -> np.ndarray:
-    """`pace.squares` of the states on some pages but the first `skip`: computed where they are."""
+    """`pace.squares` of the states on some pages except the first `skip`, computed by the workers that hold them."""
     crews = {page.crew if isinstance(page, Kept) else None for page in pages}
     crew = crews.pop()
     if crew is None or crews:

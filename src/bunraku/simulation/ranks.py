@@ -1,4 +1,4 @@
-"""Ranks other than 0: each holds a share of the mechanism, and does what rank 0 asks for."""
+"""MPI ranks other than 0: each holds a share of the mechanism and executes the requests of rank 0."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bunraku.simulation.share import Order, Piece, Share
 
 
 def take_part() -> Ranks:
-    """Start MPI. On rank 0 it returns, with the others at its service; on these it does not return."""
+    """Start MPI. On rank 0 it returns, and the other ranks serve it; on those it does not return."""
     ranks = join()
     if ranks.size == 1:
         return ranks
@@ -47,7 +47,7 @@ def _dismiss(ranks: Ranks) -> None:
 
 
 def serve(ranks: Ranks) -> None:
-    """Do what rank 0 asks for, until it says that this is the end. Shares have the number of their crew."""
+    """Execute the requests of rank 0 until it ends the run. Shares are numbered by their crew."""
     shares: dict[int, Share] = {}
     while True:
         what, *given = ranks.hear(0)

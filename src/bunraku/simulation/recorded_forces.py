@@ -1,8 +1,8 @@
-"""Forces of a recorded motion: evaluated again at its states, with the torques that it recorded.
+"""Forces of a recorded motion: evaluated again at its states, with the recorded torques.
 
 A trajectory has states, and torques if they were recorded; forces follow from these unless something else acted (a
-pull, an external force, a prescribed motion). Whether it did is seen from the events, and from the motion itself:
-velocities must change as the accelerations say.
+pull, an external force, a prescribed motion). This is detected from the events, and from the motion itself:
+changes of velocity must agree with the accelerations.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def refuse_unknown_forces(trajectory: Trajectory) -> None:
 
 
 def explained(segments: list[Segment]) -> bool:
-    """Whether the motion is, by and large, the one that the recorded torques cause."""
+    """Whether the recorded torques explain the motion, up to a small remainder."""
     missed, moved, floor = np.sum([(0.0, 0.0, 1e-12), *(_explained(s, LOOKED_AT // len(segments)) for s in segments)],
                                   axis=0)
     return bool(missed <= UNEXPLAINED * moved + floor)
 
 
 def _explained(segment: Segment, most: int) -> tuple[float, float, float]:
-    """Changes of velocity that accelerations do not explain, all of them, and what would be nothing."""
+    """Velocity changes unexplained by the accelerations, total velocity changes, and the absolute floor."""
     n, touches = len(segment.t), segment.mechanism.may_touch()
     if n < 3:
         return 0.0, 0.0, 0.0
@@ -76,8 +76,9 @@ _step: WeakKeyDictionary[Segment, float] = WeakKeyDictionary()
 
 
 def fixed_step(segment: Segment) -> float:
-    """Length of the steps of time-stepping; 0 of adaptive solvers. Most steps are then alike (the last one of a run may
-    be shorter), and most lead from pose to pose by the velocity at their end, others take out overlaps as well."""
+    """Step length of time-stepping; 0 for adaptive solvers. With time-stepping most steps have equal length (the last
+    one of a run may be shorter), and most move the pose by the velocity at their end; others also remove
+    penetration."""
     if segment not in _step:
         steps, m, found = np.diff(segment.t), segment.mechanism, 0.0
         if len(steps) > 3 and np.median(steps) >= (1.0 - 1e-6) * steps.max():
@@ -119,7 +120,7 @@ def _row(array, k):
 
 
 def contacts_at(segment: Segment, t: float) -> Contacts:
-    """At any time of the segment, torques interpolated; in fixed steps those of the step."""
+    """Contacts at any time of the segment, torques interpolated; in fixed steps those of the step."""
     t = min(max(t, float(segment.t[0])), float(segment.t[-1]))
     step = fixed_step(segment)
     if step or not segment.mechanism.may_touch():
@@ -171,5 +172,5 @@ def as_names(trajectory: Trajectory, of) -> tuple[str, ...]:
 
 
 def thinned(n: int, most: int) -> np.ndarray:
-    """At most so many of n numbers, the first and the last included."""
+    """At most `most` of n indices, evenly spaced, the first and the last included."""
     return np.unique(np.linspace(0, n - 1, max(min(n, 2), min(n, most))).astype(int))

@@ -1,4 +1,4 @@
-"""Motion with the torques of its actuators: while a simulation runs, and afterwards."""
+"""Recording of motion and actuator torques, during a simulation and afterwards."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from bunraku.simulation.trajectory import Event, Trajectory
 
 
 class Recorder:
-    """Writes all that a simulation does from now on to a recording (.mcap), with the torques of its actuation; to be
+    """Writes the motion of a simulation from now on to a recording (.mcap), with the torques of its actuation; must be
     closed. A listener of the simulation's tape.
 
-    For torques the actuation is called once more at every recorded state. A compiled one keeps what it remembers in
-    `params`, of which it gets a copy; a plain function may remember things anywhere, and is called only if `torques`.
+    For torques the actuation is called once more at every recorded state. A compiled one keeps its state in
+    `params`, of which it gets a copy; a plain function may have hidden state, and is called only if `torques`.
     """
 
     def __init__(self, sim: Simulation, path, *, single: bool = False, torques: bool | None = None):

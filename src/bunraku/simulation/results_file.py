@@ -5,7 +5,7 @@ is pickled. A process that is killed while it writes leaves at most one incomple
 when the file is opened again; damage elsewhere is a ModelError. One process at a time may write.
 
 Contents: None, numbers, text, bytes, lists, tuples, dictionaries, arrays and scalars of NumPy, mechanisms,
-trajectories, rollouts, and exceptions by type and message. What is read has the same types.
+trajectories, rollouts, and exceptions by type and message. Values are read back with the same types.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Failure(NamedTuple):
         return cls(type(error).__module__, type(error).__qualname__, str(error), arguments, trace)
 
     def exception(self, case: int) -> Exception:
-        """The exception, of its own type if that is loaded here and can be made again; the traceback is a note."""
+        """The exception, of its original type if that can be constructed here; the traceback is a note."""
         kind: Any = sys.modules.get(self.module)
         for part in self.name.split("."):
             kind = getattr(kind, part, None)
@@ -79,24 +79,24 @@ class Failure(NamedTuple):
 
 
 class Unstorable(Exception):
-    """A value that has no form in a file."""
+    """A value that cannot be stored in a file."""
 
 
 def pack(value) -> bytes:
-    """A value as bytes, the same in every process. Unstorable names what has no form."""
+    """A value as bytes, the same in every process; Unstorable names the part that cannot be stored."""
     arrays: list[np.ndarray] = []
     text = json.dumps(_plain(value, arrays), separators=(",", ":")).encode()
     return b"".join([TEXT.pack(len(text)), text, *(array.tobytes() for array in arrays)])
 
 
 def unpack(data: bytes):
-    """The value of `pack`; ValueError, KeyError or a BunrakuError if it is none."""
+    """The inverse of `pack`; ValueError, KeyError or a BunrakuError for invalid bytes."""
     (length,) = TEXT.unpack_from(data)
     return _value(json.loads(data[TEXT.size:TEXT.size + length]), _Bytes(data, TEXT.size + length))
 
 
 def digest(value) -> str:
-    """A short name of a value."""
+    """A digest of a value."""
     return hashlib.sha256(pack(value)).hexdigest()[:32]
 
 
@@ -117,7 +117,8 @@ class _Bytes:
 
 
 def _plain(value, arrays: list[np.ndarray]):
-    """JSON of a value; its arrays are appended to `arrays`. What JSON does not know is a list with a word in front."""
+    """JSON of a value; its arrays are appended to `arrays`. Types unknown to JSON are lists that begin with a type
+    name."""
     def inner(x):
         return _plain(x, arrays)
 
@@ -197,7 +198,7 @@ def _trajectory(header: dict, parts: dict[str, np.ndarray]) -> Trajectory:
 
 
 class ResultsFile:
-    """A file open for appending. `header` is what it was begun with; `results` maps cases to (digest, value)."""
+    """A file open for appending. `header` is its first record; `results` maps cases to (digest, value)."""
 
     def __init__(self, path, header: dict):
         self.path = Path(path)

@@ -1,4 +1,4 @@
-"""Many simulations of one mechanism at once: other states, other parameters, the same law."""
+"""Many simulations of one mechanism at once: different states and parameters, the same actuation."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from bunraku.terminal import Bar
 
 @dataclass(eq=False)
 class Rollout:
-    """What became of a batch of states. Of a single state all arrays are without the axis B.
+    """Results of a batch of states. For a single state all arrays are without the axis B.
 
-    A state that failed has NaN where it did not get to; `reached` says how far it got.
+    A state that failed has NaN at the times it did not reach; `reached` is the last time it reached.
     """
 
     mechanism: Mechanism
@@ -44,7 +44,7 @@ class Rollout:
     wall_time: float         # [s] of the runs, without compiling
 
     def trajectory(self, state: int | None = None) -> Trajectory:
-        """One of the motions, as far as it was recorded: to look at, or to save."""
+        """One of the motions, as far as it was recorded, as a trajectory for viewing or saving."""
         if (state is None) != (self.q.ndim == 2):
             raise ShapeError("say which state of the batch" if state is None else "there is one state only")
         if state is not None and not -len(self.q) <= state < len(self.q):
@@ -64,11 +64,11 @@ def rollout(mechanism: Mechanism, q=None, v=None, until: float | None = None, *,
             actuation=None, params=None, max_step: float = math.inf, min_step: float = 0.0,
             max_order: int | None = None, baumgarte: float | None = None, max_contacts: int | None = None,
             workers: int | None = None, progress: bool | None = None) -> Rollout:
-    """Simulate every state of a batch from time 0: what `Simulation` does with each, all in compiled code.
+    """Simulate every state of a batch from time 0, as `Simulation` does, entirely in compiled code.
 
-    q, v        (nq,), (nv,), or with a leading axis B; a single one serves for all. Neutral, at rest by default
+    q, v        (nq,), (nv,), or with a leading axis B; a single one is used for all. Neutral, at rest by default
     until       the end; only the state there is kept. Or `times`: an increasing array of times, whose states are kept.
-                Runs come to each exactly, as by sim.run(until=t) for each in turn
+                Steps end at each exactly, as by sim.run(until=t) for each in turn
     params      (k,), or (B, k): given to a compiled actuation
     workers     threads; by default as many as there are cores, and one for a plain Python actuation
     solver, step, rtol, atol, actuation, ...    as for `Simulation`
@@ -137,7 +137,7 @@ def _states(mechanism, q, v, params, actuation):
 
 
 def _result(group, batch, workers, wall_time) -> Rollout:
-    """Everything computed; in an error that names all failing states if there are any."""
+    """The results; if states have failed, an error that names them all and holds the results."""
     count, records = len(group.y), len(group.times)
     arrays: list = [group.q_at.reshape(count, records, group.nq), group.v_at.reshape(count, records, group.nv),
               group.reached, group.steps, group.rejected, group.evaluations, group.loop_error,

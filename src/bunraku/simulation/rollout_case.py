@@ -29,9 +29,9 @@ class RolloutCase:
     mechanism   of all cases; or a dict of mechanisms by name, of which a case names one: {"mechanism": "tall", ...}
     settings    those of `bk.rollout`, the same for all cases: until or times, solver, step, rtol, atol, actuation, ...
 
-    Cases of one mechanism are taken many at a time: with "rk4" and "symplectic_euler" in lanes of the processor. What
-    becomes of a case does not depend on those beside it. An actuation must be at the top level of a module if other
-    processes are to find it.
+    Cases of one mechanism are simulated many at a time: with "rk4" and "symplectic_euler" in SIMD lanes. The result of
+    a case does not depend on those beside it. An actuation must be at the top level of a module if other processes are
+    to find it.
     """
 
     def __init__(self, mechanism: Mechanism | Mapping[str, Mechanism], **settings):
@@ -48,7 +48,7 @@ class RolloutCase:
 
     @functools.cached_property
     def data(self) -> bytes:
-        """For other processes, and to compare with files. Functions are in it by name."""
+        """Plain data for other processes and for comparison with files; functions by name."""
         settings: dict[str, Any] = {}
         for name, value in self._settings.items():
             if name == "solver" and not isinstance(value, str):
@@ -67,7 +67,7 @@ class RolloutCase:
     # -- cases ---------------------------------------------------------------------------------------------------------
 
     def group(self, case) -> tuple:
-        """Cases of one group are simulated together."""
+        """Key of a case; cases with the same key are simulated together."""
         if not isinstance(case, Mapping) or not set(case) <= set(KEYS):
             what = next((f"has {key!r}{hint(key, KEYS)}" for key in case if key not in KEYS),
                         "") if isinstance(case, Mapping) else f"is {case!r:.80}"
@@ -85,7 +85,7 @@ class RolloutCase:
         return replace(answer, mechanism=self.mechanisms[cast(str, answer.mechanism)].copy().locked())
 
     def batch(self, cases) -> list[Rollout | Exception]:
-        """A rollout or an error for each; rollouts have the name of the mechanism in its place."""
+        """A rollout or an error for each case; rollouts hold the name of the mechanism instead of the mechanism."""
         answers: list[Rollout | Exception] = [SimulationError("not computed")] * len(cases)
         groups: dict[tuple, list[int]] = {}
         for k, case in enumerate(cases):
@@ -131,7 +131,7 @@ class RolloutCase:
         return [reasons.get(k) or _one(whole, k, name) for k in range(len(cases))]
 
     def _reason(self, m, state, given) -> Exception:
-        """What the case says for itself; the error of a batch tells of all."""
+        """Error text of one case, from the error of a batch."""
         q, v, params = state
         try:
             rollout(m, q, v, workers=1, progress=False, **self._settings, **({"params": params} if given else {}))
@@ -169,7 +169,7 @@ def _found(module: str, name: str):
 
 @functools.lru_cache(maxsize=8)
 def _revived(data: bytes) -> RolloutCase:
-    """In another process: made once, however often it arrives."""
+    """Reconstruct in another process; cached, so that it is built once."""
     mechanisms, settings = json.loads(data)
     for name, value in settings.items():
         if isinstance(value, dict):

@@ -27,7 +27,7 @@ SOLVERS = (*METHODS, *STRUCTURED, *WITH_STEP)
 
 @dataclass(frozen=True)
 class Settings:
-    """How to integrate. `Settings.of` checks what people give."""
+    """Settings of the integration. `Settings.of` checks the user's arguments."""
 
     solver: str | Tableau
     rtol: float
@@ -51,7 +51,7 @@ class Settings:
 
     @property
     def long_steps(self) -> bool:
-        """Whether its steps are too long to be interpolated from the states around: adaptive Runge-Kutta methods."""
+        """Whether steps are too long for interpolation through neighbouring states: adaptive Runge-Kutta methods."""
         return isinstance(method_of(self.solver), Tableau) and not self.fixed_step
 
     @property
@@ -60,12 +60,12 @@ class Settings:
 
     @property
     def structured(self) -> bool:
-        """Whether the solver needs a plan in which joints can take a rotor's place (`Mechanism.yielding_plan`)."""
+        """Whether the solver needs a plan with variable armature (`Mechanism.yielding_plan`)."""
         return isinstance(self.solver, str) and self.solver in STRUCTURED
 
     @property
     def explicit(self) -> bool:
-        """Whether stiffness limits the step."""
+        """Whether the method is explicit, so that stiffness limits the step."""
         family = method_of(self.solver)
         return not self.structured and not (isinstance(family, Family) and family.newton)
 
@@ -85,7 +85,7 @@ class Settings:
         return run_multistep if isinstance(method, Family) else run_runge_kutta, (method,)
 
     def plan(self, mechanism, driven: bool):
-        """The mechanism as the solver wants it."""
+        """The plan of the mechanism for the solver."""
         return mechanism.yielding_plan(driven) if self.structured else mechanism.plan()
 
 
@@ -124,7 +124,7 @@ def as_actuation(function, nv):
 
 
 def address_of(actuation) -> int:
-    """Of an actuation as a C function, 0 for none; compiles it if need be."""
+    """Address of an actuation as a C function, 0 for none; compiles it if necessary."""
     try:
         return actuation.address if actuation else 0
     except NumbaError as error:

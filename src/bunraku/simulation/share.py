@@ -20,7 +20,7 @@ NOTHING = np.zeros(0)
 
 
 class Piece(NamedTuple):
-    """Of the solver's memory: what one worker needs to go on."""
+    """One worker's part of the solver's memory."""
 
     clock: np.ndarray
     tally: np.ndarray
@@ -41,7 +41,7 @@ class Order(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a stretch of steps has come to. All workers would say the same: their steps and decisions are the same."""
+    """Outcome of a stretch of steps, the same for all workers: their steps and decisions agree."""
 
     status: int
     clock: np.ndarray
@@ -52,7 +52,7 @@ class Answer(NamedTuple):
 
 
 class Share:
-    """All that a worker holds."""
+    """The data of one worker."""
 
     def __init__(self, arrays: Arrays, closed: bool, settings: Settings, spans: np.ndarray):
         self.arrays, self.spans = arrays, spans
@@ -72,7 +72,7 @@ class Share:
                                np.zeros(m.PLACES))
 
     def stretch(self, order: Order, params: np.ndarray = NOTHING) -> Answer:
-        """Make steps, and keep them. The answer shows the memory itself."""
+        """Make steps and record them. The answer refers to the memory itself, not to a copy."""
         memory = self._memory()
         for number in order.dropped:
             self.pages.pop(number, None)
@@ -93,7 +93,7 @@ class Share:
         return Answer(status, memory.clock, memory.tally, memory.totals, room.t[:n], room.poly_t[:n * order.kept])
 
     def retire(self) -> None:
-        """Nothing but the record is wanted any more."""
+        """Release everything but the record."""
         self.memory = self._room = None
         del self.arrays
 
@@ -103,7 +103,7 @@ class Share:
         return self._memory().rows[:1]
 
     def state_before(self, page: int) -> np.ndarray:
-        """Where the stretch of this page began, whether or not it has begun here."""
+        """The state at the beginning of this page's stretch, also if it was computed elsewhere."""
         return self._began[1] if self._began[0] == page else self.state()
 
     def history(self) -> np.ndarray:
@@ -117,12 +117,12 @@ class Share:
         return squares(y, weights, nodes, self._memory().tolerance)[:, None]
 
     def open(self) -> np.ndarray:
-        """The connection that is farthest from closed, by its number among this worker's, and by how much."""
+        """The connection with the largest gap, by its number among this worker's, and the gap."""
         memory = self._memory()
         return np.array([[memory.tally[m.OPEN_AT], memory.clock[m.OPEN_BY]]])
 
     def posted(self) -> np.ndarray:
-        """Floats that this worker has sent over edges of the mechanism."""
+        """Number of floats that this worker has sent to other chunks."""
         return np.array([[self.arrays.mail.view(np.int64)[f.MAIL_FLOATS]]], float)
 
     def _memory(self) -> m.Memory:

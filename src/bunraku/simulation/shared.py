@@ -1,10 +1,10 @@
 """A simulation shared by a team: every worker integrates its own part of the state, and all take the same steps.
 
 The solver's memory is divided before the first steps, and stays with the workers, as does the record (`pages.py`): both
-are put together when they are read. Between stretches of compiled code a worker gets an order (`share.Order`), whose
-size does not depend on the mechanism. The same chunks give the same motion to the last bit on any number of workers; so
-when `workers` is not given, their number may change between stretches, and does where one worker is faster, such as
-while other programs want the processors.
+are gathered when they are read. Between stretches of compiled code a worker gets an order (`share.Order`), whose
+size does not depend on the mechanism. The same chunks give the same motion, bit by bit, on any number of workers; so
+when `workers` is not given, their number may change between stretches, for example to one while other programs occupy
+the processors.
 """
 
 from __future__ import annotations
@@ -69,17 +69,17 @@ class Sharing:
         self._shared: tuple | None = None
 
     def stay_alone(self) -> None:
-        """One worker does everything, without lanes."""
+        """Compute with one worker, without lanes."""
         self.asked, self.in_lanes, self.left_alone = 1, False, False
 
     @property
     def request(self) -> list:
-        """For checkpoints: workers, and what the schedule was made from."""
+        """For checkpoints: workers, and the arguments of the schedule."""
         return [self.asked, None if self.given is None else self.given.request]
 
     def changed(self, mechanism: Mechanism) -> None:
-        """Another structure, and another memory: the same request for a schedule; if its cuts are no longer possible,
-        one for as many workers."""
+        """After a change of structure and memory: repeat the request for a schedule; if its cuts are no longer
+        possible, make one for the same number of workers."""
         given = self.given
         if given is not None:
             try:
@@ -91,14 +91,14 @@ class Sharing:
         self.given = self.schedule = given
 
     def _retire(self) -> None:
-        """Workers keep what they have recorded, and nothing else."""
+        """Release everything of the workers but their records."""
         if self._shared is not None and self._shared[2] is not None:
             for crew in self._shared[2].crews:
                 crew.retire()
         self._shared = self.shared = self.holder = None
 
     def __getstate__(self):
-        """Without threads; of a simulation whose memory is whole."""
+        """State without threads, of a simulation whose memory has been gathered."""
         return {**self.__dict__, "shared": None, "holder": None, "_shared": None}
 
     def may_begin(self, steps: int) -> bool:
@@ -108,7 +108,7 @@ class Sharing:
 
     def divided(self, mechanism: Mechanism, plan: Plan, memory: m.Memory, acting: Acting, actuated: bool,
                 watched: bool, begin: bool = False) -> Shared | None:
-        """The crews for the steps to come; None if one worker does everything: where nothing is gained; where an
+        """The crews for the next steps; None if one worker does everything: where nothing is gained; where an
         actuation would be called beyond an event (it may have a memory) or by a number of probes that depends on the
         worker (`simulate/implicit.py`); where forces on links are functions of time."""
         self.workers, self.gathers, self.shared = 1, False, None
@@ -131,13 +131,13 @@ class Sharing:
         return self.shared
 
     def collect(self, memory: m.Memory) -> None:
-        """Put the whole memory together: workers get it anew before their next steps."""
+        """Gather the whole memory; it is distributed again before the next steps."""
         if self.holder is not None:
             memory.rows[:] = self.holder.crew.joined("history")
             self.holder = None
 
     def collect_state(self, memory: m.Memory) -> None:
-        """Put the state together, in memory.rows[0]; workers keep the rest."""
+        """Gather the state in memory.rows[0]; workers keep the rest."""
         if self.holder is not None and not self.holder.state_is_here:
             memory.rows[:1] = self.holder.crew.joined("state")
             self.holder.state_is_here = True
@@ -171,7 +171,7 @@ class Sharing:
 
 
 class Shared:
-    """The memory of a solver, divided among the workers of a crew: of the only one, or of the one that is faster."""
+    """The memory of a solver, divided among the workers of a crew: the only one, or the faster one."""
 
     def __init__(self, crews: list[Crew], links: int, sharing: Sharing):
         self.crews, self.links, self.sharing = crews, links, sharing
@@ -185,8 +185,8 @@ class Shared:
         return self.crews[self.now]
 
     def _choose(self) -> int:
-        """Which crew has the next stretch: the one that was faster of late; now and then another, since other programs
-        come and go."""
+        """The crew for the next stretch: the recently fastest; now and then another one, since the load of the machine
+        changes."""
         if len(self.crews) == 1:
             return 0
         untried = [k for k, seconds in enumerate(self.seconds) if len(seconds) < RECENT]
@@ -207,7 +207,7 @@ class Shared:
         self.sharing.holder, self._external = self, None
 
     def _orders(self, address: int, external: np.ndarray, memory: m.Memory, rows: int, kept: bool) -> list[Order]:
-        """The next stretch for each worker: no more than what it does not know."""
+        """The order of the next stretch for each worker: only the data it does not have."""
         crew, mine = self.crew, self.crew.first.memory
         assert mine is not None
         mine.tally[m.RECORDED] = memory.tally[m.RECORDED] = 0
@@ -224,7 +224,7 @@ class Shared:
                 for part in crew.division.parts]
 
     def _name_open(self, memory: m.Memory) -> None:
-        """Number of the connection that is open among those of the whole: workers number their own."""
+        """Number of the open connection in the whole mechanism: workers number their own."""
         division = self.crew.division
         if isinstance(division, ClosedDivision):
             for mine, part in zip(division.mine_c, self.crew.ask("open"), strict=True):
@@ -234,8 +234,8 @@ class Shared:
 
     def run(self, address: int, params: np.ndarray, external: np.ndarray, memory: m.Memory,
             record: Record) -> tuple[int, Block | None]:
-        """One stretch of compiled code by all workers: how it ended, and the steps, which stay with the workers. If
-        events are looked for: None, and the steps are put together in `record`."""
+        """One stretch of compiled code by all workers: its status, and the steps, which stay with the workers. If
+        events are watched: None, and the steps are gathered in `record`."""
         chosen = self._choose()
         if self.sharing.holder is not self or chosen != self.now:
             self.sharing.collect(memory)
@@ -269,7 +269,7 @@ class Shared:
         return self._look_for_events(memory, record, block, began) or status, None
 
     def _look_for_events(self, memory: m.Memory, record: Record, block: Block, began: float) -> int:
-        """Put the steps together, with their polynomials, and go through them (`simulate/replay.py`)."""
+        """Gather the steps with their polynomials and locate events in them (`simulate/replay.py`)."""
         n, steps = len(block.t), block.steps()
         assert steps is not None
         record.t[:n], record.y[:n], record.poly_t[:n] = block.t, block.states(), steps.table[:, :3]
@@ -288,7 +288,7 @@ class Shared:
 
 
 def _own_forces(external: np.ndarray, total: int, links: np.ndarray) -> np.ndarray:
-    """Forces and pulls on a worker's links out of those on all, by the numbers that these have there."""
+    """Forces and pulls on a worker's links, selected from those on all links and renumbered."""
     if not external.size:
         return external
     pulls = external[6 * total:].reshape(-1, f.PULL).copy()

@@ -1,6 +1,6 @@
 """The simulation shell: a mechanism, a state, a solver, and everything recorded on the way.
 
-Long because it is one class: people read its methods beside each other.
+One long file because it is one class, whose methods are read together.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ BODY_STEPS_PER_CALL = 50_000  # compiled code runs this long (bodies times steps
 def actuation(function) -> Actuation:
     """Decorator: compile a function (t, q, v, params, tau) that writes tau, to be called inside the loop.
 
-    q and v are read-only; params may be written to, as memory of the function. An index out of bounds ends the run with
-    an error, and so does a value that the function returns.
+    q and v are read-only; params may be written to, as internal state of the function. An index out of bounds ends the
+    run with an error, and so does a returned value.
     """
     try:
         inspect.signature(function).bind(0.0, None, None, None, None)
@@ -96,7 +96,7 @@ def actuation(function) -> Actuation:
 
 @dataclass
 class Statistics:
-    """What a simulation has done so far."""
+    """Statistics of a simulation so far."""
 
     steps: int = 0
     rejected: int = 0
@@ -120,30 +120,32 @@ class Simulation:
     q, v        start; neutral and at rest by default
     solver      adaptive: "gear" (Adams, orders 1 to 12), "implicit" (stiff, at the cost of forward dynamics; orders 1
                 to 5), "bdf" (stiff, full matrices; orders 1 to 5), "tsit5", "rkf" (5), "rkg" (4), "rki" (3), "iec" (2);
-                with a fixed `step` "rk4" (order 4), "symplectic_euler" (order 1); or a Runge-Kutta method of your own:
+                with a fixed `step` "rk4" (order 4), "symplectic_euler" (order 1); or a custom Runge-Kutta method:
                 a `bunraku.integrate.runge_kutta.Tableau`
     actuation   a function (t, q, v) -> tau, or one decorated with @bk.actuation
     params      float array given to a compiled actuation; may be changed while running
     baumgarte   loops are closed after every step by the smallest move; with this rate [1/s], instead by forces that
                 make a gap g obey g'' + 2 rate g' + rate^2 g = 0
     dense       keep the polynomial of every step for `Trajectory.sample`: order + 1 times the memory, and some time.
-                Without, samples come from the recorded states around: as good as the steps of multistep methods and
-                fixed steps, less good than the long ones of adaptive Runge-Kutta methods. None: kept of these, if
-                record is "all"
-    progress    a bar on the terminal: True, False, or None to decide by what the output is
+                Without, samples are interpolated from the recorded states: as accurate as the steps of multistep
+                methods and fixed steps, less accurate than the long steps of adaptive Runge-Kutta methods. None: kept
+                for these, if record is "all"
+    progress    progress bar: True, False, or None for a bar if the output is a terminal
     t           the time at which it starts [s]
     workers     threads that share the mechanism, at most: each has chunks of it (`bk.schedule`), their state and their
-                part of the solver. None: as many as pay, by the cost model, or one that computes like chunks in lanes
-    schedule    who computes which part, from `bk.schedule` or `bk.Schedule`; made again after `connect` and `cut`
-    record      what `trajectory` keeps: "all", the last so many seconds (and the step in which they begin), or None for
+                part of the solver. None: chosen by the cost model, or one that computes equal chunks in SIMD lanes
+    schedule    assignment of parts to workers, from `bk.schedule` or `bk.Schedule`; made again after `connect` and
+    `cut`
+    record      extent of `trajectory`: "all", a number of most recent seconds (and the step in which they begin), or
+    None for
                 the present state only
     external    {link: (fx, fy, fz, mx, my, mz) or a function of t that returns it}: forces at the origin of the link's
                 frame, world axes; `push` changes them
     prescribed  {joint: function of t, table (times, values), or bk.Guide}: joints whose motion is given. A function
                 returns q, or (q, v, a); from q alone derivatives are taken by differences over milliseconds
-    reads       joints that the actuation reads, if not all: several workers then gather these only, and it finds NaN
-                in the place of others
-    max_contacts  so many contacts at once, at most; 64 by default. Memory is made for those that there are
+    reads       joints that the actuation reads, if not all: several workers then gather only these; the others are
+                NaN
+    max_contacts  maximum number of simultaneous contacts; 64 by default. Memory is allocated as needed
     impacts     law of impacts at several contacts at once: "simultaneous", all rebound together (Newton's law at each),
                 or "sequential", one after another, the fastest approach first (Newton's cradle)
 
@@ -246,7 +248,7 @@ class Simulation:
 
     @property
     def _memory(self) -> m.Memory:
-        """The solver's memory, whole: to read and to change. (`_local` is what this process has of it: clock and tally
+        """The solver's memory, gathered, to read and to change. (`_local` is this process's part: clock and tally
         are always there, `rows` may be with the workers.)"""
         self._sharing.collect(self._local)
         return self._local
@@ -256,19 +258,19 @@ class Simulation:
         self._sharing.holder, self._local = None, memory
 
     def __getstate__(self) -> dict:
-        """Of a copy: whole, without workers."""
+        """State of a copy: gathered, without workers."""
         self._sharing.collect(self._local)
         return self.__dict__
 
     @property
     def schedule(self) -> Schedule | None:
-        """Chunks of the mechanism and who computes them, as of the last run: `schedule.chunks`, `chunk_workers`. None
-        if it is not cut. (`stats.workers` is how many threads have computed them.)"""
+        """Chunks of the mechanism and their workers in the last run: `schedule.chunks`, `chunk_workers`. None
+        if it is not divided. (`stats.workers` is the number of threads that computed them.)"""
         return self._sharing.schedule
 
     @property
     def trajectory(self) -> Trajectory:
-        """What is recorded: see `record`."""
+        """The recorded motion: see `record`."""
         return self._tape.trajectory()
 
     @property
@@ -278,11 +280,11 @@ class Simulation:
     # -- keep ------------------------------------------------------------------------------------------------------
 
     def record_to(self, path, *, single: bool = False, torques: bool | None = None) -> Recorder:
-        """Write all that happens from now on to a recording (.mcap), while it happens: a crash loses a second at most.
+        """Write the motion from now on to a recording (.mcap) as it is computed: a crash loses at most one second.
 
         single    states in float32
-        torques   of the actuation, too: it is called once more for each recorded state. By default if it is compiled;
-                  a plain function that remembers nothing may be called as well: torques=True
+        torques   also record torques: the actuation is called once more for each recorded state. By default if it is
+                  compiled; a plain function without internal state may be called as well: torques=True
 
         Returns the recorder, to be closed (`close()`, or `with`).
         """
@@ -291,10 +293,10 @@ class Simulation:
         return Recorder(self, path, single=single, torques=torques)
 
     def save(self, path) -> Path:
-        """Write a checkpoint: everything that `Simulation.load` needs to go on as if nothing had been in between.
+        """Write a checkpoint: everything that `Simulation.load` needs for a bit-exact continuation.
 
-        The file (NumPy's .npz; no pickles) is written in one piece: a crash leaves the one that was there before.
-        Functions are not in it: the actuation and the actions of `when` are given again after loading. May be called
+        The file (NumPy's .npz; no pickles) is replaced atomically: a crash leaves the previous one.
+        Functions are not stored: the actuation and the actions of `when` are given again after loading. May be called
         between runs and by an action of `when`.
         """
         return save_checkpoint(self, path)
@@ -302,11 +304,11 @@ class Simulation:
     @classmethod
     def load(cls, path, actuation=None, *, mechanism: Mechanism | None = None, forget=(),
              progress: bool | None = None, external=None, prescribed=None) -> Simulation:
-        """The simulation of a checkpoint, which goes on to the last bit as the one that was saved.
+        """The simulation of a checkpoint, which continues the saved one bit by bit.
 
         actuation   the same function as before, if there was one
-        mechanism   refuse the file unless this is the mechanism that it has now
-        forget      names of conditions that are not to be watched any more
+        mechanism   expected mechanism: the file is rejected if its present mechanism differs
+        forget      names of conditions that are no longer watched
         external    functions of time that acted on links, and `prescribed` motions of joints: the same as before
 
         Conditions are given again by `when` under the same names, which restores their state; `run` refuses to go on
@@ -317,7 +319,8 @@ class Simulation:
     # -- change the state ------------------------------------------------------------------------------------------
 
     def set_state(self, q=None, v=None, t: float | None = None) -> None:
-        """Go on from another state, at another time; what is not given stays. Recorded as an event, in a new segment.
+        """Continue from another state or time; omitted arguments keep their values. Recorded as an event, in a new
+        segment.
 
         Loops must be closed (`bk.project`). A later t leaves a gap in the record; an earlier one begins a new record:
         keep `sim.trajectory` before it. If anything fails nothing has changed.
@@ -328,7 +331,8 @@ class Simulation:
         self._change(self.mechanism, q, v, f"{what}; {closed}" if closed else what, time_)
 
     def impulse(self, link: str, impulse, moment=None, *, point=(0.0, 0.0, 0.0)) -> None:
-        """Strike a link: velocities jump as the structure allows; in `impulses` what the connections answer.
+        """Apply an impulse to a link: velocities jump as the constraints allow; `impulses` holds the reactions of the
+        connections.
 
         impulse  (px, py, pz) [N s] in world axes; or six numbers, with a moment of impulse [N m s]
         moment   moment of impulse about the point, if not given so
@@ -345,8 +349,8 @@ class Simulation:
 
     def _as_state(self, q, v, what: str = "cannot start",
                   t: float | None = None) -> tuple[np.ndarray, np.ndarray, str]:
-        """A state to go on from: of the right size, finite, quaternions made unit, prescribed joints where they are at
-        the time t, loops closed; and what was done for it."""
+        """A state to continue from: of the right size, finite, quaternions normalised, prescribed joints on their
+        motion at the time t, loops closed; and a description of the corrections."""
         plan = self.mechanism.plan()
         batch, (q, v) = aligned(("q", q, plan.nq), ("v", v, plan.nv))
         if batch is not None:
@@ -377,12 +381,13 @@ class Simulation:
     def connect(self, link_a: str, link_b: str, joint: Joint | None = None, name: str | None = None, *,
                 position_a=None, rotation_a=None, position_b=None, rotation_b=None, actuated: bool | None = None,
                 max_gap: float = 1e-6) -> Connection:
-        """Close a loop now: link b is held to link a by `joint`, and velocities jump to what that allows.
+        """Close a loop now: `joint` connects link b to link a, and velocities jump to satisfy its constraints.
 
         Without frames the links are held as they are now, the joint's frame being link b's own; with one side's frame
-        given, the other side's is captured. With both given they must fit the joint up to `max_gap` [m, rad]; what is
-        left is closed by moving all links a little. `impulses` then holds {connection: (impulse, moment of impulse)}:
-        six numbers on link b at the joint frame's origin, in child-side axes. If anything fails nothing has changed.
+        given, the other side's is captured. With both given they must fit the joint up to `max_gap` [m, rad]; the
+        remaining gap is closed by a small motion of all links. `impulses` then holds {connection: (impulse, moment of
+        impulse)}: six numbers on link b at the joint frame's origin, in child-side axes. If anything fails nothing has
+        changed.
         """
         max_gap = as_size("max_gap [m, rad]", max_gap, ShapeError, infinite=True)
         q, v = self.q, self.v
@@ -407,10 +412,10 @@ class Simulation:
         return connection
 
     def cut(self, name: str) -> None:
-        """Take a connection away, or let a tree joint go, now: every link keeps its place and velocity.
+        """Remove a connection or cut a tree joint now: every link keeps its pose and velocity.
 
-        The link of a tree joint (by joint name, else by link name) then hangs from the ground by a Free joint of the
-        same name, so q and v become longer. If anything fails nothing has changed.
+        The link of a tree joint (by joint name, else by link name) is then connected to the ground by a Free joint of
+        the same name, so q and v become longer. If anything fails nothing has changed.
         """
         mechanism = self.mechanism.copy()
         carry = mechanism.cut(name)
@@ -430,7 +435,7 @@ class Simulation:
                                   "state. Change it between runs, or from an action of `when`")
 
     def _change(self, mechanism, q, v, event, t=None, cut=None):
-        """Go on with another structure or state from here, or from the time t."""
+        """Continue with another structure or state from here, or from the time t."""
         self._refuse_within_a_step(event.partition(":")[0])
         self._acting.fit(mechanism, cut)
         self._sharing.changed(mechanism)
@@ -453,7 +458,7 @@ class Simulation:
     # -- act from outside ------------------------------------------------------------------------------------------
 
     def push(self, link: str, wrench=None) -> None:
-        """An external force on a link from now on, in the place of the one that it had: (fx, fy, fz, mx, my, mz) at the
+        """Set the external force on a link from now on, replacing its previous one: (fx, fy, fz, mx, my, mz) at the
         origin of its frame in world axes, or a function of t that returns it; None ends it."""
         self._refuse_within_a_step("push")
         before = dict(self._acting.external)
@@ -476,10 +481,10 @@ class Simulation:
         """Pull a point of a link (in its frame) to a target (in the world) by a spring, until `release`; with
         `rotation` turn the link, too.
 
-        stiffness, damping    [N/m], [N s/m]; by default a spring that swings in half a second with the link's mass,
+        stiffness, damping    [N/m], [N s/m]; by default a spring with a period of half a second for the link's mass,
                               critically damped
         rotation              3x3, of the link's frame in the world: a spring acts along the shortest turn to it
-        turn_stiffness        [N m/rad]; by default it swings in half a second with the link's largest moment of inertia
+        turn_stiffness        [N m/rad]; by default a period of half a second for the link's largest moment of inertia
                               about the point
         turn_damping          [N m s/rad]; by default critical about each principal axis of inertia
 
@@ -501,7 +506,7 @@ class Simulation:
         self._restart()
 
     def release(self, link: str | None = None) -> None:
-        """Let go of a link that was pulled, or of all."""
+        """End the pull on a link, or on all."""
         self._refuse_within_a_step("release")
         if link is not None and link not in self._acting.pulls:
             self.mechanism._find_link(link, "release")
@@ -520,12 +525,12 @@ class Simulation:
 
         condition   a function (t, q, v) -> number, true where that is positive; `bk.force_above`, `bk.points_meet`,
                     `bk.points_part`. One compiled by `numba.njit` is watched without Python in the loop.
-        action      may connect, cut, change `params`, or whatever; the solver starts anew after it
+        action      may connect, cut, change `params` and so on; the solver restarts after it
         repeat      every time it comes true; otherwise the first time only
 
         The moment is located within the step that passes it. A condition that holds when a run or a new structure
-        begins comes true there. One about a joint or connection that is not there waits for it; if it was never there,
-        a SimulationWarning says so at the end of the run. A connection cut and made again is another one.
+        begins comes true there. One on a joint or connection that does not exist yet waits for it; if it never
+        existed, a SimulationWarning is issued at the end of the run. A connection cut and made again is a new one.
         """
         watch = as_watch(self.mechanism, condition, action, name, repeat, len(self._watches))
         restore(self._awaited, watch, self.mechanism)
@@ -533,7 +538,7 @@ class Simulation:
         return watch
 
     def torque(self, t: float, q, v) -> np.ndarray:
-        """What the actuation gives: torques of the joints, then those of the connections."""
+        """Torques of the actuation: those of the joints, then those of the connections."""
         size, tau = self.mechanism.nv + self.mechanism.nc, np.zeros(self.mechanism.nv + self.mechanism.nc)
         if self._own is not None:
             given = self._own.torque(t, q, v, self.params, size)
@@ -541,14 +546,14 @@ class Simulation:
         return tau
 
     def dynamics(self) -> Dynamics:
-        """`bk.dynamics` at this moment, with all that acts: actuation, external forces, pulls, prescribed joints."""
+        """`bk.dynamics` at the present state, with actuation, external forces, pulls and prescribed joints."""
         tau = self.torque(self.t, self.q, self.v)
         return dynamics(self.mechanism, self.q, self.v, tau, **self._acting.at(self.mechanism, self.t, self.q, self.v))
 
     @property
     def contacts(self) -> Contacts:
-        """Contacts at this moment, with forces and modes. In fixed steps: those of the last step (of the first, before
-        it is made), impulses over the step, so that impacts show as large forces."""
+        """Contacts at the present state, with forces and modes. In fixed steps: those of the last step (before the
+        first step, of that one), impulses divided by the step, so that impacts show as large forces."""
         contact = self._contact
         if contact is None:
             if not self.mechanism.shapes:
@@ -573,7 +578,7 @@ class Simulation:
         return self.trajectory
 
     def advance(self, until: float) -> None:
-        """As `run`, without putting the trajectory together: for many short runs, one after the other."""
+        """As `run`, without assembling the trajectory: for many short runs in sequence."""
         if as_number("until", until, ShapeError) < self.t:
             raise ShapeError(f"until must be a time from {self.t:g} s on, not {until!r}")
         self._refuse_within_a_step("run")
@@ -598,7 +603,7 @@ class Simulation:
             warnings.warn(text, SimulationWarning, stacklevel=3)
 
     def _go_on(self, until: float, bar: Bar, interrupts: Interrupts) -> None:
-        """From event to event."""
+        """Run from event to event."""
         contact = self._contact
         while True:
             if contact is not self._contact:
@@ -626,7 +631,7 @@ class Simulation:
                 break
 
     def _act(self, watch: Watch) -> bool:
-        """A condition has come true here: do what follows. Whether that ends the run."""
+        """Execute the action of a condition that has come true. Returns whether that ends the run."""
         self._tape.event(Event(self.t, watch.name))
         watch.times.append(self.t)
         watch.holds, watch.active = True, watch.repeat
@@ -639,7 +644,7 @@ class Simulation:
             raise
 
     def _advance(self, until, watched, bar, interrupts) -> int:
-        """Let compiled code run until it has something to say other than that its record is full."""
+        """Run compiled code until it returns a status other than a full record."""
         settings, acting, external = self._settings, self._acting, self._acting.array
         plan, (entry, method) = acting.plan(self.mechanism, settings, self._actuation is not None), settings.entry()
         contact = self._contact
@@ -701,7 +706,7 @@ class Simulation:
         return self.torque(t, y[:self.mechanism.nq], y[self.mechanism.nq:])
 
     def _restart(self):
-        """Forget what the solver knows of the past: from here the motion may be another."""
+        """Discard the solver's history: the motion may have a discontinuity here."""
         self._local.tally[m.STARTED] = 0
         if not self._settings.fixed_step:
             self._local.clock[m.STEP] = 0.0
@@ -769,7 +774,7 @@ class Simulation:
         return f"Simulation of {self.mechanism.name} at {self.t:g} s: solver {name}, {self.stats.steps} steps"
 
     def _repr_html_(self) -> str:
-        """In notebooks the motion so far as a replay, below a line about the run."""
+        """In notebooks: a summary line and a replay of the motion so far."""
         moved = self.trajectory
         replay = moved._repr_html_() if len(moved.t) > 1 else None
         return f"<p>{html.escape(repr(self))}</p>{replay or self.mechanism._repr_html_()}"

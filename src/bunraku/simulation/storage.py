@@ -1,8 +1,8 @@
-"""Files of trajectories and checkpoints: a JSON header and arrays in one .npz, never pickled, written in one piece.
-Recordings (`record/`) are read into the same.
+"""Files of trajectories and checkpoints: a JSON header and arrays in one .npz, never pickled, replaced atomically.
+Recordings (`record/`) are read into the same form.
 
-A file is written beside its final name and then takes its place, so that a crash leaves the old file or the new one.
-Whatever is read is checked before it is used: a damaged or tampered file is a ModelError that names it.
+A file is written under a temporary name and then renamed, so that a crash leaves the old file or the new one.
+All contents are checked before use: a damaged or tampered file is a ModelError that names it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KINDS = {"trajectory": "bk.load_trajectory", "checkpoint": "bk.Simulation.load"}
 
 
 class Rule(NamedTuple):
-    """What an array of a file must be: its shape, as numbers and names of sizes, and its contents."""
+    """Requirements on an array of a file: its shape, as numbers and names of sizes, and its contents."""
 
     shape: tuple[str | int, ...]
     dtype: type = float
@@ -57,7 +57,7 @@ def check(what: str, array: np.ndarray, rule: Rule, sizes: dict[str, int]) -> No
 
 
 def write(path, header: dict, arrays: dict[str, np.ndarray]) -> Path:
-    """Write a file, or leave the one that was there as it is. Returns its path, which ends in .npz."""
+    """Write a file; on failure an existing one is unchanged. Returns its path, which ends in .npz."""
     path = _named(path)
     if not path.parent.is_dir():
         raise MissingFileError(f"{path}: there is no folder {str(path.parent)!r}")
@@ -166,7 +166,7 @@ def _recorded(path, kind) -> tuple[dict, dict]:
 
 
 def _parts(path) -> dict[str, bytes]:
-    """What is in the file, by name. Checksums of all of it are compared, so damage is found before anything is used."""
+    """Contents of the file, by name. All checksums are compared first, so that damage is found before use."""
     with open(path, "rb") as stream, zipfile.ZipFile(stream) as archive:
         contents = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
         length = stream.seek(0, os.SEEK_END)
@@ -176,11 +176,11 @@ def _parts(path) -> dict[str, bytes]:
 
 
 class _Refused(Exception):
-    """Why a whole file of bunraku is not read here; what follows its path in the message."""
+    """Reason for rejecting an intact file: the text that follows its path in the message."""
 
 
 def refuse(why: str):
-    """Stop `read`: the file is whole, but not for this use."""
+    """Make `read` reject an intact file that is not for this use."""
     raise _Refused(why)
 
 
@@ -202,7 +202,7 @@ def _header(parts, kind) -> dict:
 
 
 def _array(data: bytes) -> np.ndarray:
-    """An array of NumPy's format, with nothing allocated that is not there."""
+    """An array in NumPy's format; no more memory is allocated than the file contains."""
     stream = io.BytesIO(data)
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0)):

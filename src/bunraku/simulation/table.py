@@ -70,7 +70,7 @@ def write_csv(trajectory: Trajectory, path) -> Path:
 
 
 def even_times(trajectory: Trajectory, rate: float) -> np.ndarray:
-    """From the first state to the last, `rate` of them a second."""
+    """Times from the first state to the last, `rate` per second."""
     if not trajectory.segments:
         raise ShapeError("this trajectory is empty")
     first, last = float(trajectory.segments[0].t[0]), float(trajectory.segments[-1].t[-1])
@@ -83,7 +83,7 @@ def even_times(trajectory: Trajectory, rate: float) -> np.ndarray:
 
 
 def evenly(trajectory: Trajectory, rate: float) -> Trajectory:
-    """The motion at even times, as `Trajectory.sample` gives it; torques between recorded ones by straight lines."""
+    """The motion at even times, as `Trajectory.sample` gives it; torques by linear interpolation."""
     segments, ends = [], [*(s.t[0] for s in trajectory.segments[1:]), np.inf]
     times = even_times(trajectory, rate)
     for segment, end in zip(trajectory.segments, ends, strict=True):

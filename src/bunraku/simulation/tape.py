@@ -1,4 +1,4 @@
-"""What a simulation remembers of its motion: all of it, the last seconds, or the present state only."""
+"""Record of a simulation's motion: all of it, the last seconds, or the present state only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Listener(Protocol):
 
 
 def as_duration(record, dense: bool) -> float:
-    """Seconds to be remembered, from what people give: "all", a number of seconds, or None."""
+    """Duration of the record [s] from the user's argument: "all", a number of seconds, or None."""
     if isinstance(record, str) and record == "all":
         return math.inf
     if dense:
@@ -97,7 +97,7 @@ class Tape:
             listener.event(event)
 
     def change(self, mechanism: Mechanism, t: float, y: np.ndarray) -> None:
-        """Another structure or state from here, or from the time t."""
+        """Begin a segment with another structure or state here, or at the time t."""
         self.settle()
         if t < self.end:  # times of a record increase
             self.past, self.events = [], []
@@ -110,7 +110,7 @@ class Tape:
             listener.change(mechanism, t, y)
 
     def settle(self) -> None:
-        """The last state is final: hand it over."""
+        """Pass the last state, now final, to the listeners."""
         if self._held:
             self._tell(self.present.blocks[-1].last())
             self._held = False
@@ -122,7 +122,7 @@ class Tape:
                 listener.append(block.t, y)
 
     def _forget(self) -> None:
-        """What is older than the duration; whole blocks, so that it costs nothing."""
+        """Drop blocks older than the duration; whole blocks, so that the cost is negligible."""
         if math.isinf(self.duration):
             return
         before, blocks = self.end - self.duration, self.present.blocks

@@ -45,7 +45,7 @@ STEPS = {  # of `dense` simulations
 
 
 class Event(NamedTuple):
-    """Something that happened."""
+    """An event of the motion."""
 
     t: float
     text: str
@@ -100,8 +100,8 @@ class Trajectory:
         """(mechanism, q, v) at each time; at a change of structure, the state after it.
 
         Between two steps: the polynomial of the solver, if the simulation was `dense`, as with adaptive Runge-Kutta
-        methods by default; else a polynomial through the recorded states around, which is as good where they are the
-        steps of a smooth motion. Across a kink that no event marks it is as good as the step is short.
+        methods by default; else a polynomial through the neighbouring recorded states, which is as accurate for
+        the steps of a smooth motion. Across a kink without an event the error is of the order of the step.
         """
         return [(segment.mechanism, *segment.at(min(t, segment.t[-1]))) for t, segment in self._at(times)]
 
@@ -129,9 +129,9 @@ class Trajectory:
         """Contacts at a time, with forces and modes; a list for several times.
 
         Evaluated again from the states and the recorded torques; a ShapeError if these are missing, or if something
-        acted that is not recorded. Of motions in fixed steps: those of the step that contains the time, impulses over
-        the step, so that impacts show as large forces. Else forces at the moment, with gaps up to 1e-5 m closed and
-        slip below 1e-4 m/s none; impacts have no force, their impulses are among the `events`.
+        acted that is not recorded. With fixed steps: those of the step that contains the time, impulses divided by
+        the step, so that impacts show as large forces. Otherwise instantaneous forces, with gaps up to 1e-5 m closed
+        and slip below 1e-4 m/s counted as sticking; impacts have no force, their impulses are among the `events`.
         """
         at = self._at(t)
         refuse_no_shapes(self)
@@ -167,9 +167,9 @@ class Trajectory:
         return to_frame(self)
 
     def save(self, path) -> Path:
-        """Write everything, mechanisms included, to one file (NumPy's .npz; no pickles), in one piece: a crash leaves
-        the file that was there before. Returns its path: a name that does not end in .npz gets that ending, here and in
-        `load`; one that ends in .mcap becomes a recording (docs/recordings.md).
+        """Write everything, mechanisms included, to one file (NumPy's .npz; no pickles), atomically: a crash leaves
+        the previous file. Returns its path: .npz is appended to a name without it, here and in
+        `load`; a name that ends in .mcap becomes a recording (docs/recordings.md).
         """
         if Path(path).suffix == RECORDED:
             return record(self, path)
@@ -178,8 +178,8 @@ class Trajectory:
 
     @classmethod
     def load(cls, path) -> Trajectory:
-        """Read what `save` wrote, or a recording, to the last whole block if it was not closed. A damaged file, one
-        with wrong shapes, numbers that are not finite or times that decrease is a ModelError."""
+        """Read a file of `save`, or a recording, to the last whole block if it was not closed. A damaged file, wrong
+        shapes, NaN or infinity, or decreasing times are a ModelError."""
         def use(header, arrays):
             kind = header.get("kind", "trajectory")
             ours = RECORDING_FORMAT if kind == "recording" else FORMAT
@@ -232,7 +232,7 @@ def to_file(trajectory: Trajectory) -> tuple[dict, dict[str, np.ndarray]]:
 
 
 def from_file(header: dict, arrays) -> Trajectory:
-    """A trajectory from what `to_file` gave, checked."""
+    """A trajectory from the result of `to_file`, checked."""
     segments: list[Segment] = []
     for k, data in enumerate(header["mechanisms"]):
         mechanism = rebuild(data)

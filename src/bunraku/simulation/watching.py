@@ -1,4 +1,4 @@
-"""A simulation as a viewer drives it: moments to come back to, and its present forces, pulls, record and order."""
+"""Interface of a simulation for viewers: saved moments to return to, and present forces, pulls, record and order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bunraku.simulation.simulation import Simulation
 
 
 class Moment(NamedTuple):
-    """Structure, state, prescribed motion, and the conditions that were armed."""
+    """A saved moment: structure, state, prescribed motion, and the armed conditions."""
 
     mechanism: Mechanism
     t: float
@@ -40,7 +40,8 @@ class Moment(NamedTuple):
 
 @contextmanager
 def halted_by(sim: Simulation, halt: Callable[[], bool]) -> Iterator[None]:
-    """Within this context `sim.advance` asks now and then whether to stop where it is, and shows no progress bar."""
+    """Context in which `sim.advance` regularly calls the function, stops if it returns true, and shows no progress
+    bar."""
     progress, sim.progress, sim._halted = sim.progress, False, halt
     try:
         yield
@@ -54,7 +55,7 @@ def recorded_span(sim: Simulation) -> tuple[float, float]:
 
 
 def acting(sim: Simulation, mechanism: Mechanism, q, v) -> dict:
-    """All that acts at present, as arguments of `bk.dynamics`."""
+    """Present external action, as arguments of `bk.dynamics`."""
     return {"tau": sim.torque(sim.t, q, v), **sim._acting.at(mechanism, sim.t, q, v)}
 
 
