@@ -23,7 +23,7 @@ FAILED, INTERRUPTED, UNHEARD = 1, 130, 141  # argparse itself exits with 2 on wr
 
 
 def verbs() -> list[str]:
-    """Names of the verbs there are."""
+    """Names of all verbs."""
     return sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg and not m.name.startswith("_"))
 
 
@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _warn(message, *_) -> None:
-    """A warning in one line, without the place in the source."""
+    """A warning in one line, without the source location."""
     print(f"bunraku: {message}", file=sys.stderr)
 
 
@@ -101,7 +101,7 @@ def positive(text: str) -> float:
 
 
 def told(rows: Sequence[tuple[str, str]], most: int = 110) -> str:
-    """Rows of (what, how) as two columns, no wider than the terminal."""
+    """Rows of (label, text) as two columns, no wider than the terminal."""
     wide = max(len(what) for what, _ in rows)
     width = max(40, min(most, shutil.get_terminal_size((most, 24)).columns))
     return "\n".join(textwrap.fill(how, width, initial_indent=f"  {what:<{wide}}  ",

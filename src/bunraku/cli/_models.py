@@ -27,7 +27,7 @@ _NAMES = ("chain", "human", "humanoid", "mobile", "chain_held", "four_bar", "n_f
 
 
 def find(text: str, base: str = "free", others: tuple[str, ...] = ()) -> Mechanism:
-    """The mechanism that MODEL names; `others` could have been meant too."""
+    """The mechanism that MODEL names; `others` are further valid names for the hint."""
     from bunraku import models
 
     name, *details = text.split(":")
@@ -53,7 +53,7 @@ def find(text: str, base: str = "free", others: tuple[str, ...] = ()) -> Mechani
 
 
 def recording(path: Path):
-    """The motion in a file: what bunraku has recorded, or motion capture (.bvh)."""
+    """The motion in a file: a recording of bunraku, or motion capture (.bvh)."""
     from bunraku.simulation import load_trajectory
 
     if path.suffix.lower() == ".bvh":

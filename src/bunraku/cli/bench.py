@@ -1,7 +1,7 @@
-"""`bunraku bench`: measurements beside other libraries.
+"""`bunraku bench`: benchmarks, compared with other libraries.
 
 A benchmark is a module `bunraku/bench/<name>.py` with `run(...) -> dict`, which measures, and, there or in a module of
-its own, `text(result) -> str`, which puts the numbers in words. If it can be quick it has `Options` with `quick()`.
+its own, `text(result) -> str`, which formats the report. Benchmarks with a short version have `Options` with `quick()`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Bench(NamedTuple):
-    """What the command line says of a benchmark."""
+    """Description of a benchmark on the command line."""
 
     help: str
     description: str

@@ -1,4 +1,4 @@
-"""`bunraku check`: attack the library with random cases."""
+"""`bunraku check`: test the library with random cases."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def add_parser(subparsers):
 
 
 def run(args) -> int:
-    """Attack, print; 1 if anything failed."""
+    """Run the checks and print the report; 1 if anything failed."""
     from bunraku.bench.machine import describe
     from bunraku.check import ATTACKS, runner
 
@@ -80,7 +80,7 @@ def run(args) -> int:
 
 
 class _Bar:
-    """Progress over cases; nothing if standard error is not a terminal or tqdm is not installed."""
+    """Progress bar over cases; none if standard error is not a terminal or tqdm is not installed."""
 
     def __init__(self, name, total):
         self.bar = None

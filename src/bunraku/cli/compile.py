@@ -1,4 +1,4 @@
-"""`bunraku compile`: machine code before its first use, also for other kinds of processors."""
+"""`bunraku compile`: ahead-of-time compilation, also for other processors."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def chosen(names: list[str], everything: bool) -> list:
 
 
 def usual() -> list:
-    """Of evaluations of one state, of simulations and of the demo."""
+    """The usual entries: evaluations of one state, simulations and the demo."""
     from bunraku.entries.forward import forward_one
     from bunraku.entries.inverse import inverse_one
     from bunraku.entries.loops import closed_plain

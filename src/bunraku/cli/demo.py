@@ -1,4 +1,4 @@
-"""`bunraku demo`: simulate a scene, say what happened, draw it."""
+"""`bunraku demo`: simulate a scene, print a report, draw it."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def run(args) -> int:
 
 
 def _can_draw() -> bool:
-    """Whether matplotlib is there; to import all of it would keep the replay waiting."""
+    """Whether matplotlib is installed; importing it here would delay the replay."""
     try:
         return find_spec("matplotlib.figure") is not None
     except ImportError:
@@ -118,7 +118,7 @@ def _can_draw() -> bool:
 
 
 def _show(replay: Path, args) -> bool:
-    """Open a replay in the browser, or say where it is. Nothing if the report is for a program."""
+    """Open a replay in the browser, or print its path. Does neither if the report is JSON."""
     if args.json:
         return True
     opened = False

@@ -1,4 +1,4 @@
-"""`bunraku doctor`: what this installation is and has: processor, versions, compiled kernels, extras."""
+"""`bunraku doctor`: report on this installation: processor, versions, compiled kernels, extras."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(args) -> int:
 
 
 def summary() -> dict:
-    """Everything that `doctor` knows, ready for JSON."""
+    """The report of `doctor` as plain data for JSON."""
     from bunraku import __version__
     from bunraku.bench.machine import describe
     from bunraku.compiler import files
@@ -72,7 +72,7 @@ def summary() -> dict:
 
 
 def version(extra: str) -> str | None:
-    """Of the library behind an extra; None if it is not installed."""
+    """Version of the library of an extra; None if it is not installed."""
     distribution, module, _ = EXTRAS[extra]
     if importlib.util.find_spec(module) is None:
         return None
@@ -87,14 +87,14 @@ def _bytes(folder: Path) -> int:
 
 
 def _writable(folder: Path) -> bool:
-    """Whether machine code can be kept: in the folder, or where it would be made."""
+    """Whether machine code can be stored: in the folder, or in the parent where it would be created."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return folder.is_dir() and os.access(folder, os.W_OK)
 
 
 def text(r: dict) -> str:
-    """The report in words."""
+    """The report as text."""
     cache, kernels = r["cache"], r["kernels"]
     versions = ", ".join(f"{name} {number}" for name, number in r["versions"].items())
     kept = f"{cache['folder']}, {cache['bytes'] / 1e6:.1f} MB" if cache["exists"] else f"{cache['folder']} (empty)"

@@ -1,4 +1,4 @@
-"""`bunraku export`: a recording in another form: a table, a film, a page, another file format."""
+"""`bunraku export`: convert a recording to a table, a film, a web page or another file format."""
 
 from __future__ import annotations
 

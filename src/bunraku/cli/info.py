@@ -1,4 +1,4 @@
-"""bunraku info FILE: what is in a model file, as a tree or as JSON."""
+"""bunraku info FILE: contents of a model file, as a tree or as JSON."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def run(args) -> int:
 
 
 def _print(lines: str) -> None:
-    """To a terminal that knows no line drawing, plain characters."""
+    """Print, with plain characters on a terminal without line-drawing characters."""
     encoding = sys.stdout.encoding or "ascii"
     try:
         lines.encode(encoding)
@@ -67,7 +67,7 @@ def _print(lines: str) -> None:
 
 
 def summary(mechanism: Mechanism, file: str, notes: list[str]) -> dict:
-    """Everything `info` knows, ready for JSON; limits that are not there are null."""
+    """The report of `info` as plain data for JSON; missing limits are null."""
     names = [*mechanism.link_names, "ground"]
     return {
         "file": str(file), "name": mechanism.name, "gravity": mechanism.gravity.tolist(), "mass": mechanism.mass,
@@ -96,7 +96,7 @@ def summary(mechanism: Mechanism, file: str, notes: list[str]) -> dict:
 
 
 def mobility(mechanism: Mechanism) -> int:
-    """Degrees of freedom that the loops leave at the neutral position: nv less independent constraints."""
+    """Mobility at the neutral position: nv minus the number of independent constraints."""
     if not mechanism.connections:
         return mechanism.nv
     from bunraku.evaluate import closed_chain
@@ -156,7 +156,7 @@ def _count(number: int, what: str) -> str:
 
 
 def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    """Columns as wide as they need to be. Limits are three columns, so that their dots stand under each other."""
+    """A table with columns of the necessary width. Limits are three columns, aligned at the decimal points."""
     columns = list(zip(*rows or [HEAD], strict=True))
     widths = [max(map(len, column)) for column in columns]
     limits = widths[4] + widths[5] + (4 if widths[5] else 0)
@@ -204,7 +204,7 @@ def _row(mechanism: Mechanism, i: int, branch: str) -> tuple[str, ...]:
 
 
 def _motion(joint) -> str:
-    """What the joint does: "revolute   z", "prismatic (0.6, 0, 0.8)"."""
+    """Type and axis of the joint: "revolute   z", "prismatic (0.6, 0, 0.8)"."""
     kind, axis = type(joint).__name__.lower(), _direction(joint)
     if isinstance(joint, Compound):
         return " + ".join(" ".join(_motion(screw).split()) for screw in joint.screws)
@@ -222,7 +222,7 @@ def _axis_name(axis) -> str:
 
 
 def _limits(joint) -> tuple[str, str, str]:
-    """Lower, upper, unit; nothing for joints without limits."""
+    """Lower, upper, unit; empty for joints without limits."""
     pairs = joint.passive[:, [PASSIVE.index("lower"), PASSIVE.index("upper")]].tolist()
     if all(math.isinf(lower) and math.isinf(upper) for lower, upper in pairs):
         return "", "", ""

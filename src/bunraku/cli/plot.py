@@ -66,7 +66,7 @@ def _listed(text: str) -> list[str]:
 
 
 def _is_there(name: str, trajectory) -> bool:
-    """Whether a recording has what a panel shows."""
+    """Whether a recording has the data of a panel."""
     if name == "tau":
         return all(segment.tau is not None for segment in trajectory.segments)
     if name == "contacts":

@@ -1,4 +1,4 @@
-"""`bunraku reproduce`: experiments of the papers, their figures beside ours."""
+"""`bunraku reproduce`: experiments of the papers, published results beside ours."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def add_parser(subparsers):
 
 
 def run(args) -> int:
-    """Measure, draw and print; 0 whether or not what the paper claims holds."""
+    """Measure, draw and print; 0 whether or not the paper's claims hold."""
     experiment = import_module(f"bunraku.reproduce.{args.name.replace('-', '_')}")
     if getattr(args, "readings", False):
         return _jung_readings(args)
@@ -167,7 +167,7 @@ def _options(experiment, args):
 
 
 def _drawing(folder: Path | None):
-    """What pictures are drawn with, and the folder made: complain before the work, not after it."""
+    """Import matplotlib and create the folder: errors come before the work, not after it."""
     if folder is None:
         return None
     from bunraku.view.filmstrip import drawing
@@ -178,7 +178,7 @@ def _drawing(folder: Path | None):
 
 
 class _Bar:
-    """Calls with what starts now; what went before is then done."""
+    """Progress bar, called with the name of each part as it starts."""
 
     def __init__(self, progress):
         self.progress, self.started = progress, False

@@ -74,7 +74,7 @@ def run(args) -> int:
 
 
 def check_out(out: Path, single: bool) -> None:
-    """Complain before the work, not after it."""
+    """Check the output path before the work, not after it."""
     if out.suffix not in ENDINGS:
         raise ModelError(f"--out {out}: the ending says the format, {' or '.join(ENDINGS)}")
     if not out.parent.is_dir():
@@ -88,7 +88,7 @@ def check_out(out: Path, single: bool) -> None:
 
 
 def simulation(args) -> tuple[Simulation, float]:
-    """The simulation that the arguments describe, and when it ends."""
+    """The simulation that the arguments describe, and its end time."""
     from bunraku.simulation import Simulation
 
     settings = {name: value for name, value in (("solver", args.solver), ("rtol", args.rtol),
@@ -103,7 +103,7 @@ def simulation(args) -> tuple[Simulation, float]:
 
 
 def summary(sim: Simulation, trajectory: Trajectory) -> dict:
-    """Everything about a run, ready for JSON."""
+    """The report of a run as plain data for JSON."""
     stats, (t, kinetic, potential) = sim.stats, trajectory.energy()
     energy = kinetic + potential
     return {
@@ -116,7 +116,7 @@ def summary(sim: Simulation, trajectory: Trajectory) -> dict:
 
 
 def text(report: dict) -> str:
-    """The summary in words."""
+    """The summary as text."""
     r = report
     loops = f", {r['connections']} connection{'s' * (r['connections'] > 1)}" if r["connections"] else ""
     rate = f": {r['seconds'] / r['wall_time']:.3g} times real time" if r["wall_time"] else ""

@@ -1,4 +1,4 @@
-"""bunraku schedule MODEL: cut a mechanism into chunks for several workers and predict what that would bring."""
+"""bunraku schedule MODEL: divide a mechanism into chunks for several workers and predict the speed-up."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def run(args) -> int:
 
 
 def summary(s) -> dict:
-    """Everything about a schedule, ready for JSON."""
+    """A schedule as plain data for JSON."""
     chunks = [{"worker": worker, "links": list(links), "handles": handles}
               for links, worker, handles in zip(s.chunks, s.chunk_workers, s.handles, strict=True)]
     return {"name": s.name, "joints": len(s.order), "method": s.method, "asked": s.asked, "workers": s.workers,
@@ -83,7 +83,7 @@ def summary(s) -> dict:
 
 
 def text(report: dict) -> str:
-    """The schedule in words."""
+    """The schedule as text."""
     chunks = report["chunks"]
     used = f"{report['workers']} of {report['asked']}{': ' * bool(report['why_fewer'])}{report['why_fewer']}"
     sizes = sorted((len(c["links"]) for c in chunks), reverse=True)

@@ -1,4 +1,4 @@
-"""`bunraku view`: a model, a scene or a recording in a browser, to watch and to take in hand."""
+"""`bunraku view`: a model, a scene or a recording in the interactive viewer."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def run(args) -> int:
 
 
 def _find(args):
-    """What to show, and its name."""
+    """The simulation or recording to show, and its name."""
     import bunraku as bk
 
     if args.what in SCENES:

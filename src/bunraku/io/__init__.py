@@ -1,4 +1,4 @@
-"""Model files in: URDF, MJCF and BVH."""
+"""Readers of model files: URDF, MJCF and BVH."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ def load(path: str | os.PathLike, base: str = "free", strict: bool = False,
          masses: Mapping[str, float] | None = None, rigid: bool | None = None, shapes: bool = False) -> Mechanism:
     """The mechanism of a model file: URDF (.urdf), MJCF (.xml) or BVH (.bvh).
 
-    base    "free" puts the root link if the file specifies no root joint on a Free joint, "fixed" on the ground
-    strict  raise a LoadError for what is otherwise a LoadWarning: inertias no body has, parts left out, ...
-    search  folders in which packages of `package://` mesh names are looked for, after those around the file and before
+    base    if the file specifies no root joint: "free" puts the root link on a Free joint, "fixed" on the ground
+    strict  raise a LoadError instead of a LoadWarning: for non-physical inertias, ignored elements, ...
+    search  folders to search for packages of `package://` mesh names, after those around the file and before
             those of the environment variable ROS_PACKAGE_PATH
     shapes  True reads collision shapes of URDF and MJCF, for `bk.contacts`: meshes as the corners of their hulls, which
             touch planes only
 
-    Of BVH files only, which do not say (guesses are LoadWarnings):
+    For BVH files only, which do not specify these (guesses are LoadWarnings):
     unit         of lengths: "m", "cm", "mm", "in", "ft", "cmu" (1/0.45 in) or a number of metres
     up, forward  axes of the file: "y", "z", "-x", ...; they become z and x here
     mass         of the whole figure [kg], shared among its segments by their lengths (`io/anatomy.py`); 70 by default
     masses       {segment: kg} of segments whose mass is known
-    rigid        True takes segments whose length varies as rigid, of their median length
+    rigid        True treats segments of varying length as rigid, with their median length
 
-    What cannot be represented is a LoadError that names file, element and line.
+    Unsupported elements are a LoadError that names file, element and line.
     """
     path = Path(path)
     if base not in BASES:

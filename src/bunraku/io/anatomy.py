@@ -1,10 +1,10 @@
-"""Masses for a skeleton that has none: those of a person, by the lengths of its segments.
+"""Masses for a skeleton without masses: those of a person, by the lengths of its segments.
 
 Every segment is a cylinder of water from its joint to each joint (or end) that hangs from it. The body's mass is shared
 among head, trunk, upper arms, forearms, hands, thighs, shanks and feet as in de Leva's table (`models/human.py`), and
 within each of them by length. Feet, hands and head are found by their names; the two longest segments between a foot
-and where the legs part are thigh and shank, and likewise in the arms. If they are not all found, the whole mass is
-shared by length.
+and the branching point of the legs are thigh and shank, and likewise in the arms. If they are not all found, the whole
+mass is shared by length.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TRUNK = SHARES["upper_trunk"] + SHARES["middle_trunk"] + SHARES["lower_trunk"]
 
 def solids(names: Sequence[str], parents: Sequence[int], bones: Sequence[np.ndarray], moves: Sequence[bool],
            mass: float) -> tuple[list[Solid], str]:
-    """Mass, centre and inertia of every segment, and the rule in words.
+    """Mass, centre and inertia of every segment, and a description of the rule.
 
     bones  of each segment: vectors (k, 3) from its joint to those that hang from it
     moves  whether its joint moves: then it must have mass
@@ -48,7 +48,7 @@ def solids(names: Sequence[str], parents: Sequence[int], bones: Sequence[np.ndar
 
 
 def _segments(names, parents, bones) -> tuple[list[str], str]:
-    """The part of the body that each segment belongs to, and how the mass is shared."""
+    """The body part of each segment, and the distribution of the mass."""
     starts: dict[int, str] = {}
     for pattern, parts in LIMBS:
         tips = _topmost(names, parents, pattern)
@@ -75,7 +75,7 @@ def _segments(names, parents, bones) -> tuple[list[str], str]:
 
 
 def _topmost(names, parents, pattern) -> list[int]:
-    """Segments whose names match, without those that hang from one that does."""
+    """Segments whose names match, without descendants of a match."""
     inside: list[bool] = []
     found = []
     for i, (name, parent) in enumerate(zip(names, parents, strict=True)):

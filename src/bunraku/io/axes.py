@@ -25,7 +25,7 @@ def turned(up: str, forward: str) -> np.ndarray:
 
 
 def following(axis: str) -> str:
-    """The axis after this one: forward, where up is all that is known of a file."""
+    """The next axis in cyclic order: the default forward axis if a file specifies only the vertical."""
     return "xyz"[("xyz".index(axis[-1]) + 1) % 3]
 
 

@@ -1,7 +1,7 @@
 """BVH (Biovision Hierarchy): a skeleton and its recorded motion in one text file.
 
-Read strictly: every frame has a number for every channel, in a line of its own; what is wrong is said with its line.
-Rotations are applied in the order of their channels, each in the axes that the ones before have turned. Position
+Read strictly: every frame has a number for every channel, on one line; errors name the line. Rotations are applied in
+the order of their channels, each about the axes rotated by the previous ones. Position
 channels replace the OFFSET, component by component, as in Blender and in the readers of CMU's and LAFAN1's authors.
 
 Joints: three rotations are a Spherical joint, with positions that vary a Free one; fewer rotations are Revolute joints,
@@ -58,7 +58,7 @@ class Node:
 
 @dataclass
 class Bvh:
-    """What stands in the file, in its own axes and units, angles in degrees."""
+    """Contents of the file, in its own axes and units, angles in degrees."""
 
     path: Path
     nodes: list[Node]       # parents first
@@ -94,7 +94,7 @@ def read_figure(path: str | os.PathLike, base: str = "free", strict: bool = Fals
 
 
 def read_bvh(path: str | os.PathLike) -> Bvh:
-    """What stands in a BVH file."""
+    """Contents of a BVH file."""
     reader = _Reader(Lines(Path(path)))
     nodes, channels = reader.hierarchy()
     return Bvh(Path(path), nodes, *reader.motion(channels))
@@ -229,7 +229,7 @@ class _Reader:
 
 
 def as_rate(step: float, text: str) -> float:
-    """A frame time; 1/N if those are the digits that it is cut off to, as 0.033333 is 1/30."""
+    """A frame time; 1/N if the given digits are a truncation of it, as 0.033333 of 1/30."""
     digits = len(text.partition(".")[2]) if "e" not in text.lower() else 17
     exact = 1.0 / max(round(1.0 / step), 1)
     return exact if abs(exact - step) < 10.0**-digits and digits >= 4 else step
@@ -239,7 +239,7 @@ def as_rate(step: float, text: str) -> float:
 
 
 class _Builder:
-    """One file on its way to a mechanism and coordinates."""
+    """Conversion of one file to a mechanism and coordinates."""
 
     def __init__(self, file: Bvh, findings: Findings, base, unit, up, forward, mass, masses, rigid):
         if base not in BASES:
@@ -282,7 +282,7 @@ class _Builder:
     # -- what the file does not say --------------------------------------------------------------------------------
 
     def _guessed_unit(self) -> float:
-        """By the longest way along the segments, which is that from fingers to toes."""
+        """Unit guessed from the longest path along the segments, from fingers to toes."""
         longest, reach = 0.0, [0.0] * len(self.nodes)
         for i in range(len(self.nodes) - 1, 0, -1):
             parent, far = self.nodes[i].parent, reach[i] + float(np.linalg.norm(self._rest(i)))
@@ -297,7 +297,7 @@ class _Builder:
         return UNITS[unit]
 
     def _at_rest(self) -> np.ndarray:
-        """One frame, as the offsets say."""
+        """One frame in the rest pose given by the offsets."""
         frame = np.zeros((1, self.file.frames.shape[1]))
         for node in self.nodes:
             for axis, column in node.slides.items():
@@ -305,7 +305,7 @@ class _Builder:
         return frame
 
     def _rest(self, i: int) -> np.ndarray:
-        """Place of a joint in its parent: position channels replace the offset."""
+        """Position of a joint in its parent: position channels replace the offset."""
         place = self.nodes[i].offset.copy()
         for axis, column in self.nodes[i].slides.items():
             place[axis] = np.median(self.frames[:, column])
@@ -327,7 +327,7 @@ class _Builder:
         return up
 
     def _world(self) -> np.ndarray:
-        """Places of all joints in some frames, axes and units of the file: (frames, joints, 3)."""
+        """Positions of all joints in some frames, axes and units of the file: (frames, joints, 3)."""
         frames = self.frames[::max(len(self.frames) // LOOKED_AT, 1)]
         places = np.zeros((len(frames), len(self.nodes), 3))
         turns: list[Rotation] = []
@@ -346,7 +346,7 @@ class _Builder:
     # -- joints ----------------------------------------------------------------------------------------------------
 
     def _carries(self) -> bool:
-        """Whether the first joint only carries another that moves on its own."""
+        """Whether the first joint only carries another one with six channels."""
         if len(self.nodes) < 2 or self.children[0] != [1] or self.nodes[1].end:
             return False
         root, body = self.nodes[0], self.nodes[1]
@@ -367,7 +367,7 @@ class _Builder:
                 if np.ptp(self.frames[:, column]) * self.scale > 2 * STILL]
 
     def _joint(self, i: int, carried: bool) -> tuple[Joint, np.ndarray, np.ndarray]:
-        """Joint, its place in the parent and its coordinates (frames, nq)."""
+        """Joint, its pose in the parent and its coordinates (frames, nq)."""
         node, frames = self.nodes[i], self.frames
         rest = self.axes @ (self._rest(i) * self.scale)
         if carried and i == 0:
@@ -399,7 +399,7 @@ class _Builder:
         return Free(), np.zeros(3), np.column_stack([place @ self.axes.T * self.scale, self._quaternions(turn)])
 
     def _places(self, i: int) -> np.ndarray:
-        """Place of a joint in its parent in every frame, axes and units of the file."""
+        """Position of a joint in its parent in every frame, axes and units of the file."""
         place = np.tile(self.nodes[i].offset, (len(self.frames), 1))
         for axis, column in self.nodes[i].slides.items():
             place[:, axis] = self.frames[:, column]
@@ -452,7 +452,7 @@ class _Builder:
 
 
 def _rotation(node: Node, frames: np.ndarray) -> Rotation:
-    """Of a joint in every frame, axes of the file."""
+    """Rotation of a joint in every frame, axes of the file."""
     if not node.turns:
         return Rotation.from_quat(np.tile([0.0, 0.0, 0.0, 1.0], (len(frames), 1)))
     return Rotation.from_euler(node.rotations, frames[:, node.turns], degrees=True)

@@ -14,7 +14,7 @@ RIM = 16  # points on each rim of a flat cylinder
 
 
 def cylinder(radius: float, length: float) -> tuple[Shape, str]:
-    """A cylinder along z: the capsule in it if it is longer than wide, else points on its rims; and what to note."""
+    """A cylinder along z: the inscribed capsule if it is longer than wide, else points on its rims; and the warning."""
     if length > 2.0 * radius:
         return Capsule(radius, length - 2.0 * radius), "a cylinder becomes the capsule in it, with round ends"
     ring = radius * np.exp(2j * np.pi * np.arange(RIM) / RIM)
@@ -31,7 +31,7 @@ def hull(vertices: np.ndarray) -> Points:
 
 
 class Notes:
-    """Findings about shapes: one for all that share an oddity."""
+    """Warnings about shapes, one for all shapes with the same issue."""
 
     def __init__(self, findings: Findings):
         self.findings = findings

@@ -1,4 +1,4 @@
-"""What a reader finds odd in a model file: warnings with file and element, or errors if asked to be strict."""
+"""Issues in a model file: warnings with file and element, or errors if `strict`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_NOTES = 200
 
 @dataclass
 class Findings:
-    """Collects oddities of one file; `report` warns about all of them, or raises if `strict`."""
+    """Collects the issues of one file; `report` warns about all of them, or raises if `strict`."""
 
     path: Path
     strict: bool
@@ -22,14 +22,14 @@ class Findings:
     dropped: int = 0
 
     def note(self, element: str, text: str) -> None:
-        """Something odd or left out. `element` says where: "joint 'elbow'", "link 'hand', line 12"."""
+        """Note a suspicious or ignored element. `element` names it: "joint 'elbow'", "link 'hand', line 12"."""
         if len(self.notes) < MAX_NOTES:
             self.notes.append(f"{self.path.name}: {element}: {text}")
         else:
             self.dropped += 1
 
     def refuse(self, element: str, text: str) -> LoadError:
-        """The error to raise for what cannot be represented."""
+        """The error to raise for an unsupported element."""
         return LoadError(f"{self.path}: {element}: {text}")
 
     def report(self, stacklevel: int = 3) -> None:

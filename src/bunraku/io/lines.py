@@ -45,7 +45,7 @@ class Lines:
               gaps: bool = False) -> tuple[np.ndarray, list[int]]:
         """Numbers from line `first` to the end, a row for each line that is not blank, and the lines they are in.
 
-        With `gaps`, empty cells and what is no number by name (NaN) are NaN; without, they are an error.
+        With `gaps`, empty cells and cells that say NaN are NaN; without, they are an error.
         """
         rows, where = [], []
         for k, text in enumerate(self.lines[first - 1:], first):

@@ -11,7 +11,7 @@ from bunraku.errors import LoadError, MissingExtra
 
 
 def read_mesh(name: str | None) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices (n, 3) and triangles (m, 3) of a mesh file, as it stands."""
+    """Vertices (n, 3) and triangles (m, 3) of a mesh file, unscaled."""
     path = Path(name or "")
     if not path.is_file():
         raise LoadError(f"{name}: no such file")

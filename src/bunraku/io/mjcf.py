@@ -1,6 +1,6 @@
 """MJCF: model files of MuJoCo, compiled by MuJoCo itself (`pip install "bunraku[mjcf]"`) and read from its model.
 
-So defaults, compiler options, frames, replicated bodies and inertias from geoms mean what they mean there. Every body
+So defaults, compiler options, frames, replicated bodies and inertias from geoms have MuJoCo's meaning. Every body
 becomes a link of the same name and frame, and q is MuJoCo's qpos, joint by joint, `ref` included:
 
     hinge, slide       Revolute, Prismatic through the joint's anchor (`at`)
@@ -13,10 +13,10 @@ becomes a link of the same name and frame, and q is MuJoCo's qpos, joint by join
 
 Springs with their reference, damping, armature and gravity act; ranges are kept as information (`lower`, `upper`), with
 a LoadWarning: `Mechanism.with_joint(name, limit_stiffness=...)` makes them act.
-Geoms that can touch become shapes if asked for, with their masks and sliding friction (of a pair MuJoCo takes the
-larger, bunraku the geometric mean). Otherwise contacts, and always equality constraints, tendons, actuators, dry
-friction, fluid and gravity compensation are left out, each kind with one LoadWarning. Geoms that MuJoCo draws (groups 0
-to 2) become visuals. The state a file starts from, such as the height of a free body, is not part of a mechanism: it is
+With `shapes=True`, geoms that can touch become shapes, with their masks and sliding friction (for a pair MuJoCo takes
+the larger, bunraku the geometric mean). Otherwise contacts, and always equality constraints, tendons, actuators, dry
+friction, fluid and gravity compensation are ignored, each kind with one LoadWarning. Geoms that MuJoCo draws (groups 0
+to 2) become visuals. The initial state of a file, such as the height of a free body, is not part of a mechanism: it is
 MuJoCo's `qpos0`.
 
 Long because it is one format, read from top to bottom.
@@ -71,7 +71,7 @@ UNUSED = ("skins", "tuples", "numerics", "texts", "excludes")
 
 
 def load_mjcf(path: str | os.PathLike, base: str = "free", strict: bool = False, shapes: bool = False) -> Mechanism:
-    """The mechanism of an MJCF file; see `bunraku.load`. `base` has no effect: MJCF always says what is free."""
+    """The mechanism of an MJCF file; see `bunraku.load`. `base` has no effect: MJCF always specifies free joints."""
     try:
         path = Path(path)
     except TypeError:
@@ -97,7 +97,7 @@ def _mujoco():
 
 
 def _compile(mujoco, findings: Findings, files: dict[str, str]):
-    """The compiled model, and what else is needed to know of its meshes; quietly."""
+    """The compiled model and the additional mesh data; without MuJoCo's output."""
     said: list[str] = []
     before = mujoco.get_mju_user_warning()
     try:
@@ -137,7 +137,7 @@ def _located(text: str) -> tuple[str, str]:
 
 
 class _Meshes(NamedTuple):
-    """What the compiled model no longer says of meshes."""
+    """Mesh data that the compiled model does not contain."""
 
     folder: str
     references: dict[str, tuple[np.ndarray, np.ndarray]]  # refpos, refquat by name
@@ -145,7 +145,7 @@ class _Meshes(NamedTuple):
 
 
 def _strip(spec, findings: Findings) -> _Meshes:
-    """Take out of a specification what a mechanism has no place for, noting each kind once."""
+    """Remove unsupported elements from a specification, with one warning for each kind."""
     for kind, called in LEFT_OUT.items():
         items = list(getattr(spec, kind, ()))
         if items:
@@ -181,7 +181,7 @@ def _delete(spec, item) -> None:
 
 
 def _several(called: str, names: list[str]) -> tuple[str, str]:
-    """What to note about elements that are left out: where the first one is, and how many."""
+    """Warning text for ignored elements: the first one, and their number."""
     first = f"{called} {names[0]!r}" if names[0] else called
     plural = called[:-1] + "ies" if called.endswith("y") else called + "s"
     return first, "is left out" if len(names) == 1 else f"is left out, like all {len(names)} {plural}"
@@ -196,7 +196,7 @@ def _note_option(option, findings: Findings) -> None:
 
 
 class _Step(NamedTuple):
-    """A joint on its way to a body, and where its frame is in the frame before it."""
+    """One joint of a body's joint sequence, and the pose of its frame in the preceding frame."""
 
     joint: Joint
     name: str
@@ -205,7 +205,7 @@ class _Step(NamedTuple):
 
 
 class _Reader:
-    """One compiled model on its way to a mechanism."""
+    """Conversion of one compiled model to a mechanism."""
 
     def __init__(self, mujoco, model, meshes: _Meshes, findings: Findings, shapes: bool):
         self.model, self.meshes, self.findings, self.shapes = model, meshes, findings, shapes
@@ -240,7 +240,7 @@ class _Reader:
         return mechanism
 
     def _refuse_not_finite(self) -> None:
-        """MuJoCo normalises axes without a look at them: "inf 0 1" becomes NaN."""
+        """Reject values that are not finite: MuJoCo normalises axes without a check, so that "inf 0 1" becomes NaN."""
         model = self.model
         for kind, names, what, values in (("joint", self.joint_names, "axis", model.jnt_axis),
                                           ("joint", self.joint_names, "pos", model.jnt_pos),
@@ -309,8 +309,8 @@ class _Reader:
     def _screws(self, joints: list[int], R: np.ndarray, p: np.ndarray) -> _Step:
         """Hinges and sliders in a row, behind the frame (R, p) of the body.
 
-        MuJoCo moves each by q - ref: T = J1(q1) J1(-ref1) J2(q2) J2(-ref2) ... The constant parts are brought to the
-        left, past the joints before them, whose axes they move: T = E J1'(q1) J2'(q2) ...
+        MuJoCo moves each by q - ref: T = J1(q1) J1(-ref1) J2(q2) J2(-ref2) ... The constant parts are moved to the
+        left, past the preceding joints, whose axes they transform: T = E J1'(q1) J2'(q2) ...
         """
         model = self.model
         turn, shift = np.eye(3), np.zeros(3)  # E so far, from the last joint to the first
@@ -361,7 +361,7 @@ class _Reader:
                 _Step(Spherical(**passive), self._fresh(f"{name}/turn", self.taken_joints), np.eye(3), np.zeros(3))]
 
     def _passive(self, j: int, rest: float | None) -> dict[str, float]:
-        """What a joint does of its own, as keywords of our joints."""
+        """Passive parameters of a joint, as keywords of bunraku's joints."""
         model = self.model
         dof = model.jnt_dofadr[j]
         stiffness = float(model.jnt_stiffness[j]) if self.springs else 0.0
@@ -402,7 +402,7 @@ class _Reader:
         return None
 
     def _add_shapes(self, mechanism: Mechanism) -> None:
-        """Geoms that can touch others, with their masks; bodies that MuJoCo keeps apart."""
+        """Geoms that can touch others, with their masks; pairs of bodies that MuJoCo excludes."""
         model, notes = self.model, Notes(self.findings)
         for g in np.flatnonzero((model.geom_contype != 0) | (model.geom_conaffinity != 0)):
             link = self.called[model.geom_bodyid[g]]

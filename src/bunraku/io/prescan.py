@@ -1,8 +1,8 @@
-"""A look at an MJCF file before MuJoCo opens it: bounded size, depth and counts, no entities, includes kept close.
+"""Security check of an MJCF file before MuJoCo opens it: bounded size, depth and counts, no entities, local includes.
 
-MuJoCo reads whatever a file names and builds whatever it counts. This pass reads the XML of the file, of the files it
-includes and of the models it attaches, without building anything, and refuses what is not a sane model: in a time
-proportional to the size of the files, with every refusal naming file and line.
+MuJoCo reads every file that a model names and builds any number of elements. This pass reads the XML of the file, of
+its includes and of attached models, without building anything, and rejects abnormal models in a time proportional to
+the size of the files; every error names file and line.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ASSETS = {"mesh": "meshdir", "hfield": "meshdir", "skin": "meshdir", "flexcomp":
 
 
 def prescan(path: Path, findings: Findings) -> dict[str, str]:
-    """Raise a LoadError for a file that is not to be given to MuJoCo; else {file: the element that names it}."""
+    """Raise a LoadError for a file that is unsafe for MuJoCo; else return {file: the element that names it}."""
     scan = _Scan(findings)
     scan.model(Path(os.path.abspath(path)))
     return scan.named
@@ -57,7 +57,7 @@ class _Scan:
         self.chain: list[Path] = []  # files being read, each named by the one before
 
     def model(self, path: Path) -> None:
-        """A whole model: `path` and its includes, which may say in any order where meshes are."""
+        """A whole model: `path` and its includes, which may set mesh directories in any order."""
         folders: dict[str, str] = {}
         assets: list[tuple[str, str, str]] = []
         self.file(path, path.parent, ("mujoco",), folders, assets)
@@ -172,7 +172,7 @@ class _Reader:
             self.assets.append((where, tag, attributes["file"]))
 
     def bounded(self, tag: str, name: str, text: str) -> float:
-        """The product of the numbers of an attribute, each of them of sane size."""
+        """The product of the numbers of an attribute, each within its bound."""
         product = 1.0
         for word in text.split():
             try:
@@ -199,7 +199,7 @@ def without_comments(data: bytes) -> bytes:
 
 
 def check_regular(path: Path, findings: Findings, where: str, limit: int) -> None:
-    """Refuse what is not an ordinary file of bounded size: a pipe or device would be read for ever."""
+    """Reject anything but a regular file of bounded size: reading a pipe or device would never end."""
     try:
         regular, size = path.is_file(), path.stat().st_size
     except (OSError, ValueError) as error:

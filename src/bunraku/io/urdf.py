@@ -1,14 +1,14 @@
 """URDF (http://wiki.ros.org/urdf/XML): robots as a tree of links and joints.
 
-Links keep their names and frames, joints theirs, in separate namespaces; links on fixed joints stay addressable and
-cost nothing, because the plan merges them. The joint that hangs the root link from the ground is called "root" (with
+Links keep their names and frames, joints theirs, in separate namespaces; links on fixed joints stay addressable at
+no cost, because the plan merges them. The joint between the root link and the ground is called "root" (with
 underscores appended if the file has a joint of that name) and is always that of `mechanism.links[0]`; the other links
 follow depth first, siblings in the order of their joints in the file.
 
 Read: inertial, visual; joints of all types with origin, axis, limits (as information) and damping. Mimic joints become
-independent and dry friction is left out, with a warning each. Collision shapes are read if asked for. Effort and
-velocity limits, and what describes control or simulators (QUIET) are passed over in silence; elements that URDF does
-not have get a warning.
+independent and dry friction is ignored, with a warning each. Collision shapes are read with `shapes=True`. Effort and
+velocity limits, and elements for control or simulators (QUIET) are ignored silently; elements unknown to URDF give a
+warning.
 
 Long because it is one format, read from top to bottom.
 """
@@ -89,7 +89,7 @@ def load_urdf(path: str | os.PathLike, base: str = "free", strict: bool = False,
 
 @dataclass
 class _Hinge:
-    """A <joint>: where it stands and what it joins."""
+    """A <joint>: its pose and the two links it connects."""
 
     node: Node
     name: str
@@ -99,7 +99,7 @@ class _Hinge:
 
 
 class _Robot:
-    """One <robot> element on its way to a mechanism."""
+    """Conversion of one <robot> element to a mechanism."""
 
     def __init__(self, root: Node, findings: Findings, meshes: _Meshes):
         if root.tag != "robot":
@@ -211,7 +211,7 @@ class _Robot:
         return order
 
     def _free_of_ground(self, quiet: bool = False) -> dict[str, str]:
-        """Another name for a link called like the fixed world."""
+        """Another name for a link whose name is reserved for the fixed world."""
         if GROUND not in self.links:
             return {}
         name = GROUND
@@ -280,7 +280,7 @@ class _Robot:
     # -- links -----------------------------------------------------------------------------------------------------
 
     def _inertial(self, node: Node):
-        """Mass, centre of mass and inertia in link axes; a note if no real body has them."""
+        """Mass, centre of mass and inertia in link axes; a warning if they are non-physical."""
         element = node.one("inertial")
         if element is None:
             return 0.0, np.zeros(3), None
@@ -367,7 +367,7 @@ class _Robot:
         return made
 
     def _colour(self, material: Node) -> tuple:
-        """The material's own colour, or the one its name had before."""
+        """The material's own colour, or that of an earlier material of the same name."""
         element, name = material.one("color"), material.get("name") or ""
         if element is None:
             return self.colours.get(name, GREY)
@@ -378,13 +378,13 @@ class _Robot:
     # -- judgement -------------------------------------------------------------------------------------------------
 
     def _note_many(self, labels: list[str], text: str) -> None:
-        """One note for all elements that share an oddity."""
+        """One warning for all elements with the same issue."""
         if labels:
             more = f" and {len(labels) - 3} more" if len(labels) > 3 else ""
             self.findings.note("; ".join(labels[:3]) + more, text)
 
     def _note_strangers(self) -> None:
-        """Elements that are not URDF: one note for each kind."""
+        """Warn about elements that are not URDF, once for each kind."""
         found: dict[tuple[str, str], list[Node]] = {}
         for node in (self.root, *self.root.children):
             for child in node.children if node.tag in KNOWN else ():
@@ -401,7 +401,8 @@ class _Robot:
             self._note_many([f"<{clip(tag)}>, line {node.line}" for node in nodes], what + "; left out")
 
     def _note_weightless(self, mechanism: Mechanism, order) -> None:
-        """Bodies of almost no mass, and joints that move nothing: no torque has a finite effect there."""
+        """Warn about nearly massless bodies and joints that move no mass: torques there cause unbounded
+        accelerations."""
         labels = [self.links[name].label if hinge is None else hinge.node.label for name, hinge in order]
         total, bodies = mechanism.mass, _body_masses(mechanism)
         for link, label in zip(mechanism.links, labels, strict=True):
@@ -433,7 +434,8 @@ def _body_masses(mechanism: Mechanism) -> dict[str, float]:
 
 
 def _composites(mechanism: Mechanism):
-    """Of each link and all beyond it, at neutral joints: mass, mass times centre, inertia about the link's origin."""
+    """Composite of each link and its subtree at neutral joints: mass, mass times centre, inertia about the link's
+    origin."""
     sums = []
     for link in mechanism.links:
         moment = link.mass * link.com
@@ -468,7 +470,7 @@ def _origin(node: Node | None):
 
 
 class _Meshes:
-    """Finds mesh files: nothing is opened, and nothing fetched from a network."""
+    """Locates mesh files without opening them or accessing a network."""
 
     def __init__(self, path: Path, search):
         self.folder = os.path.dirname(os.path.abspath(path))
@@ -479,7 +481,7 @@ class _Meshes:
         self.missing: list[tuple[str, str]] = []
 
     def resolve(self, name: str, node: Node) -> str:
-        """The file's path, or the name as it stands if there is no such file."""
+        """The file's path, or the unchanged name if there is no such file."""
         for candidate in self._candidates(name):
             if os.path.isfile(candidate):
                 return os.path.normpath(candidate)

@@ -1,7 +1,7 @@
 """XML of model files, read safely: bounded, without entities or network, every element with its line.
 
-Built on the standard library's expat. Elements come as `Node`s, which know where they stand in the file and read their
-own attributes, so that whatever is wrong is said with file, element and line.
+Built on the standard library's expat. Elements are `Node`s, which know their line and read their own attributes, so
+that errors name file, element and line.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Node:
 
     @property
     def label(self) -> str:
-        """How messages call the element: "joint 'elbow', line 12", or "<origin>, line 12"."""
+        """Name of the element in messages: "joint 'elbow', line 12", or "<origin>, line 12"."""
         name = self.attributes.get("name")
         return f"{clip(self.tag)} {clip(name)!r}, line {self.line}" if name else f"<{clip(self.tag)}>, line {self.line}"
 
@@ -56,7 +56,7 @@ class Node:
         return self.attributes.get(attribute)
 
     def name(self, attribute: str = "name") -> str:
-        """An attribute that must be there and hold a name."""
+        """A required attribute that holds a name."""
         text = self.attributes.get(attribute)
         if text is None or not text.strip():
             raise self.refuse(f"needs the attribute {attribute!r}")
@@ -74,7 +74,7 @@ class Node:
         return self._float(attribute, text, infinite)
 
     def numbers(self, attribute: str, counts: Sequence[int], default: Sequence[float] | None = None) -> list[float]:
-        """As many numbers as one of `counts` says."""
+        """A list of numbers whose length is one of `counts`."""
         text = self.attributes.get(attribute)
         if text is None:
             if default is None:
@@ -109,7 +109,7 @@ def read_xml(path: str | os.PathLike) -> Node:
 
 
 def root_tag(path: str | os.PathLike) -> str:
-    """The tag of a file's root element; nothing behind it is looked at."""
+    """The tag of a file's root element; the rest of the file is not read."""
     path = Path(path)
     reader = _Reader(path, only_root=True)
     with contextlib.suppress(_Enough):
@@ -139,7 +139,7 @@ def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
 
 
 class _Enough(Exception):
-    """The root element has been seen."""
+    """Raised once the root element has been read."""
 
 
 class _Reader:
@@ -173,7 +173,7 @@ class _Reader:
             parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = None
 
     def count_elements(self, data: bytes) -> None:
-        """Refuse a file of too many elements, at a tenth of the time that building them takes."""
+        """Reject a file of too many elements, in a tenth of the time of building them."""
         count = 0
 
         def start(tag, attributes):

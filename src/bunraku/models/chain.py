@@ -1,4 +1,4 @@
-"""A chain of equal links, as long as wanted."""
+"""A chain of any number of equal links."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def chain(n: int, joint: str = "revolute", *, base: str = "fixed", axes: Sequenc
     """n equal links "link0", "link1", ... that hang down (-z) from the origin at the neutral position.
 
     joint    "revolute" or "spherical"
-    base     "fixed": link0 hangs from the ground by such a joint; "free": it floats
+    base     "fixed": link0 is connected to the ground by the same kind of joint; "free": by a Free joint
     axes     of revolute joints, taken in turn; ((0, 1, 0), (1, 0, 0)) gives a chain that moves in space
     length, width, mass   of each link, a solid box [m, m, kg]
     damping  of each joint [N m s/rad]

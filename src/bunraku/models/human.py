@@ -81,15 +81,15 @@ def human(dof: int = 34, *, height: float = 1.75, mass: float = 70.0, limits: bo
 
     dof      48  waist, neck, clavicles, shoulders, wrists, hips, ankles (spherical), elbows, knees, toes (hinges)
              34  without clavicles, wrists and toes; both numbers count the 6 of the pelvis, which floats
-             16  shoulders, elbows, hips and knees only; here the 6 of the pelvis come on top (nv = 22)
+             16  shoulders, elbows, hips and knees only; here the 6 of the pelvis are additional (nv = 22)
     height, mass   [m, kg]
     limits   joints resist beyond their natural range, as springs; without it the range is information only
     damping  of every joint [N m s/rad]
 
     Every figure has the same links (the 48 one also clavicles and toes) under the same names: where it has no joint,
-    they are Fixed. Shapes for contact touch the ground and things, but not each other. The pelvis's frame lies between
-    the hips; a Free joint's q counts from where it stands. Sources of the numbers: see the module. Joints are called
-    "waist", "neck", "left_shoulder", "right_knee", ...
+    they are Fixed. Contact shapes touch the ground and other objects, but not each other. The pelvis's frame lies
+    between the hips; q of its Free joint is relative to the standing position. Sources of the numbers: see the module.
+    Joints are called "waist", "neck", "left_shoulder", "right_knee", ...
     """
     if dof not in BALLS:
         raise ModelError(f"human: dof must be one of {', '.join(map(str, BALLS))}, not {dof!r}")
@@ -159,7 +159,7 @@ def _add_shapes(m: Mechanism, body: Body, split: bool) -> None:
 
 
 def _within(what: str, value, bounds, unit: str, others: dict[float, str]) -> float:
-    """A number in the range of people, or what it may have been meant to be."""
+    """A number in the human range; otherwise an error that suggests the probable unit."""
     number = as_positive(what, value)
     if bounds[0] <= number <= bounds[1]:
         return number
@@ -213,7 +213,7 @@ class Body:
                        np.multiply((s.sagittal, s.transverse, s.longitudinal), length))
 
     def _flat_hand(self) -> Solid:
-        """Palms face the thighs: the hand is broad along x, so it turns hardest about y."""
+        """Palms face the thighs: the hand is broad along x, so its largest moment of inertia is about y."""
         s, length = SEGMENTS["hand"], self.length("hand")
         return gyrated(s.mass * self.mass, (0.0, 0.0, -s.com * length),
                        np.multiply((s.transverse, s.sagittal, s.longitudinal), length))

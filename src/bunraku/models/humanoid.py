@@ -1,4 +1,4 @@
-"""A humanoid robot with revolute joints only: the size of a person, of no make in particular.
+"""A generic humanoid robot of human size with revolute joints only.
 
 Sizes and masses are round numbers typical of full-size humanoids; every link is a solid box.
 """
@@ -43,10 +43,10 @@ CAPSULES = ("wrist_roll", "grip_yaw")  # hands
 
 
 def humanoid(*, armature: float = 0.0, damping: float = 0.0) -> Mechanism:
-    """A free-flying humanoid robot: 34 bodies, 33 revolute joints, 39 degrees of freedom.
+    """A floating-base humanoid robot: 34 bodies, 33 revolute joints, 39 degrees of freedom.
 
     Six joints in each leg, seven in each arm and one in each gripper, three in the waist, two in the neck. Every joint
-    is called by its place and axis ("left_knee_pitch": roll x, pitch y, yaw z) and so is the link it moves; "base" is
+    is named by location and axis ("left_knee_pitch": roll x, pitch y, yaw z), and so is the link it moves; "base" is
     the pelvis. Trunk, head, limbs, hands and feet have shapes for contact, which do not touch each other. It stands on
     the plane z = 0 at the neutral position, x forward, z up.
 

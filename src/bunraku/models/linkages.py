@@ -1,7 +1,7 @@
-"""Linkages with closed loops. The neutral position closes every loop; `bk.project` leads to others.
+"""Linkages with closed loops. The neutral position closes every loop; `bk.project` finds other closed poses.
 
-Planar linkages move in the plane x z; their hinges turn from x to z. Where nothing else is said a link's frame is at
-the joint that carries it, with x along the link at the neutral position.
+Planar linkages move in the plane x z; their hinges turn from x to z. Unless stated otherwise a link's frame is at
+its own joint, with x along the link at the neutral position.
 
 The N-four-bar and Bricard linkages are problems A02 and A04 of the IFToMM library of multibody benchmarks (M. Gonzalez,
 D. Dopico, U. Lugris, J. Cuadrado: A benchmarking system for MBS simulation software, Multibody System Dynamics 16,
@@ -76,7 +76,7 @@ def n_four_bar(n: int = 2, *, length: float = 1.0, mass: float = 1.0,
 def bricard(*, length: float = 1.0, mass: float = 1.0, width: float = 0.1,
             gravity: Sequence[float] = (0.0, 0.0, -9.81)) -> Mechanism:
     """Five rods "rod0" ... "rod4" along edges of a cube and the ground as the sixth: six hinges, each at right angles
-    to both its rods. By counting it is rigid; it has one degree of freedom, and one constraint too many.
+    to both its rods. By the Gruebler count it is rigid; it has one degree of freedom, and one redundant constraint.
 
     Link axes are those of the world at the neutral position. Rods have a square section of the given width; "hinge5"
     closes the loop.
@@ -119,9 +119,9 @@ def slider_crank(crank: float = 0.3, rod_length: float = 1.0, angle: float = mat
 
 def chain_held(n: int = 10, joint: str = "spherical", *, span: float | None = None, length: float = 0.2,
                mass: float = 1.0, width: float = 0.04, gravity: Sequence[float] = (0.0, 0.0, -9.81)) -> Mechanism:
-    """A chain of n equal links "link0", ... that hangs in a bow between two points at the same height.
+    """A chain of n equal links "link0", ... that hangs between two points at the same height.
 
-    At the neutral position it is at rest under gravity along -z: every joint passes on the same horizontal force.
+    At the neutral position it is at rest under gravity along -z: every joint transmits the same horizontal force.
 
     joint  "revolute" or "spherical", of all joints and of "end", which holds the last link to the ground
     span   distance of the two points; three quarters of the chain's length unless given [m]
@@ -148,7 +148,7 @@ def chain_held(n: int = 10, joint: str = "spherical", *, span: float | None = No
 
 def _bow(n, span):
     """Angles of n hinged unit rods that hang at rest: the vertical force grows by a rod's weight from middle to middle,
-    the horizontal force is the same in all; it is found by bisection so that the rods span what they should."""
+    the horizontal force is the same in all; it is found by bisection so that the rods have the given span."""
     vertical = np.arange(n) - 0.5 * (n - 1)
     least = n % 2
     if not least < span < n:

@@ -5,9 +5,9 @@ half-length b and radius c: at the share t = |z|/h of the way down, a stadium of
 t c [J, fig. 1 and appendix II]. It turns about its top edge. z here is the paper's y, y the paper's -z.
 
 In *stages*, chains of l bodies hang one below the other, the last of each a *plateau* with a round bottom (b = 0), from
-which o chains hang, and so on. Where the print contradicts itself we read: the mass has /3 in place of /2 (the other
-moments agree with /3); below a plateau with k stages the radius is p o^k / (2 pi), so that the arc between neighbours
-on the lowest one is p (printed: (p o / pi)^k).
+which o chains hang, and so on. Where the printed formulas contradict each other we use: the mass has /3 instead of /2
+(the other moments agree with /3); below a plateau with k stages the radius is p o^k / (2 pi), so that the arc between
+neighbours on the lowest one is p (printed: (p o / pi)^k).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def mobile(a: float, b: float, c: float, h: float, s: int, l: int, o: int | None
     h        height of every body [m]
     s        stages: 1 is a single chain
     l        bodies of each chain, the plateau included
-    o        chains below each plateau                               (o and p do not matter where s = 1: None will do)
+    o        chains below each plateau                               (o and p are unused where s = 1: may be None)
     p        arc between neighbouring chains of the last stage [m]
     rho      density [kg/m^3]
     damping  of each joint [N m s/rad]

@@ -1,4 +1,4 @@
-"""Inertias of simple solids, and bodies put together or taken apart."""
+"""Inertias of simple solids, and sums and differences of bodies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Solid(NamedTuple):
         return _combined(self, other, 1.0)
 
     def __sub__(self, other):
-        """What is left when `other` is taken out."""
+        """The body with `other` removed."""
         return _combined(self, other, -1.0)
 
     def seen_from(self, point) -> Solid:
@@ -45,7 +45,7 @@ def _about(solid: Solid, point) -> np.ndarray:
 
 
 def gyrated(mass: float, com, radii) -> Solid:
-    """From radii of gyration about the axes x, y, z through the centre of mass."""
+    """A solid from its radii of gyration about the axes x, y, z through the centre of mass."""
     return Solid(float(mass), np.array(com, float), mass * np.diag(np.square(np.array(radii, float))))
 
 
@@ -56,7 +56,7 @@ def box(mass: float, size, com=(0.0, 0.0, 0.0)) -> Solid:
 
 
 def rod(mass: float, length: float) -> Solid:
-    """A thin rod along x that begins at the origin; it does not resist turning about itself."""
+    """A thin rod along x that begins at the origin; its moment of inertia about its own axis is zero."""
     across = mass * length**2 / 12.0
     return Solid(float(mass), np.array([0.5 * length, 0.0, 0.0]), np.diag([0.0, across, across]))
 

@@ -58,7 +58,7 @@ def read_c3d(path: Path, strict: bool = False, unit=None, up: str | None = None,
 
 
 def _refuse_cut_off(path: Path) -> None:
-    """ezc3d searches files that end too early without end: look at the header before."""
+    """Reject truncated files by their header: ezc3d would search them in an endless loop."""
     data = read_bytes(path, MAX_BYTES)
     if data[1:2] != b"\x50":
         raise LoadError(f"{path}: is no C3D file: its second byte must be 0x50")
@@ -74,7 +74,7 @@ def _refuse_cut_off(path: Path) -> None:
 
 
 def _axes(point, up, forward, findings: Findings) -> np.ndarray:
-    """Of the world, as told or as the file's screen says: its upward axis, and the one to the right as forward."""
+    """World axes, as given or from the file's screen parameters: its upward axis, and its rightward axis as forward."""
     screen = {key: SCREEN.get(_text(point, key).upper()) for key in ("X_SCREEN", "Y_SCREEN")}
     if up is None:
         up = screen["Y_SCREEN"]
@@ -110,7 +110,7 @@ def _analog(file, start: float) -> tuple[dict[str, np.ndarray], np.ndarray, dict
 
 
 def _plate(k: int, raw, t: np.ndarray, axes: np.ndarray, findings: Findings) -> ForcePlate:
-    """From ezc3d's force and moment about the plate's centre, in the file's axes."""
+    """A force plate from ezc3d's force and moment about the plate's centre, in the file's axes."""
     name = f"plate {k}"
     newtons = _unit(raw["unit_force"], NEWTONS, name, findings)
     newton_metres = _unit(raw["unit_moment"], NEWTON_METRES, name, findings)

@@ -3,7 +3,7 @@
 A spline of degree 5 goes through the coordinates of all frames; quaternions are interpolated by their components, with
 continuous signs, and normalised. v and a are the exact derivatives of that curve. With p the quaternion before it is
 normalised and w = p^-1 p', the angular velocity in child axes is twice the vector part of w, and its derivative twice
-that of p^-1 p'' - w w: lengths drop out.
+that of p^-1 p'' - w w: the norm of p cancels.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Curve:
         self._index(mechanism)
 
     def _index(self, mechanism: Mechanism):
-        """Where things are in q and v: quaternions and their rates, frames that move and their speeds, the rest."""
+        """Indices in q and v: of quaternions and their rates, of Free joints' positions and velocities, of the rest."""
         turns: list[range] = []
         rates, places, speeds = [], [], []
         carried: list[int] = []
@@ -67,7 +67,7 @@ class Curve:
 
 
 def quaternions(mechanism: Mechanism) -> list[slice]:
-    """Where the quaternions are in q."""
+    """Indices of the quaternions in q."""
     found = []
     for link in mechanism.links:
         if isinstance(link.joint, (Free, Spherical)):
@@ -94,7 +94,7 @@ def _derivatives(p, dp, ddp) -> tuple[np.ndarray, np.ndarray]:
 
 
 def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Of quaternions w x y z."""
+    """Product of quaternions w x y z."""
     real = a[..., :1] * b[..., :1] - np.sum(a[..., 1:] * b[..., 1:], axis=-1, keepdims=True)
     return np.concatenate([real, a[..., :1] * b[..., 1:] + b[..., :1] * a[..., 1:] + cross(a[..., 1:], b[..., 1:])],
                           axis=-1)

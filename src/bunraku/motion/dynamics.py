@@ -1,4 +1,4 @@
-"""Inverse dynamics of a motion: joint moments, and what measured forces leave unexplained."""
+"""Inverse dynamics of a motion: joint moments, and residuals of the measured forces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Motion files in: one reader for each kind."""
+"""Readers of motion files, one for each format."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def load_motion(path: str | os.PathLike, mechanism: Mechanism | None = None, *, 
                 unit: str | float | None = None, up: str | None = None, forward: str | None = None,
                 base: str | None = None, mass: float | None = None, masses: Mapping[str, float] | None = None,
                 rigid: bool | None = None) -> Motion | Markers | MotionTable:
-    """A recorded motion, by the kind of file:
+    """A recorded motion; the result depends on the file format:
 
     .bvh        a `Motion`: mechanism, t, q
     .trc, .c3d  `Markers`: names, t, positions with gaps as NaN; of C3D also analog channels and force plates
     .mot, .sto  a `MotionTable`: named columns, such as OpenSim's coordinates and ground forces; with a mechanism
                 whose joints have those names, a `Motion`
 
-    mechanism    of a .bvh, .mot or .sto: what is to move, as `Motion.on` and `MotionTable.motion` say
-    strict       raise a LoadError for what is otherwise a LoadWarning
-    unit         of lengths, where the file does not say or says wrong: "m", "cm", "mm", ... or a number of metres
+    mechanism    for a .bvh, .mot or .sto: the mechanism to move, see `Motion.on` and `MotionTable.motion`
+    strict       raise a LoadError instead of a LoadWarning
+    unit         of lengths, where the file's unit is missing or wrong: "m", "cm", "mm", ... or a number of metres
     up, forward  axes of the file, which become z and x. By default those of a .trc are y and x, as in OpenSim, those
-                 of a .c3d what its screen says or z and x; those of a .bvh are guessed
+                 of a .c3d are its screen axes or z and x; those of a .bvh are guessed
     base, mass, masses, rigid   of a .bvh: see `bunraku.load`
     """
     path = Path(path)

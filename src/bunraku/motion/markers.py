@@ -15,7 +15,7 @@ from bunraku.motion.smoothing import low_pass, sampling_rate
 
 @dataclass(eq=False)
 class Markers:
-    """Positions of markers, world axes (x forward, y left, z up) [m]; what was recorded beside them."""
+    """Positions of markers, world axes (x forward, y left, z up) [m]; and other recorded data."""
 
     name: str
     t: np.ndarray              # (frames,) [s]
@@ -50,7 +50,8 @@ class Markers:
         return found
 
     def filled(self, longest: int) -> Markers:
-        """With gaps of up to `longest` frames filled by cubic splines; a longer one, or one at an end, is an error."""
+        """A copy with gaps of up to `longest` frames filled by cubic splines; a longer one, or one at an end, is an
+        error."""
         longest = as_count("longest", longest)
         positions = self.positions.copy()
         last = self.first_frame + len(self.t) - 1
@@ -67,7 +68,7 @@ class Markers:
         return replace(self, positions=positions)
 
     def smooth(self, cutoff: float) -> Markers:
-        """Without what is faster than `cutoff` [Hz]: see `Motion.smooth`. Gaps are an error."""
+        """Low-pass filtered at `cutoff` [Hz]: see `Motion.smooth`. Gaps are an error."""
         self.refuse_gaps()
         flat = self.positions.reshape(len(self.t), -1)
         return replace(self, positions=low_pass(self.t, flat, cutoff).reshape(self.positions.shape))

@@ -27,7 +27,7 @@ SAME_LENGTH = 1e-4  # [m] joint frames of one skeleton in two files
 class Motion:
     """Coordinates q (frames, nq) of a mechanism at times t; between the frames a spline of degree 5.
 
-    `v` and `a` are the derivatives of that spline at the frames. Smooth raw recordings before: see `smooth`.
+    `v` and `a` are the derivatives of that spline at the frames. Smooth raw recordings first: see `smooth`.
     """
 
     def __init__(self, mechanism: Mechanism, t, q, name: str = "motion"):
@@ -82,13 +82,13 @@ class Motion:
     # -- change ----------------------------------------------------------------------------------------------------
 
     def smooth(self, cutoff: float) -> Motion:
-        """The motion without what is faster than `cutoff` [Hz]: a Butterworth filter of order 4 without delay
+        """The motion low-pass filtered at `cutoff` [Hz]: a zero-lag Butterworth filter of order 4
         (`motion/smoothing.py`). Quaternions are filtered by their components and normalised.
         """
         return Motion(self.mechanism, self.t, low_pass(self.t, self.q, cutoff), self.name)
 
     def resample(self, rate: float) -> Motion:
-        """The motion with another number of frames a second, on its spline."""
+        """The motion resampled at another frame rate, on its spline."""
         step = 1.0 / as_positive("rate [1/s]", rate, ShapeError)
         count = int(np.floor((self.t[-1] - self.t[0]) / step * (1.0 + 1e-12))) + 1
         t = self.t[0] + step * np.arange(count)
@@ -104,10 +104,10 @@ class Motion:
         return Motion(self.mechanism, self.t[kept], self.q[kept], self.name)
 
     def on(self, mechanism: Mechanism, *, any_length: bool = False) -> Motion:
-        """The same motion of another mechanism: of one with other masses, springs or limits, but the same skeleton.
+        """The same motion for another mechanism, with other masses, springs or limits, but the same skeleton.
 
-        Joints are matched by name. Those that are missing, of another kind or in another place are an error that names
-        them; `any_length` takes the angles for segments of any length.
+        Joints are matched by name. Joints that are missing, of another type or at another position are an error that
+        names them; with `any_length` segment lengths may differ.
         """
         theirs = {link.joint_name: link for link in as_mechanism(mechanism).links}
         ours = {link.joint_name: link for link in self.mechanism.links}
@@ -152,7 +152,7 @@ class Motion:
                   on them: each contact then acts on the one that is nearest to the centre of pressure
         external  further forces as in `bk.inverse_dynamics`: {link: (6,) or (frames, 6)}
 
-        What the forces leave to be explained is in `residuals`: a force and moment on each link that is free.
+        `residuals` holds the unexplained force and moment on each link with a Free joint.
         """
         return joint_moments(self, plates, feet, external)
 
@@ -163,10 +163,10 @@ class Motion:
         tau = torque of the motion + kp (q_motion - q) + kd (v_motion - v), before and after it its first and last pose
 
         kp, kd       [N m/rad, N m s/rad] (N/m where a joint slides): a number for all joints, or {joint: number}; by
-                     default those of a critically damped swing of `frequency` [rad/s] of the inertia that a joint moves
-                     while all others are free
+                     default critically damped with the natural frequency `frequency` [rad/s] for the inertia at the
+                     joint while all others are free
         feedforward  adds the torque of inverse dynamics, with `external` forces; without it there is PD control only
-        hold         Free joints are driven too, by forces out of nowhere; without it the figure must balance itself
+        hold         Free joints are driven too, by fictitious forces; without it the figure must balance itself
         """
         return tracking(self, kp, kd, frequency, feedforward, external, hold)
 
@@ -189,7 +189,7 @@ class Motion:
 
 
 def _above(mechanism: Mechanism, link: Link) -> str:
-    """The joint that moves a link's joint."""
+    """The nearest moving joint above a link's joint."""
     while link.parent >= 0:
         link = mechanism.links[link.parent]
         if link.joint.nq:
@@ -198,8 +198,8 @@ def _above(mechanism: Mechanism, link: Link) -> str:
 
 
 def _signs(a: Joint, b: Joint) -> np.ndarray | None:
-    """By which numbers coordinates of a become those of b, where an axis may point the other way; None if the joints
-    move in different ways. Springs and limits may differ."""
+    """Signs (1 or -1) that convert coordinates of joint a to those of b, whose axis may be opposite; None if the joints
+    have different motions. Springs and limits may differ."""
     mine, theirs = a.elements(), b.elements()
     if type(a) is not type(b) or len(mine) != len(theirs):
         return None

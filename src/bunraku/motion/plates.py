@@ -1,7 +1,7 @@
 """Force plates: ground forces over time, and the links on which they act.
 
 A plate is kept as force and moment about the world's origin, so that it can be interpolated and moved to any point
-without dividing by the vertical force; the centre of pressure is computed when it is asked for.
+without dividing by the vertical force; the centre of pressure is computed on request.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class ForcePlate:
         return np.where(self.loaded, about[:, 2], 0.0)
 
     def reversed(self) -> ForcePlate:
-        """For plates that report the force on themselves."""
+        """The plate with opposite sign, for files that report the force on the plate."""
         return ForcePlate(self.name, self.t, -self.force, -self.moment, self.height)
 
     def at(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -180,8 +180,8 @@ def contacts(motion: Motion, plate: ForcePlate, feet: Sequence[str], where,
 
 
 def _distance(motion: Motion, link: str, pose, points: np.ndarray) -> np.ndarray:
-    """Horizontal distance (frames,) of points from the line of a foot: from its joint through its centre of mass to as
-    far again."""
+    """Horizontal distance (frames,) of points from the line of a foot: from its joint through its centre of mass to
+    twice that distance."""
     rotation, origin = pose
     foot = next(x for x in motion.mechanism.links if x.name == link)
     along = 2.0 * np.einsum("nij,j->ni", rotation, foot.com)[:, :2]
@@ -192,7 +192,7 @@ def _distance(motion: Motion, link: str, pose, points: np.ndarray) -> np.ndarray
 
 
 def _doubts(found: list[Assignment], feet: Sequence[str]) -> Iterator[str]:
-    """Assignments that are probably wrong, in words."""
+    """Warning texts for assignments that are probably wrong."""
     remedy = "; say it yourself with plates={link: plate}, or check the place and the time of the plate"
     for one in found:
         if one.distance > REACH:

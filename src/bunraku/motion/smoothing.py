@@ -1,8 +1,8 @@
 """Zero-lag Butterworth filter and interpolating splines.
 
-The filter runs forwards and backwards, so that nothing is delayed: two passes of second order, of fourth order
-together. `cutoff` is where the amplitude of both passes falls to 0.707; each pass has a higher one by
-(sqrt(2) - 1)^(-1/4) (D. A. Winter, Biomechanics and Motor Control of Human Movement, sec. 2.2.4.4).
+The filter runs forwards and backwards and therefore has no delay: two passes of second order, together of fourth
+order. `cutoff` is the frequency at which the amplitude of both passes falls to 0.707; that of a single pass is higher
+by (sqrt(2) - 1)^(-1/4) (D. A. Winter, Biomechanics and Motor Control of Human Movement, sec. 2.2.4.4).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DEGREE = 5    # of the splines: accelerations are cubic between the frames
 
 
 def low_pass(t: np.ndarray, values: np.ndarray, cutoff: float) -> np.ndarray:
-    """`values` (frames, ...) without what is faster than `cutoff` [Hz]."""
+    """`values` (frames, ...), low-pass filtered at `cutoff` [Hz]."""
     rate = sampling_rate(t)
     cutoff = as_positive("cutoff [Hz]", cutoff, ShapeError)
     if cutoff * EACH_PASS >= 0.5 * rate:
@@ -45,7 +45,7 @@ def sampling_rate(t: np.ndarray) -> float:
 
 
 def spline(t: np.ndarray, values: np.ndarray) -> BSpline:
-    """Through all values, of degree 5; lower where there are few."""
+    """Interpolating spline of degree 5; of lower degree for few values."""
     if len(t) < 2:
         raise ShapeError("one frame has no velocity; at least 2 are needed")
     degree = min(DEGREE, len(t) - 1)

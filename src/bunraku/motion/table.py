@@ -23,7 +23,7 @@ FORCE = re.compile(r"^(.*?)force(.*?)_?v([xyz])$", re.IGNORECASE)
 
 @dataclass(eq=False)
 class MotionTable:
-    """Columns as the file has them: units and axes are its own."""
+    """Columns in the units and axes of the file."""
 
     name: str
     t: np.ndarray          # (rows,) [s]
@@ -47,7 +47,7 @@ class MotionTable:
 
         A state file's "/jointset/knee_r/knee_angle_r/value" is "knee_angle_r". A joint with several coordinates, or
         another name, takes the columns given for it: {joint: (column, ...)}. Joints without a column, and Spherical
-        and Free ones, which have no angles, are an error that names them; columns that no joint takes are left out.
+        and Free ones, which have no angles, are an error that names them; columns without a joint are ignored.
         """
         as_mechanism(mechanism)
         short = {_short(name): name for name in reversed(self.names)}

@@ -1,7 +1,8 @@
 """TRC (Track Row Column): markers as text, with tabs between the cells.
 
-Line 2 names what line 3 says: rates, numbers of frames and markers, unit. Line 4 has the names of markers, every third
-cell; line 5 X1 Y1 Z1 ...; then a row for every frame: its number, time, coordinates. Empty cells are gaps.
+Line 2 has the names of the values in line 3: rates, numbers of frames and markers, unit. Line 4 has the names of
+markers, every third cell; line 5 X1 Y1 Z1 ...; then a row for every frame: its number, time, coordinates. Empty cells
+are gaps.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ POSITIONS, ROTATIONS = "Xposition Yposition Zposition", "Zrotation Yrotation Xro
 
 
 def write_bvh(motion: Motion, path) -> Path:
-    """Figure and motion as text: metres, z up, degrees; three rotations in the order z, y, x. Last links end at their
-    centre of mass and as far again, links on Fixed joints that carry nothing are end sites."""
+    """Figure and motion as text: metres, z up, degrees; three rotations in the order z, y, x. Last links end at
+    twice the distance of their centre of mass; links on Fixed joints without children are end sites."""
     path, m = Path(path), motion.mechanism
     roots = [k for k, link in enumerate(m.links) if link.parent < 0]
     if len(roots) != 1:

@@ -94,7 +94,7 @@ def fill(records: np.ndarray, t, q, v, tau, first: int) -> None:
 
 
 def nanoseconds(t):
-    """Times as MCAP has them, which knows none below zero; the exact time is in the message."""
+    """Times in MCAP's unit, in which negative times do not exist; the exact time is in the message."""
     return np.rint(np.clip(np.asarray(t) * 1e9, 0.0, 2.0**63)).astype(np.uint64)
 
 

@@ -1,7 +1,7 @@
-"""Recordings as they are read: every whole block, in the order of the file.
+"""Reading of recordings: every whole block, in the order of the file.
 
-A file that was not closed (the process was killed, or is still writing) is read to its last whole block, and a warning
-says so. Where a closed file does not fit its checksums, it is damaged.
+A file that was not closed (the process was killed, or is still writing) is read to its last whole block, with a
+warning. A closed file with wrong checksums is damaged.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _records(file, closed: bool) -> Iterator[tuple[int, bytes]]:
 
 
 class _Motion:
-    """What the messages read so far say."""
+    """The motion collected from the messages read so far."""
 
     def __init__(self, records, zstandard):
         self.records, self.zstandard = records, zstandard  # modules
@@ -101,7 +101,7 @@ class _Motion:
         self.broken: Exception | None = None  # of the last block, where a file was not closed
 
     def take(self, opcode: int, body: bytes, closed: bool) -> bool:
-        """Take in a record; False if the rest is in another format."""
+        """Process a record; False if the rest is in another format."""
         read = lambda kind: kind.read(_stream(body))  # noqa: E731
         if opcode == METADATA:
             metadata = read(self.records.Metadata)
@@ -179,7 +179,7 @@ class _Motion:
         self.segments.append(_Segment(content["mechanism"], begin))
 
     def _states(self, data: bytes, place: int) -> int:
-        """Take in the states from here on, as far as they follow each other; the place after them."""
+        """Process the consecutive states from here on; returns the position after them."""
         if not self.segments:
             raise ValueError("a state comes before its mechanism")
         segment = self.segments[-1]
@@ -222,7 +222,7 @@ class _Segment:
         self.states: list[np.ndarray] = []
 
     def types(self, single: bool) -> list[np.dtype]:
-        """Of states without and with torques."""
+        """Structured types of states without and with torques."""
         m = self.mechanism
         return [state_type(m.nq, m.nv, nt, single) for nt in (0, m.nv + m.nc)]
 

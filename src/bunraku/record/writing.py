@@ -1,7 +1,7 @@
-"""Recordings while they are written: states are collected and written in blocks, MCAP's chunks.
+"""Writing of recordings: states are collected and written in blocks, MCAP's chunks.
 
 A block is written when it is large enough, when the structure changes, and at least every second. It is one record with
-a checksum of its own: of a file that ends anywhere, everything up to the last whole block can be read.
+its own checksum: a truncated file can be read up to its last whole block.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Recording:
     single      states in float32: half the size; times stay float64
     tau         torques of the actuators at the first state, if they are to be recorded; then for every state
 
-    Whatever is appended is in the file a second later at the latest. Without `close` the file lacks its index and
-    summary, which `bk.load_trajectory` can do without.
+    Appended states are in the file within a second. Without `close` the file lacks its index and
+    summary, which `bk.load_trajectory` does not need.
     """
 
     def __init__(self, path, mechanism: Mechanism, t: float, y, *, single: bool = False, tau=None):
@@ -119,8 +119,8 @@ class Recording:
                 self.flush()
 
     def change(self, mechanism: Mechanism, t: float, y, *, tau=None) -> None:
-        """From here the structure or the state is another: begins a segment with its first state. If t is before the
-        last state, the motion begins anew when the file is read."""
+        """Change the structure or state: begins a segment with its first state. If t is before the
+        last state, the motion is restarted there when the file is read."""
         names = coordinate_names(mechanism)
         with self._lock:
             self._check_open()
@@ -134,14 +134,14 @@ class Recording:
             self.flush()
 
     def event(self, event) -> None:
-        """Something happened: (t, text)."""
+        """Record an event (t, text)."""
         with self._lock:
             self._check_open()
             t, text = event
             self._say(EVENT, t, {"t": float(t), "text": str(text)})
 
     def flush(self) -> None:
-        """Write what is not in the file yet, as a block."""
+        """Write the pending states as a block."""
         with self._lock:
             self._check_open()
             if self._trouble is not None:
@@ -192,7 +192,7 @@ class Recording:
         self._add(topic, times, len(head) + len(data))
 
     def _room(self, size: int) -> np.ndarray:
-        """So many bytes behind the block, all zeros."""
+        """Reserve this number of zero bytes after the block."""
         end = self._size + size
         if end > len(self._buffer):
             self._buffer = np.concatenate([self._buffer, np.zeros(end - len(self._buffer), np.uint8)])
@@ -208,7 +208,7 @@ class Recording:
         self._size += size * len(times)
 
     def _put(self, *pieces) -> None:
-        """Write to the file all of it or nothing."""
+        """Write all bytes to the file, or none."""
         assert self._file is not None
         end, crc = self._end, self._crc
         try:
@@ -319,7 +319,7 @@ class Recording:
 
 
 def _write_every_second(recording: weakref.ref[Recording], closing: threading.Event) -> None:
-    """While nothing is appended (a simulation that is paused), what was appended is written all the same."""
+    """Write pending states every second, also while none are appended (a paused simulation)."""
     while not closing.wait(EVERY / 2):
         this = recording()
         if this is None:

@@ -135,10 +135,9 @@ class Simulation:
     workers     threads that share the mechanism, at most: each has chunks of it (`bk.schedule`), their state and their
                 part of the solver. None: chosen by the cost model, or one that computes equal chunks in SIMD lanes
     schedule    assignment of parts to workers, from `bk.schedule` or `bk.Schedule`; made again after `connect` and
-    `cut`
+                `cut`
     record      extent of `trajectory`: "all", a number of most recent seconds (and the step in which they begin), or
-    None for
-                the present state only
+                None for the present state only
     external    {link: (fx, fy, fz, mx, my, mz) or a function of t that returns it}: forces at the origin of the link's
                 frame, world axes; `push` changes them
     prescribed  {joint: function of t, table (times, values), or bk.Guide}: joints whose motion is given. A function

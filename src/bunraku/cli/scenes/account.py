@@ -12,7 +12,7 @@ from bunraku.evaluate import connection_forces
 
 
 def torques(params: np.ndarray, segment) -> np.ndarray:
-    """What the muscles do at the states of a segment."""
+    """Torques of the muscles at the states of a segment."""
     size = segment.v.shape[1]
     if not len(params):
         return np.zeros_like(segment.v)
@@ -21,7 +21,7 @@ def torques(params: np.ndarray, segment) -> np.ndarray:
 
 
 def work(trajectory: bk.Trajectory, params: np.ndarray) -> tuple[float, float]:
-    """Of the muscles and limits over the whole motion [J]: in all, and what they gave without what they took."""
+    """Work of the muscles and limits over the whole motion [J]: net, and the positive part alone."""
     total = given = 0.0
     for segment in trajectory.segments:
         if len(segment.t) < 2:
@@ -58,13 +58,13 @@ def account(sim: bk.Simulation, params: np.ndarray) -> dict:
 
 
 def mobility(segment) -> int:
-    """Degrees of freedom that the loops leave, in the middle of a segment: nv less independent constraints."""
+    """Mobility in the middle of a segment: nv minus the number of independent constraints."""
     m = segment.mechanism
     return bk.closed_chain(m, segment.q[len(segment.q) // 2]).freedom if m.connections else m.nv
 
 
 def grip_forces(trajectory: bk.Trajectory, params: np.ndarray, names, every: float = 0.004):
-    """{connection: (times, newtons)}: the force through each, about every so many seconds; NaN where there is none."""
+    """{connection: (times, newtons)}: the force through each at regular times; NaN where it does not exist."""
     times: list[np.ndarray] = []
     forces: dict[str, list[np.ndarray]] = {name: [] for name in names}
     for segment in trajectory.segments:

@@ -1,4 +1,4 @@
-"""A human figure that holds a bar with both hands: where the scenes of the high bar begin."""
+"""A human figure that holds a bar with both hands: initial state of the high-bar scenes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def on_bar(dof: int, pose: dict, spin: float = 0.0) -> tuple[bk.Mechanism, np.nd
     """A mechanism and its state: a figure in a pose ("root" says how it is turned), both hands on a bar at the origin,
     turning about it at `spin` [rad/s].
 
-    [YN99, sec. 6] has a rotational joint at each hand. Two of them on one bar would hold the distance between the hands
-    twice, so the right hand may also slide along the bar: the freedom is the same, and the forces are unique.
+    [YN99, sec. 6] has a rotational joint at each hand. Two of them on one bar would constrain the distance between the
+    hands twice, so the right hand may also slide along the bar: the mobility is the same, and the forces are unique.
     """
     m = bk.models.human(dof=dof)
     m.add_link("bar", joint=bk.Fixed(), **BAR._asdict())

@@ -1,7 +1,7 @@
 """A chain breaks: a heavy ball swings on it, and the force in one of its joints becomes too large.
 
-The joint is one of the tree: from then on the lower part flies and the upper one whips back. Nothing is driven or
-damped: energy stays as it is, also in the instant of the break.
+The joint is one of the tree: from then on the lower part flies and the upper one whips back. There is no actuation or
+damping: energy is conserved, also at the instant of the break.
 """
 
 from __future__ import annotations

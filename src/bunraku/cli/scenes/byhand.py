@@ -1,7 +1,7 @@
 """A mobile by hand [J]: its suspension is moved in six directions, one after the other, and everything below swings.
 
-The suspension is a link on a Free joint whose motion is prescribed. What the hand gives is the power of the force in
-that joint; it must come out as energy of the mobile, since nothing is damped.
+The suspension is a link on a Free joint whose motion is prescribed. The power of the hand is that of the force in
+that joint; its integral must equal the energy of the mobile, since there is no damping.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ByHand(Scene):
         return super().simulation(**{"prescribed": {"suspension": tour}, **settings})
 
     def live(self, **settings):
-        """The suspension is a person's: a gizmo, a gamepad or a 3-D mouse moves and turns it [J, sec. IV]."""
+        """The user moves and turns the suspension by a gizmo, a gamepad or a 3-D mouse [J, sec. IV]."""
         hand = bk.Guide(self.mechanism.neutral()[self.mechanism.q_slice("suspension")])
         return self.simulation(prescribed={"suspension": hand}, rtol=1e-6, record=60.0, **settings)
 

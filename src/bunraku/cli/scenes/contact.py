@@ -1,6 +1,6 @@
-"""What the scenes with contact have in common: forces of the ground, and the energy that contact takes.
+"""Common part of the scenes with contact: ground forces, and the energy dissipated by contact.
 
-Forces of the ground are those that change the momentum, beside gravity: they are independent of the contact problem.
+Ground forces are computed from the change of momentum without gravity: they are independent of the contact problem.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LAST = 0.2       # [s] at the end, over which they are compared with the weight
 
 
 class ContactScene(Scene):
-    """A scene in which shapes touch. `grips` stays empty: what holds are contacts."""
+    """A scene in which shapes touch. `grips` stays empty: objects are held by contacts."""
 
     solver = "symplectic_euler"
     step: float | None = 5e-4
@@ -34,7 +34,7 @@ class ContactScene(Scene):
         return self.motion, self.report(sim)
 
     def advance(self, sim: bk.Simulation, until: float) -> None:
-        """Simulate: in pieces, if something is to be read on the way."""
+        """Simulate: in pieces, if quantities are sampled during the run."""
         sim.advance(until)
 
     def report(self, sim):
@@ -72,7 +72,7 @@ class ContactScene(Scene):
         ]
 
     def about_motion(self, r) -> list[tuple[str, str]]:
-        """What is particular about the scene."""
+        """Rows of the report that are specific to the scene."""
         return [
             ("ground", f"pushes with up to {r['force_max']:.0f} N ({r['force_max'] / r['weight']:.1f} times the weight)"
                        f"; at the end {r['force_end'][2]:.2f} N, weight {r['weight']:.2f} N"),
@@ -104,7 +104,8 @@ def weight(mechanism: bk.Mechanism) -> float:
 
 
 def external_force(trajectory: bk.Trajectory) -> tuple[np.ndarray, np.ndarray]:
-    """(times (n,), force (n, 3)): of the ground and all that holds, from changes of momentum, averaged over moments."""
+    """(times (n,), force (n, 3)) of the ground and all supports, from changes of momentum, averaged over short
+    times."""
     times, forces = [], []
     for s in trajectory.segments:
         if len(s.t) < 2:
@@ -118,8 +119,8 @@ def external_force(trajectory: bk.Trajectory) -> tuple[np.ndarray, np.ndarray]:
 
 
 def step_forces(sim: bk.Simulation) -> list[tuple[str, np.ndarray]]:
-    """(names of the shapes, (normal, tangent, tangent) [N]) of the contacts that carry something: in the last step, or
-    by events at this moment."""
+    """(names of the shapes, (normal, tangent, tangent) [N]) of the loaded contacts: in the last step, or
+    with events at the present state."""
     assert sim._contact is not None
     if not sim._contact.stepping:
         touching = sim.dynamics().contacts

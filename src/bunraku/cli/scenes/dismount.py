@@ -60,7 +60,7 @@ class Gymnast:
         self.ankles, self.hips = (np.array([p == name for p in self.of_ball]) for name in ("ankle", "hip"))
 
     def pose(self, t: float) -> dict[str, float]:
-        """Bend of the joints that is wanted."""
+        """Target pose: bending angles of the joints."""
         since = 0.0 if t <= self.released else t - self.released
         bent = smooth([time for time, _ in POSES], [[pose.get(name, 0.0) for name in BENT] for _, pose in POSES], since)
         return dict(zip(BENT, bent, strict=True))

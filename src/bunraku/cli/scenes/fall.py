@@ -1,7 +1,7 @@
 """A fall: a figure without muscles is pushed, falls to the floor and lies still.
 
-Joints have their natural range and some damping. Contact is resolved by time-stepping; it takes energy and never gives
-any, so that the energy falls with every step, and the forces of the floor are the weight in the end.
+Joints have their natural range and some damping. Contact is resolved by time-stepping; it only
+dissipates energy, so that the energy decreases with every step, and the floor forces equal the weight in the end.
 """
 
 from __future__ import annotations

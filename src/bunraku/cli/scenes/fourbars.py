@@ -1,7 +1,7 @@
 """N four-bars: a row of windows falls through the position in which all bars lie flat [IFToMM benchmark A02].
 
 It has one degree of freedom but gains one for every window at the instant when all lie flat: there the loop constraints
-lose rank, and the solver has to pass without taking another branch. Energy says whether it does.
+lose rank, and the solver has to pass without changing to another branch, which the energy would show.
 """
 
 from __future__ import annotations

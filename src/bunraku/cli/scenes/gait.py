@@ -30,7 +30,7 @@ NOISE = 0.02, 0.1, 1.0              # of angles [degrees], places [mm], forces [
 
 
 class Walk:
-    """Where everything is at the times t."""
+    """Feet, pelvis and centre of pressure at the times t."""
 
     def __init__(self, seconds: float, rate: float):
         self.mechanism = bk.models.human(48, height=HEIGHT, mass=MASS)
@@ -46,7 +46,7 @@ class Walk:
     # -- feet ------------------------------------------------------------------------------------------------------
 
     def phase(self, left: bool, t):
-        """Part of the cycle since heel strike, and how many cycles before that."""
+        """Phase of the cycle since heel strike, and the number of the cycle."""
         cycles = t / CYCLE + (0.5 if left else 0.0)
         return cycles - np.floor(cycles), np.floor(cycles)
 
@@ -58,7 +58,7 @@ class Walk:
             phase >= OFF[1], (TOES_UP - SWUNG) * _smooth((phase - OFF[1]) / (1.0 - OFF[1])), 0.0)
 
     def flat(self, left: bool, cycle):
-        """Where the ankle is while the foot is flat: x."""
+        """x of the ankle while the foot is flat."""
         return 2.0 * STEP * (cycle - (0.5 if left else 0.0))
 
     def standing(self, phase, x):
@@ -96,7 +96,7 @@ class Walk:
         return _smooth(phase / double) * (1.0 - _smooth((phase - 0.5) / double))
 
     def pressure(self, left: bool, t):
-        """Centre of pressure under a foot (n, 3), also while it swings: then where it was last, or will be next."""
+        """Centre of pressure under a foot (n, 3), also while it swings: then the last or the next one on the ground."""
         phase, cycle = self.phase(left, t)
         over = np.clip(phase / STANCE, 0.0, 1.0)
         x = self.flat(left, cycle) + self.heel[0] + (self.toes[0] - self.heel[0]) * _smooth(over)
@@ -104,7 +104,7 @@ class Walk:
         return np.stack([x, np.full_like(x, side), np.zeros_like(x)], axis=1)
 
     def pelvis(self, t):
-        """Place of the pelvis (n, 3)."""
+        """Position of the pelvis (n, 3)."""
         fine = np.arange(FINE) / FINE * CYCLE
         p = self.planned(fine)[:, :2] + self.correction
         speed = 2.0 * STEP / CYCLE
@@ -131,7 +131,7 @@ class Walk:
             self.correction += 0.7 * np.column_stack([np.interp(fine, t, column) for column in off.T])
 
     def needed(self, motion: bk.Motion):
-        """Force, vertical moment and centre of pressure that the ground must give."""
+        """Required ground force, vertical moment and centre of pressure."""
         left_over = motion.inverse_dynamics().residuals["root"]
         origin = bk.poses(self.mechanism, motion.q)["pelvis"][1]
         force, moment = left_over[:, :3], left_over[:, 3:] + np.cross(origin, left_over[:, :3])
@@ -160,7 +160,7 @@ class Walk:
         return bk.Motion(m, t, q, "walk")
 
     def _leg(self, left: bool, t, pelvis, yaw: Rotation):
-        """Turn of the hip, angle of the knee, turn of the ankle, for the foot to be where it shall be."""
+        """Turn of the hip, angle of the knee, turn of the ankle, for the planned pose of the foot."""
         target, turn = self.foot(left, t)
         hip = yaw.apply([0.0, self.body.half_hips * (1.0 if left else -1.0), 0.0]) + pelvis
         d = yaw.inv().apply(target - hip)
@@ -173,7 +173,7 @@ class Walk:
         return hip_turn, knee, upper.inv() * Rotation.from_rotvec(np.outer(turn, [0.0, 1.0, 0.0]))
 
     def plates(self, motion: bk.Motion) -> dict[str, bk.ForcePlate]:
-        """What plates under the feet measure: {left or right: plate}."""
+        """Readings of force plates under the feet: {left or right: plate}."""
         force, free, cop = self.needed(motion)
         weights = {left: self.weight(left, self.t)[:, None] for left in (True, False)}
         planned = {left: self.pressure(left, self.t) for left in (True, False)}
@@ -215,7 +215,7 @@ def _smooth(share):
 
 
 def _quintic(s, x0, v0, a0, x1, v1, a1):
-    """The polynomial of degree 5 with these places, rates and changes of rates at s = 0 and 1."""
+    """The polynomial of degree 5 with these values, first and second derivatives at s = 0 and 1."""
     d, b, c = x1 - x0 - v0 - 0.5 * a0, v1 - v0 - a0, a1 - a0
     return (x0 + v0 * s + 0.5 * a0 * s**2 + (10 * d - 4 * b + 0.5 * c) * s**3 + (-15 * d + 7 * b - c) * s**4
             + (6 * d - 3 * b + 0.5 * c) * s**5)

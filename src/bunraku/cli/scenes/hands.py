@@ -1,7 +1,7 @@
 """Hand in hand: two figures hold each other by both hands, weightless, and turn about the middle between them.
 
 They pull together and turn faster, stretch their arms again, let go with one hand, then with the other, and part.
-Nothing from outside acts on them: momentum and angular momentum stay as they are through every change of structure.
+No external force acts on them: momentum and angular momentum are conserved through every change of structure.
 """
 
 from __future__ import annotations

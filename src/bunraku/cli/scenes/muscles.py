@@ -1,8 +1,8 @@
-"""What moves the figures of the scenes: muscles that follow a schedule of poses, and joint limits held by torques.
+"""Actuation of the figures in the scenes: muscles that follow a schedule of poses, and joint limits by torques.
 
 Every joint is pulled towards the pose of the moment by a critically damped spring. Beyond the range of a joint a stiff
-one-sided spring pushes back, as in [YN99, sec. 6]; it begins softly, so that solvers of high order can keep their
-steps, and gives back less than it took.
+one-sided spring pushes back, as in [YN99, sec. 6]; it sets in smoothly, so that solvers of high order can keep their
+steps, and dissipates energy.
 """
 
 from __future__ import annotations
@@ -80,13 +80,13 @@ def muscles(t, q, v, params, tau):
 def posed(mechanism: bk.Mechanism, pose: dict) -> np.ndarray:
     """Coordinates of a mechanism in a pose: {joint: rotation vector [rad]}; joints that are not named are neutral.
 
-    A joint is meant by its name ("left_hip") or, on both sides, by the last part of it ("hip").
+    Joints are given by name ("left_hip") or, for both sides, by the last part of the name ("hip").
     """
     return np.concatenate([_at(link, _turn(link, pose)) for link in mechanism.links])
 
 
 def pose_of(mechanism: bk.Mechanism, q: np.ndarray) -> dict:
-    """The pose a mechanism is in: the inverse of `posed`, for hinges and balls."""
+    """The present pose of a mechanism: the inverse of `posed`, for hinges and balls."""
     pose = {}
     for link in mechanism.links:
         x = q[mechanism.q_slice(link.joint_name)]
@@ -102,9 +102,9 @@ def schedule(mechanism: bk.Mechanism, first: dict, poses, frequency: float, *, f
              weakest: dict | None = None) -> np.ndarray:
     """The `params` of `muscles`: from the pose `first` to each of `poses`, (time, pose); the last one is kept.
 
-    frequency  at which a limb would swing by its muscles [rad/s]: how strong they are
+    frequency  natural frequency of a limb with its muscles [rad/s]: their stiffness
     felt_in    the pose in which each joint's inertia is measured
-    weakest    {joint: inertia [kg m^2] its muscles are made to move at least}
+    weakest    {joint: lower bound of the inertia [kg m^2] that sets its stiffness}
     """
     q = posed(mechanism, first if felt_in is None else felt_in)
     # A joint that moves alone at unit speed: twice the kinetic energy is the inertia the joint feels
@@ -129,7 +129,7 @@ def schedule(mechanism: bk.Mechanism, first: dict, poses, frequency: float, *, f
 
 
 def figure_links(mechanism: bk.Mechanism) -> list[Link]:
-    """The links that muscles move: those of whatever flies free, not of what stands on the ground."""
+    """The links moved by muscles: those of floating-base figures, not of fixtures on the ground."""
     flies: list[bool] = []
     for link in mechanism.links:
         flies.append(isinstance(link.joint, bk.Free) if link.parent < 0 else flies[link.parent])

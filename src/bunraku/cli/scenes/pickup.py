@@ -1,4 +1,4 @@
-"""A hand picks up a box, carries it over and puts it down: held by nothing but the friction of fingers and thumb.
+"""A hand picks up a box, carries it over and puts it down: held only by the friction of fingers and thumb.
 
 An arm of three hinges moves the hand, which has two fingers and a thumb of two hinges each, all driven by servos. The
 fingers press on one side of the box, the thumb on the other. Contact is resolved by time-stepping.
@@ -106,8 +106,8 @@ class Pickup(ContactScene):
 
 
 def fingers_press(sim: bk.Simulation) -> tuple[float, float, float]:
-    """Normal force of the thumb and of both fingers on the box in the last step [N], and the share of their friction
-    that is used, at most."""
+    """Normal force of the thumb and of both fingers on the box in the last step [N], and their largest friction
+    utilisation."""
     touches = [(names, force) for names, force in step_forces(sim) if "box" in names and "ground" not in names]
     sides = [sum(force[0] for names, force in touches if ("thumb" in names) == thumb) for thumb in (True, False)]
     return (*sides, max((np.hypot(*force[1:]) / (FRICTION * force[0]) for _, force in touches), default=0.0))
@@ -121,7 +121,7 @@ def course(t: float) -> dict[str, float]:
 
 
 def reach(x: float, z: float) -> dict[str, float]:
-    """Angles of the arm with the wrist at a place and the palm upright, the elbow behind."""
+    """Inverse kinematics: angles of the arm for a wrist position with the palm upright and the elbow behind."""
     x, z = x - SHOULDER[0], SHOULDER[2] - z
     far = np.hypot(x, z)
     inner = np.arccos((far**2 - UPPER**2 - FORE**2) / (2 * UPPER * FORE))

@@ -56,7 +56,7 @@ class Release(Scene):
 
 
 def microseconds(segment, states: int = 40, rounds: int = 7) -> float:
-    """What one forward dynamics costs in a segment, called from Python: the best of some rounds over its states."""
+    """Time of one forward dynamics in a segment, called from Python: the best of some rounds over its states."""
     chosen = np.linspace(0, len(segment.t) - 1, states).astype(int)
     best = np.inf
     for _ in range(rounds):

@@ -1,4 +1,4 @@
-"""What the scenes of `bunraku demo` have in common: a mechanism and its muscles, a run, a report, a picture."""
+"""Common part of the scenes of `bunraku demo`: a mechanism and its muscles, a run, a report, a picture."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from bunraku.view.filmstrip import filmstrip
 
 
 class Scene:
-    """A mechanism, a start, muscles with their schedule, and what shall happen on the way.
+    """A mechanism, its initial state, muscles with their schedule, and events during the run.
 
-    A scene sets `mechanism`, `q`, `v` and `params` when it is made, and says in `watch` what changes its structure.
+    A scene sets `mechanism`, `q`, `v` and `params` in its constructor, and changes of structure in `watch`.
     Without `params` there are no muscles.
     """
 
@@ -41,10 +41,10 @@ class Scene:
     files: Sequence[Path] = ()    # which it has written there
 
     def watch(self, sim: bk.Simulation) -> None:
-        """Say when the structure shall change."""
+        """Register the events that change the structure."""
 
     def simulation(self, **settings) -> bk.Simulation:
-        """Ready to run; settings as of `bk.Simulation`."""
+        """The simulation, ready to run; settings as of `bk.Simulation`."""
         sim = bk.Simulation(self.mechanism, self.q, self.v, **{
             "solver": self.solver, "step": self.step, "rtol": self.rtol, "atol": 1e-9,
             "actuation": self.drive if len(self.params) else None, "params": self.params, **settings})
@@ -52,11 +52,11 @@ class Scene:
         return sim
 
     def live(self, **settings) -> bk.Simulation:
-        """For the viewer: without an end, and moved by people where the scene would move by itself."""
+        """The simulation for the viewer: without an end, and moved by the user instead of a prescribed motion."""
         return self.simulation(**settings)
 
     def run(self, seconds: float | None = None, progress: bool | None = None):
-        """The trajectory, and a report: what happened and how well the laws of mechanics were kept."""
+        """The trajectory, and a report of events and conservation errors."""
         sim = self.simulation(progress=progress)
         sim.run(until=seconds or self.seconds)
         return with_torques(sim), self.report(sim)
@@ -67,7 +67,7 @@ class Scene:
                 "forces_max": {name: float(np.nanmax(values)) for name, (_, values) in forces.items()}}
 
     def rows(self, r: dict) -> list[tuple[str, str]]:
-        """The report in words: (what, how)."""
+        """The report as rows of text: (label, text)."""
         carried = ", ".join(f"{_plain(name)} up to {force:.0f} N ({force / r['weight']:.1f} times the weight)"
                             for name, force in r["forces_max"].items())
         return [
@@ -101,7 +101,7 @@ class Scene:
 
 
 def about_energy(r: dict) -> list[tuple[str, str]]:
-    """Rows about solver and energy that every scene has."""
+    """Rows on solver and energy, common to all scenes."""
     changes = len(r["mobility"]) - 1
     lost = f", {_joules(r['energy_lost_at_changes'])} lost at changes of structure" if changes else ""
     balance = f"balance off by {r['energy_error']:.1e} of the largest kinetic energy"
@@ -115,7 +115,7 @@ def about_energy(r: dict) -> list[tuple[str, str]]:
 
 
 def happened(r: dict) -> list[tuple[float, str]]:
-    """What happened: (time, what was seen, and in parentheses what it did to the structure)."""
+    """Events: (time, description, with the change of structure in parentheses)."""
     told: list[tuple[float, str]] = []
     for event in r["events"]:
         what = event["text"].split(":")[0]

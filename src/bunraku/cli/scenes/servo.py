@@ -14,7 +14,8 @@ HEAD = 5      # numbers per joint, before its targets
 
 
 class Servo(NamedTuple):
-    """Of a joint: stiffness [N m/rad or N/m], damping [N m s/rad or N s/m], largest torque or force."""
+    """Parameters of a joint's servo: stiffness [N m/rad or N/m], damping [N m s/rad or N s/m], largest torque or
+    force."""
 
     stiffness: float
     damping: float

@@ -1,7 +1,7 @@
 """A tucked somersault: a human figure in free flight, moved by muscles that follow a schedule of poses.
 
-Angular momentum about the centre of mass cannot change in the air. A tuck makes the figure three times smaller in
-inertia, so it turns three times faster: muscles do the work, and get it back (as loss) when the figure opens.
+Angular momentum about the centre of mass is conserved in flight. A tuck reduces the inertia to a third, so the figure
+turns three times faster: muscles do positive work in the tuck, and negative work when the figure opens.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """A biped that steps: a humanoid robot walks some steps and stops, on a flat floor.
 
-The walk is planned, then played by servos; nothing holds the robot but its feet. Planned are the feet and the
-zero-moment point (ZMP), which must stay under them. The centre of mass moves as a pendulum upside down of constant
-height that has this ZMP [Kajita et al. 2003], here as the solution of a boundary-value problem:
+The walk is planned, then executed by servos; only its feet support the robot. The plan consists of footsteps and the
+zero-moment point (ZMP), which must stay under the feet. The centre of mass moves as an inverted pendulum of constant
+height with this ZMP [Kajita et al. 2003], here as the solution of a boundary-value problem:
 
     x'' = g/z (x - zmp),   at rest above the feet at both ends.
 
-Inverse dynamics of the whole robot says where its ZMP really is; the difference corrects the plan.
+Inverse dynamics of the whole robot gives its actual ZMP; the difference corrects the plan.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Plan:
         self.zmp_error = float(np.abs(error).max())
 
     def coordinates(self, base: np.ndarray) -> np.ndarray:
-        """With the base at these places (n, 2), and the feet where they are planned."""
+        """Coordinates for base positions (n, 2) and the planned feet."""
         m = self.mechanism
         q = np.tile(m.neutral(), (len(self.t), 1))
         q[:, :2] = base
@@ -131,18 +131,19 @@ class Plan:
         return v, np.gradient(v, EVERY, axis=0)
 
     def needed(self) -> np.ndarray:
-        """(n, 6): force and moment about the origin that the floor must give, by inverse dynamics."""
+        """(n, 6): required floor force and moment about the origin, by inverse dynamics."""
         root = bk.inverse_dynamics(self.mechanism, self.q, *self.rates())[:, :6]
         place = self.q[:, :3] + self.mechanism.links[0].position
         return np.hstack([root[:, :3], root[:, 3:] + np.cross(place, root[:, :3])])  # the base is upright
 
     def zmp(self) -> np.ndarray:
-        """(n, 2): where the force of the floor has no horizontal moment."""
+        """(n, 2): zero-moment point, at which the floor force has no horizontal moment."""
         need = self.needed()
         return np.column_stack([-need[:, 4], need[:, 3]]) / need[:, 2:3]
 
     def torques(self) -> np.ndarray:
-        """(n, nv): of the joints, with the force of the floor in the middle of the soles, by the place of the ZMP."""
+        """(n, nv): joint torques, with the floor force at the middle of the soles, distributed by the position of the
+        ZMP."""
         force, ankles = self.needed()[:, :3], np.stack([self.feet[side] for side in SIDES])
         across = ankles[0] - ankles[1]
         across[:, 2] = 0.0
@@ -155,7 +156,7 @@ class Plan:
 
 
 def footsteps(t: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Places of the ankles {side: (n, 3)} and of the ZMP (n, 2)."""
+    """Positions of the ankles {side: (n, 3)} and of the ZMP (n, 2)."""
     now = {side: np.array([0.0, y * HIP[1], ANKLE]) for side, y in SIDES.items()}
     feet = {side: np.tile(place, (len(t), 1)) for side, place in now.items()}
     to_sole = np.array([SOLE, 0.0])

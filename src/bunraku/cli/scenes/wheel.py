@@ -1,7 +1,7 @@
 """A rimless wheel [McGeer 1990]: spokes without a rim, which rolls down a slope from spoke to spoke.
 
-Between impacts it is a pendulum upside down, and no energy is lost. When the next spoke strikes, the angular momentum
-about its foot is kept: with n spokes of length l, 2 alpha = 2 pi / n between them, mass m and moment of inertia J,
+Between impacts it is an inverted pendulum, and no energy is lost. When the next spoke strikes, the angular momentum
+about its foot is conserved: with n spokes of length l, 2 alpha = 2 pi / n between them, mass m and moment of inertia J,
 
     omega+ = eta omega-,    eta = (J + m l^2 cos 2 alpha) / (J + m l^2),
 
