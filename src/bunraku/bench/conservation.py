@@ -1,7 +1,7 @@
-"""What long motions keep: energy, momentum and closed loops over a minute.
+"""Conservation in long motions: energy, momentum and loop closure over a minute.
 
 Drifts are the largest deviation from the start along the whole motion, relative to the largest kinetic energy or to
-the momentum there was. The human figure tumbles without gravity, so that neither is dwarfed by the fall. The four-bars
+the initial momentum. The human figure tumbles without gravity, so that neither is dwarfed by the fall. The four-bars
 go round, through the flat position where they have more freedom, twice a turn.
 """
 
@@ -22,7 +22,7 @@ CASES = (  # name, how to make it, relative tolerance, targets: energy, momentum
 
 
 def measure(name, make, rtol, seconds=SECONDS) -> dict:
-    """One motion from a random velocity; all that it should have kept."""
+    """One motion from a random velocity; drifts of all conserved quantities."""
     m = make()
     q, v = m.neutral(), 0.5 * np.random.default_rng(1).normal(size=m.nv)
     if m.connections:

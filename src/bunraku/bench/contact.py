@@ -1,4 +1,4 @@
-"""The benchmark of contact: cases with an exact answer, and a robot that stands, beside other libraries in one run.
+"""Contact benchmark: cases with exact solutions, and a standing robot, compared with other libraries in one run.
 
 `contact_cases` has the scenes, their closed forms and the targets, `contact_peers` the other libraries, at defaults
 and at recommended settings, `contact_robot` the robot. All libraries take steps of 2 ms. Every row has its errors and
@@ -48,7 +48,7 @@ class Options(Settings):
 
 
 def run(options: Options | None = None, quiet: bool = False) -> dict:
-    """Everything, as plain numbers; `text` makes it readable."""
+    """All results as plain data; `text` formats them."""
     options = options or Options()
     required("mujoco")
     pinocchio_4()
@@ -77,7 +77,7 @@ def _case(case: Case, options: Options) -> dict:
 
 
 def _row(case: Case, label: str, run: Run) -> dict:
-    """Errors and times; None, which JSON has, for what did not happen."""
+    """Errors and times; None, for JSON, where there is no result."""
     found = {name: error if math.isfinite(error) else None for name, error in errors(case, run).items()}
     row = {"label": label, "errors": found, "steps": run.steps, "note": run.note, "us": None, "solver_us": None,
            "real_time": None}
@@ -89,7 +89,7 @@ def _row(case: Case, label: str, run: Run) -> dict:
 
 
 def errors(case: Case, run: Run) -> dict[str, float]:
-    """By name; infinite where there is no motion, or one that is not finite."""
+    """Errors by name; infinite if there is no motion, or one that is not finite."""
     if run.motion is None or not all(np.isfinite(x).all() for x in vars(run.motion).values()):
         return dict.fromkeys(case.units, math.inf)
     return {name: float(value) for name, value in case.measure(case.scene, run.motion).items()}
@@ -136,7 +136,7 @@ def _verdicts(table: dict[str, Case], found: dict) -> list[dict]:
 
 
 def names_contact(note: str) -> bool:
-    """Whether an error says which link touches."""
+    """Whether an error names the touching link."""
     return LINK in note
 
 

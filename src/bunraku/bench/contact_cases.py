@@ -1,4 +1,4 @@
-"""Contacts with an exact answer: the scene, its closed form, how far a motion is from it, and the targets.
+"""Contact cases with exact solutions: the scene, its closed form, the error of a motion, and the targets.
 
     box at 0.9, 1.3 of the friction angle   rests; slides with g (sin - mu cos)
     cube at 6 m/s on mu = 0.5               stays flat and stops after v^2 / (2 mu g)
@@ -150,7 +150,7 @@ def _roll():
 
 
 def bounce_times(motion: Motion, floor: float) -> np.ndarray:
-    """When the centre left the height `floor`: from the first state of every flight, backwards along its parabola."""
+    """Times at which the centre left the height `floor`, extrapolated backwards along the parabola of every flight."""
     up, z = motion.velocity[:, 2], motion.position[:, 2] - floor
     flies = (up > 1e-3) & (z > -1e-9)
     first = np.flatnonzero(flies[1:] & ~flies[:-1]) + 1

@@ -100,7 +100,7 @@ class Motion:
 
 @dataclass
 class Run:
-    """A motion and what it cost, or why there is none."""
+    """A motion and its computing time, or the reason for its absence."""
 
     motion: Motion | None
     seconds: float = math.nan   # wall time
@@ -118,7 +118,7 @@ class Contestant:
 
 
 def _timed(function) -> tuple:
-    """Result and least seconds of a run, after one that may compile."""
+    """Result and shortest time of a run [s], after a warm-up run for compilation."""
     result, best, begin = function(), math.inf, time.perf_counter()
     for _ in range(MOST):
         start = time.perf_counter()
@@ -165,7 +165,7 @@ def bunraku(scene: Scene, seconds: float, timed: bool = True, **settings) -> Run
 
 
 def recommend(option, mujoco) -> None:
-    """Against slip, as MuJoCo's manual says."""
+    """Settings against slip recommended by MuJoCo's manual."""
     option.cone, option.impratio = mujoco.mjtCone.mjCONE_ELLIPTIC, 10.0
 
 

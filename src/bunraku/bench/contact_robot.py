@@ -1,4 +1,4 @@
-"""A robot that stands on 8 points: one call beside limbs held, and many rollouts beside `mujoco.rollout`.
+"""A robot standing on 8 points: one call compared with welded feet, and many rollouts with `mujoco.rollout`.
 
 Talos with bent knees, a spring and a damper in every joint, four small spheres below each sole, on a floor.
 
@@ -9,8 +9,8 @@ Talos with bent knees, a spring and a damper in every joint, four small spheres 
                    Euler, elliptic cones and explicit damping, everything else off. After 0.2 s pelvis and joints must
                    be where MuJoCo's are with its stiffest contacts (time constant 2 steps).
 
-Pinocchio: aba, computeMinverse, Jacobians and `pin.ADMMConstraintSolver`, called from Python. Nothing is timed that is
-not the same computation.
+Pinocchio: aba, computeMinverse, Jacobians and `pin.ADMMConstraintSolver`, called from Python. Only identical
+computations are timed.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Feet(Pinocchio):
         self.solver, self.settings = self.pin.ADMMConstraintSolver(), admm(self.pin, 1e-9)
 
     def forward(self, q, v, tau):
-        """At v = 0, where accelerations of contacts obey the law that velocities do."""
+        """Accelerations at v = 0, where contact accelerations obey the same law as velocities."""
         pin, model, data, q = self.pin, self.model, self.data, self.q(q)
         a = pin.aba(model, data, q, self.v(v), self.v(tau))
         inverse = pin.computeMinverse(model, data, q)
@@ -156,7 +156,7 @@ def starts(m: bk.Mechanism, q, count: int, seed: int = 0):
 
 
 def supported(m: bk.Mechanism, q) -> np.ndarray:
-    """Torques that hold q while the floor carries the weight right below the centre of mass."""
+    """Torques that hold q while the floor supports the weight vertically below the centre of mass."""
     state = bk.kinematics(m, q)
     (left, right), com = (state.poses[sole][1] for sole in SOLES), state.com
     share = (com[1] - right[1]) / (left[1] - right[1])
@@ -169,7 +169,7 @@ def supported(m: bk.Mechanism, q) -> np.ndarray:
 
 
 def robot(settings: Settings) -> dict:
-    """Both races, each if it compares like with like."""
+    """Both comparisons, each if the computations are equivalent."""
     bare = tree()
     q = posture(bare)
     m, stiffness, damping = sprung(bare, q)
@@ -207,7 +207,7 @@ def _of(function, m):
 
 
 def forces(m, stands, q) -> float:
-    """How far the normal forces of the robot at rest are from its weight, relative."""
+    """Relative error of the normal forces of the robot at rest from its weight."""
     tau = supported(m, q)
     tau[:6] = 0.0
     contacts = getattr(bk.dynamics(stands, q, np.zeros(m.nv), tau), "contacts", None)
@@ -258,7 +258,7 @@ def robot_verdicts(found: dict) -> list[dict]:
 
 
 def robot_lines(found: dict, paint) -> list[str]:
-    """Both races in words."""
+    """Both comparisons as text."""
     lines = [paint("1", "Talos on 8 points") + f"  {found['dof']} degrees of freedom, {found['mass']:.1f} kg, friction "
              f"{FRICTION:g}",
              "accelerations differ from those with soles held by " + ", ".join(

@@ -1,7 +1,7 @@
 """The order of the implicit method, measured on stiff mechanisms: fixed steps, fixed order, one iteration a step.
 
-The motion starts past the first moments, where it is smooth but the equation as stiff as ever, from a history that
-SciPy's Radau gives; the error at the end is against the same.
+The motion starts after the initial transient, where it is smooth but the equation still stiff, from a history computed
+by SciPy's Radau, which is also the reference for the error at the end.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STEPS = (1 / 32, 1 / 64, 1 / 128)
 
 
 def pendulum(damping: float = 20.0) -> bk.Mechanism:
-    """A bob on a ball joint with spring and damper; what is fast decays at damping over inertia, thousands a second."""
+    """A bob on a ball joint with spring and damper; the fast mode decays at damping / inertia, thousands per second."""
     m = bk.Mechanism(name="pendulum")
     m.add_link("bob", joint=bk.Spherical(stiffness=40.0, damping=damping), mass=1.0, com=(0.05, 0.0, -0.1),
                inertia=(0.002, 0.003, 0.001))
@@ -91,6 +91,6 @@ class Smooth:
         return error(self.m, sim, self.sol(UNTIL))
 
     def measure(self, q: int) -> tuple[list[float], float]:
-        """Errors by step, and the order that the last two show."""
+        """Errors by step, and the order from the last two."""
         errors = [self.march(q, h) for h in STEPS]
         return errors, float(np.log2(errors[-2] / errors[-1]))

@@ -1,8 +1,8 @@
-"""The benchmark of several workers: one mechanism on two threads and in lanes, as a part of what the machine offers.
+"""Benchmark of several workers: one mechanism on two threads and in lanes, relative to the machine's capacity.
 
-Cores of shared machines are rarely two whole ones. So every race has a *ceiling*: two independent copies of the serial
-run at the same time, in the same rounds. `share` is the speed-up of two workers over that of the two copies, median of
-all rounds. What each row measures:
+Two cores of a shared machine rarely have their full speed. So every comparison has a *ceiling*: two independent copies
+of the serial run at the same time, in the same rounds. `share` is the speed-up of two workers over that of the two
+copies, median of all rounds. What each row measures:
 
     serial         forward dynamics (`tree_one`) in a compiled loop; or whole Gear steps of a simulation
     same chunks    the chunks of the two-worker schedule, all computed by one worker
@@ -61,7 +61,7 @@ class Options:
 
 
 def free_tree(n: int, branch: float = 0.25, seed: int = 1) -> bk.Mechanism:
-    """A floating tree of hinges: every link hangs from the one before or, now and then, from any earlier one."""
+    """A floating tree of hinges: the parent of a link is the previous one or, occasionally, any earlier one."""
     rng = np.random.default_rng(seed)
     m = bk.Mechanism(name=f"tree of {n}")
     for i in range(n):
@@ -84,7 +84,7 @@ MODELS: dict[str, Callable[[], bk.Mechanism]] = {
 
 
 def run(options: Options | None = None, quiet: bool = False) -> dict:
-    """Everything, as plain numbers."""
+    """All results as plain data."""
     options = options or Options()
     progress = Progress(2 * len(MODELS) + len(SHARES) + 2 * len(options.links) + 2 * len(options.returned) + 3, quiet)
     result: dict = {"bunraku": bk.__version__, "machine": machine.describe(), "forward": [], "gear": [], "lanes": [],
@@ -121,7 +121,7 @@ def run(options: Options | None = None, quiet: bool = False) -> dict:
 
 
 def together(runs: list[Callable[[], object]]) -> float:
-    """Seconds until all of them are done, each in a thread of its own (kept: new threads begin on the same core)."""
+    """Seconds until all are done, each in its own thread (threads are reused: new ones start on the same core)."""
     start = time.perf_counter()
     others = [_pool().submit(one) for one in runs[1:]]
     runs[0]()
@@ -276,7 +276,7 @@ def _onward(sim: bk.Simulation) -> Callable[[], None]:
 
 @contextlib.contextmanager
 def _busy(count: int):
-    """While so many other processes want a core each."""
+    """Context in which `count` other processes occupy a core each."""
     others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
     try:
         yield
@@ -290,7 +290,7 @@ def _busy(count: int):
 
 
 def lanes(m: bk.Mechanism, options: Options) -> dict:
-    """Like chunks in lanes on one core, beside one body after the other."""
+    """Equal chunks in lanes on one core, compared with one body after the other."""
     found = in_lanes(m.plan())
     assert found is not None
     state, plan = state_of(m), m.plan()
@@ -309,7 +309,7 @@ def lanes(m: bk.Mechanism, options: Options) -> dict:
 
 
 def returned(m: bk.Mechanism, _: Options) -> dict:
-    """How exactly inverse dynamics returns the torques of forward dynamics, as it is by default."""
+    """Error of the torques recovered by inverse dynamics from forward dynamics, with default settings."""
     found = m.plan().lanes
     return {"bodies": m.plan().bodies, "in_lanes": 0 if found is None else found.in_lanes, "difference": round_trip(m)}
 

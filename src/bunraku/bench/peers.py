@@ -1,8 +1,9 @@
 """The same mechanism in Pinocchio and in MuJoCo, built in code, with states carried over both ways.
 
-Both are built from the links people named, not from our plan, so agreement also checks the plan. Revolute, Prismatic,
-Compound (of these), Spherical, Free and Fixed joints, without springs, dampers and armature. Joints are added depth
-first, as Pinocchio asks, so coordinates are permuted. Links on Fixed joints are merged into their parents in both.
+Both are built from the links of the `Mechanism`, not from its plan, so that agreement also checks the plan. Revolute,
+Prismatic, Compound (of these), Spherical, Free and Fixed joints, without springs, dampers and armature. Joints are
+added depth first, as Pinocchio asks, so coordinates are permuted. Links on Fixed joints are merged into their parents
+in both.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def _refuse_unknown(m: Mechanism):
 
 
 def _simple(joint: Joint) -> list[Joint]:
-    """The joints in a row that a Compound is; any other by itself."""
+    """The sequence of joints of a Compound; any other joint alone."""
     return list(joint.screws) if isinstance(joint, Compound) else [joint]
 
 
@@ -107,10 +108,10 @@ class Pinocchio:
 
 
 class MuJoCo:
-    """`model` and `data` of MuJoCo, with everything off that is not the dynamics of a tree.
+    """`model` and `data` of MuJoCo, with everything but tree dynamics disabled.
 
-    A free joint's q is in world axes there, and so is its linear velocity. A ModelError if MuJoCo refuses the
-    mechanism: it wants mass on every moving body and inertias that real bodies have.
+    A free joint's q is in world axes there, and so is its linear velocity. A ModelError if MuJoCo rejects the
+    mechanism: it requires mass on every moving body and physical inertias.
     """
 
     def __init__(self, m: Mechanism):

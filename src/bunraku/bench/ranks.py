@@ -1,6 +1,6 @@
-"""The benchmark of ranks: one mechanism on two processes that exchange messages by MPI.
+"""Benchmark of MPI ranks: one mechanism on two processes that exchange messages.
 
-As in `parallel.py` the *ceiling* is what two independent serial runs reach at the same time, one on each rank, in the
+As in `parallel.py` the *ceiling* is the speed of two independent serial runs at the same time, one on each rank, in the
 same rounds; `share` is the speed-up of two ranks over that of the two copies, median of all rounds. Whole Gear steps;
 and forward dynamics in compiled loops. Memory: what each of 1, 2 and 4 ranks holds of a long chain. Traffic: bytes that
 cross MPI in a step, of chains of different lengths and of every kind of record.
@@ -60,7 +60,7 @@ class Options:
 
 
 def run(options: Options | None = None, quiet: bool = False) -> dict:
-    """Everything, as plain numbers."""
+    """All results as plain data."""
     options = options or Options()
     progress = Progress(len(MODELS) + 3 + len(options.lengths), quiet)
     result: dict = {"bunraku": bk.__version__, "machine": machine.describe(), "steps": [], "memory": [], "traffic": []}
@@ -83,7 +83,7 @@ def run(options: Options | None = None, quiet: bool = False) -> dict:
 
 
 def _on_ranks(count: int, *arguments: str) -> dict:
-    """What rank 0 of so many has found."""
+    """Result of rank 0 in a run on this number of ranks."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "result.json"
         command, environment = mpiexec(count, "-m", "bunraku.bench.ranks", str(out), *arguments,
@@ -155,8 +155,7 @@ def race(ranks: Ranks, name: str, rounds: int) -> dict:
 
 
 def memory(ranks: Ranks, links: int) -> dict:
-    """Bytes of what every rank holds: plan, state, history, work. (Rank 0 has the mechanism as people describe it,
-    too.)"""
+    """Bytes held by every rank: plan, state, history, work. (Rank 0 also has the `Mechanism`.)"""
     if ranks.rank == 0:
         m = bk.models.chain(links)
         plan = m.plan()

@@ -2,8 +2,8 @@
 
 Steps of 2 ms, one evaluation each: symplectic Euler here, `mjINT_EULER` there, which does the same: velocities move
 first, positions with the new ones. MuJoCo keeps the state after every step, in an array made before, ours the last.
-Contestants are timed one after the other in every round; ratios compare best with best. CPU time, of all threads
-together, is shown beside: where others use the machine too, threads wait, and it tells what they would do alone.
+Contestants are timed one after the other in every round; ratios compare best with best. The CPU time of all threads
+is shown as well: on a busy machine threads wait, and CPU time shows the speed on an idle one.
 
     mujoco.rollout                constraints, contacts, sensors and implicit damping off; a persistent pool of threads
     bk.rollout                    the public call, all its overhead included
@@ -11,10 +11,10 @@ together, is shown beside: where others use the machine too, threads wait, and i
     actuation, plain Python       the same as a function of NumPy arrays, called from the loop
     gear                          adaptive, one state at a time in every thread
 
-Nothing is timed before the results agree: with `bk.Simulation` of single states, and with MuJoCo. The libraries step
-alike but at a free joint, whose velocity is in body axes here and in world axes there. So the figure is also put on
-three sliders and a ball, whose coordinates are MuJoCo's own, and must then end where MuJoCo's does; with the free joint
-the gap must halve with the step, as it does between two methods of order 1.
+Nothing is timed before the results agree: with `bk.Simulation` of single states, and with MuJoCo. The steps of the
+libraries are identical except at a free joint, whose velocity is in body axes here and in world axes there. So the
+figure is also put on three sliders and a ball, whose coordinates are MuJoCo's own, and must then end where MuJoCo's
+does; with the free joint the gap must halve with the step, as it does between two methods of order 1.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def _free_joint(m, q, v, end, steps) -> float:
 
 
 def refuse_disagreement(found: dict) -> None:
-    """Nothing is timed that is not the same computation."""
+    """An error if the results differ: only identical computations are timed."""
     gaps = found["free_joint"]
     halving = all(1.6 < a / b < 2.5 for a, b in pairwise(gaps))
     if not (found["simulation"] < SAME and found["mujoco"] < AGREES and halving):
@@ -183,7 +183,7 @@ def refuse_disagreement(found: dict) -> None:
 
 
 def run(options: Options | None = None, quiet: bool = False) -> dict:
-    """Everything, as plain numbers; `text` makes it readable."""
+    """All results as plain data; `text` formats them."""
     options = options or Options()
     required("mujoco")
     m, threads = bk.models.human(dof=34), available()

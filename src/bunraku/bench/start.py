@@ -1,7 +1,7 @@
 """Seconds to the first result, cold and warm: the compilation time seen by a new user.
 
-Every row is something people do first, in processes of its own: *cold* with an empty cache, *warm* with the cache that
-the cold one left. Wall time is from the start of the process to its end; processor time includes its children, also
+Every row is a typical first use, in its own processes: *cold* with an empty cache, *warm* with the cache of the cold
+one. Wall time is from the start of the process to its end; processor time includes its children, also
 those that go on compiling when it has ended. Versions beside each other (this one, another revision, a wheel) only need
 the public names that the rows use; their answers are compared.
 """
@@ -174,7 +174,7 @@ def _installed(wheel: str):
 
 
 def _bytecode(folder: Path) -> None:
-    """As where the package has been imported before."""
+    """Precompile Python bytecode, as after an earlier import of the package."""
     subprocess.run([sys.executable, "-m", "compileall", "-q", str(folder)], capture_output=True)
 
 
@@ -247,7 +247,7 @@ def _agreement(measured, rows) -> dict:
 
 
 def _judged(version: dict) -> list[dict]:
-    """Targets of a version as people get it: from source, or as a wheel. Other revisions have none."""
+    """Targets of a version as installed: from source, or as a wheel. Other revisions have none."""
     rows = {row["row"]: row for row in version["rows"]}
     wanted: list[tuple[str, Callable[[], float], float, tuple[str, ...]]]  # what, measured, target, rows needed
 

@@ -1,14 +1,15 @@
-"""Stiff mechanisms: what a step of the implicit method costs as the number of links grows, beside BDF and Gear.
+"""Stiff mechanisms: cost of a step of the implicit method over the number of links, compared with BDF and Gear.
 
 The problem is one and the same for all numbers of links: an elastic rod, 1 m and 1 kg, bending stiffness and internal
-damping given, held level at one end and let go under its weight. n links with springs and dampers between them stand
-for it; the fastest motions decay ever faster, like n^4. The tolerance of angles goes with 1/n, as the angles do. Beside
-it a branching tree of hinges and balls, 1 kg in all, each with the same spring and damper however light its link.
+damping given, held level at one end and let go under its weight. It is modelled by n
+links with springs and dampers between them; the fastest decay rates grow as n^4. The tolerance of angles is
+proportional to 1/n, as the angles are. The second problem is a branching tree of hinges and balls, 1 kg in total, each
+with the same spring and damper whatever the mass of its link.
 
 `equivalents`: time of a step (rejected ones, recording, history and all) in times of one forward dynamics of the same
 mechanism, one call from Python. Both in processor time of this thread, the best of a few rounds in turn, so that other
-programs matter little. `error`: root mean square at the end in units of the tolerance, against the implicit method
-with a tolerance a thousand times tighter, which is itself compared with SciPy's Radau where that is affordable.
+programs have little influence. `error`: root mean square at the end in units of the tolerance, against the implicit
+method with a tolerance a thousand times tighter, which is itself compared with SciPy's Radau where that is affordable.
 """
 
 from __future__ import annotations

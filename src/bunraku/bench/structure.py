@@ -1,4 +1,4 @@
-"""The benchmark of structures with loops: beside Pinocchio in one run, schedules, changes of structure, scaling.
+"""Benchmark of structures with loops: comparison with Pinocchio in one run, schedules, structure changes, scaling.
 
 Nothing is timed before both libraries give the same accelerations. Contestants are timed one after the other in every
 round; ratios and verdicts compare best with best, Pinocchio's being the faster of its two lines. What each measures:
@@ -160,7 +160,7 @@ def _held(tree: bk.Mechanism, held: int, options: Options) -> dict:
 
 
 def _agreement(m, limbs, q, v, tau) -> dict:
-    """Largest difference from ours, relative to the largest acceleration, and what constraints are left with."""
+    """Largest difference from ours, relative to the largest acceleration, and the constraint residual."""
     worst = {"pin.constraintDynamics": 0.0, "thorough": 0.0, "batch": 0.0, "residual": 0.0, "residual_pin": 0.0,
              "residual_thorough": 0.0}
     batch = bk.forward_dynamics(m, q, v, tau)
@@ -329,7 +329,7 @@ def _time(solve, repeats) -> float:
 
 
 def _targets(robots, schedules, changes, scaling) -> list[dict]:
-    """Every promise, what was measured, and whether it was kept."""
+    """Every target, the measured value, and whether it is met."""
     rows = [{"what": f"{robot['held']} held: {row['label'].removeprefix('bunraku, ')}", "measured": row["speedup"],
              "target": row["target"], "unit": "x pin", "met": row["met"]}
             for robot in robots for row in robot["rows"] if "target" in row]

@@ -1,4 +1,4 @@
-"""Timing contestants side by side, so that a slow moment of the machine hits all of them."""
+"""Interleaved timing of contestants, so that a slow phase of the machine affects all of them."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Progress:
                             bar_format="{desc:<36} {bar:24} {n_fmt}/{total_fmt} [{elapsed}]")
 
     def __call__(self, what: str) -> None:
-        """Say what starts now."""
+        """Show the name of the part that starts."""
         if self.bar is not None:
             self.bar.set_description_str(what)
             self.bar.refresh()

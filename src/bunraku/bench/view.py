@@ -1,4 +1,4 @@
-"""The benchmark of the viewer: what a frame costs, in Python and in the browser, and what watching costs a simulation.
+"""Benchmark of the viewer: cost of a frame, in Python and in the browser, and slow-down of a watched simulation.
 
     Python per frame     poses of all links and what is sent: processor time of the thread that shows; beside it that of
                          the whole process, in which viser's thread writes to one client
@@ -112,7 +112,7 @@ def client(stage: Stage):
 
 
 def unlike(n: int) -> bk.Mechanism:
-    """A chain of links of which no two have the same shape: a node for each, the worst that a viewer can meet."""
+    """A chain of links with different shapes: a node for each, the worst case for the viewer."""
     m = bk.Mechanism(name=f"{n} shapes")
     for i in range(n):
         length = 0.2 + 0.1 * i / n
@@ -259,7 +259,7 @@ def _slices(sim: bk.Simulation, n: int = 1200) -> float:
 
 
 def changes(options: Options) -> dict:
-    """Milliseconds from a click to the frame that shows what it did."""
+    """Milliseconds from a click to the frame that shows its effect."""
     stage = Stage(figure(), port=0).start()
     worst: dict[str, list[float]] = {"cut": [], "undo": [], "connect": []}
     with stage, client(stage):

@@ -1,12 +1,12 @@
-"""Attacks on the library: random cases, each checked against laws of mechanics or independent solutions.
+"""Randomised tests ("attacks") of the library, each case checked against laws of mechanics or independent solutions.
 
 An attack is a module here with
 
-    TITLE           what one case does and what must hold, in one line
-    UNIT            what is counted, in the plural: "structure changes", "files"
-    SEEDS           how many cases by default; SHORT of them are enough for continuous integration
+    TITLE           description of a case and its criterion, in one line
+        UNIT            the counted items, in the plural: "structure changes", "files"
+        SEEDS           default number of cases; SHORT of them are enough for continuous integration
     LIMIT           seconds of wall time after which a case counts as hung
-    missing()       optional: what it needs and does not find, in words; `check all` then leaves it out
+    missing()       optional: missing requirements as text; `check all` then skips it
     case(seed)      one case, the same for the same seed; returns a `Case`, raises if anything is wrong
 
 `runner.py` spreads seeds over processes, so that a crash or a hang is one failed case and not the end of the run.
@@ -20,8 +20,8 @@ ATTACKS = ("marathon", "redundant", "stops", "closed", "sample", "workers", "ran
 
 
 class Case(NamedTuple):
-    """Result of one case: how many things it has tried, and the largest error of each kind that it measured; numbers of
-    which the median over all cases is shown, and counts to be added up."""
+    """Result of one case: number of tried items, largest error of each kind, numbers whose median over all cases is
+    shown, and counts to be summed."""
 
     tried: int
     worst: dict[str, float]

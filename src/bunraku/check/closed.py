@@ -1,4 +1,4 @@
-"""Runs of linkages with any solver, step and tolerance: they end with closed loops, or say why they stopped."""
+"""Runs of linkages with any solver, step and tolerance: they end with closed loops, or with an explained error."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def case(seed: int) -> Case:
 
 
 def _among_others(s: Setting) -> None:
-    """In a rollout the same state does the same, whatever becomes of one a thousand times as fast."""
+    """In a rollout the motion of a state is unaffected by another state a thousand times as fast."""
     q, v = np.array([s.q, s.q]), np.array([s.v, 1e3 * s.v])
     settings = dict(s.settings)
     until = min(s.until, 0.05) if "rtol" in settings else s.until
@@ -120,7 +120,7 @@ def _among_others(s: Setting) -> None:
 
 
 def _opening(m, q, v) -> float:
-    """How far the loops are open [m, rad], or torn apart relative to the speed there is, at most."""
+    """Largest loop gap [m, rad], or gap velocity relative to the speed of the motion."""
     c = bk.constraints(m, q, v)
     speed = max(1.0, float(np.abs(v).max()))
     return max(float(np.abs(c.gap).max()), float(np.abs(c.rates).max()) / speed)

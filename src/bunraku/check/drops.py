@@ -45,7 +45,7 @@ def dropped(seed: int) -> tuple[bk.Mechanism, np.ndarray, np.ndarray]:
 
 
 def energy_tolerance(m: bk.Mechanism, q, v) -> float:
-    """[J] What the tolerance of a step allows its energy to change by, to first order."""
+    """[J] Energy change that the tolerance of a step allows, to first order."""
     momentum, weight = bk.mass_matrix(m, q) @ v, bk.inverse_dynamics(m, q, np.zeros(m.nv), np.zeros(m.nv))
     return float(np.abs(momentum) @ (ATOL + RTOL * np.abs(v)) + np.abs(weight).sum() * (ATOL + RTOL * np.abs(q).max()))
 

@@ -1,4 +1,4 @@
-"""Damage model files, trajectories and checkpoints at random: each loads and can be used, or is refused by name.
+"""Damage model files, trajectories and checkpoints at random: each loads and can be used, or is rejected with its name.
 
 Damage is of bytes (flipped, cut off, moved), of XML (numbers, attributes, elements) and of the arrays and headers in
 .npz files, which are otherwise in order. What loads is used: accelerations, energies, states between steps and a few
@@ -83,7 +83,7 @@ def case(seed: int) -> Case:
 
 @functools.cache
 def _compiled() -> None:
-    """Everything that is used below, so that files are not blamed for it."""
+    """Compile everything used below in advance, so that its time is not attributed to files."""
     _use_mechanism(chain(1))
     for kind, originals in _originals().items():
         for data, _, _ in originals:
@@ -97,7 +97,7 @@ def _compiled() -> None:
 
 
 def _refused(kind: str, path: Path) -> bool:
-    """Load a file and use it; whether it was refused, which must be in a few words that name it."""
+    """Load a file and use it; returns whether it was rejected, by a short error that names it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")

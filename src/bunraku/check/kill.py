@@ -1,4 +1,4 @@
-"""Kill processes while they save, compile and run: what was saved stays whole, and what was running goes on.
+"""Kill processes while they save, compile and run: saved files stay intact, and runs can be resumed.
 
 The victims are forks of the process that runs the case, which has everything loaded and compiled; they end by SIGKILL
 after a random time.
@@ -45,7 +45,7 @@ def case(seed: int) -> Case:
 
 
 class Victim:
-    """A fork that does `work(report)`, where `report(number)` tells us how far it is."""
+    """A fork that does `work(report)`, where `report(number)` reports its progress."""
 
     def __init__(self, work):
         self.pipe, ours = os.pipe()
@@ -99,7 +99,7 @@ class Victim:
 
 
 def _only(path: Path) -> None:
-    """Nothing but the file is in its folder."""
+    """An error if the folder contains anything but the file."""
     left = sorted(os.listdir(path.parent))
     if left != [path.name]:
         raise AssertionError(f"left behind beside {path.name}: {left}")
@@ -235,7 +235,7 @@ def _running(rng, folder: Path) -> dict[str, float]:
 
 
 def _stop(simulation: Simulation) -> int:
-    """How many stops it has behind it."""
+    """Number of stops already passed."""
     return int(np.searchsorted(STOPS, simulation.t, side="right"))
 
 
@@ -243,7 +243,7 @@ def _stop(simulation: Simulation) -> int:
 
 
 def _small_kernel() -> jit.Entry:
-    """As a process would have it that starts now."""
+    """A small kernel as in a newly started process."""
     from bunraku.entries import moves
 
     model = moves.normalise_states
@@ -271,7 +271,7 @@ def _compile_into(folder: Path, report) -> None:
 
 
 def _compiling(rng, folder: Path) -> dict[str, float]:
-    """A kernel is compiled into an empty cache; what a killed process leaves, the next one heals."""
+    """A kernel is compiled into an empty cache; the next process repairs the remains of a killed one."""
     compiling = functools.partial(_compile_into, folder)
     _figure()
     took = 1e-6 * Victim(functools.partial(_compile_into, folder / "measured")).end(kill=False)

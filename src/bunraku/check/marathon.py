@@ -1,4 +1,4 @@
-"""Structure changes, one after the other, in a moving mechanism. Each is checked: every link keeps its place,
+"""Structure changes, one after the other, in a moving mechanism. Each is checked: every link keeps its pose,
 velocities change by the impulses alone, kinetic energy does not grow, loops are closed, and accelerations are those of
 a dense solution of the equations of motion with all constraints. A run may stop where the loops are at a singular
 configuration, and nowhere else."""
@@ -90,7 +90,7 @@ class Marathon:
         self.compare(before, velocities=True)
 
     def check_connected(self, before, old) -> None:
-        """Places are kept; M (v - v_before) is the generalised impulse of the connections; energy does not grow."""
+        """Poses are kept; M (v - v_before) is the generalised impulse of the connections; energy does not grow."""
         sim = self.sim
         m, q, v = sim.mechanism, sim.q, sim.v
         self.compare(before, velocities=False)
@@ -143,7 +143,7 @@ class Marathon:
 
 
 def clear_rank(jacobian) -> bool:
-    """Whether it is beyond doubt which constraints are independent."""
+    """Whether the rank of the constraints is numerically unambiguous."""
     values = np.linalg.svd(jacobian, compute_uv=False)
     part = values / max(values.max(initial=0.0), 1e-300)
     return not np.any((part < KEPT) & (part > DROPPED))

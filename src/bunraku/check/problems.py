@@ -1,4 +1,5 @@
-"""Contact problems: random impacts, each solution checked against the law itself and beside Pinocchio's ADMM."""
+"""Contact problems: random impacts, each solution checked against the contact law and compared with Pinocchio's
+ADMM."""
 
 from __future__ import annotations
 
@@ -38,8 +39,8 @@ class Problem(NamedTuple):
 
 
 def violation(problem: Problem, force) -> float:
-    """How much forces (3K,) violate the law, in units of u over the size of the problem: for each condition the smaller
-    of the change of velocity and of force (times the diagonal of theta) that would meet it."""
+    """Violation of the contact law by forces (3K,), in units of u over the size of the problem: for each condition the
+    smaller of the change of velocity and of force (times the diagonal of theta) that would meet it."""
     theta, b, mu = problem
     f = np.asarray(force, float).reshape(-1, 3)
     u = (theta @ f.ravel() + b).reshape(-1, 3)
@@ -94,7 +95,7 @@ def from_jacobian(J, mobility, v, mu) -> Problem:
 
 @functools.cache
 def robot(name: str) -> tuple[bk.Mechanism, tuple[str, str]]:
-    """A robot and its feet; the built-in humanoid if the package example-robot-data is not there."""
+    """A robot and its feet; the built-in humanoid if the package example-robot-data is not installed."""
     if name == "talos":
         try:
             return files.read(files.find("talos_reduced.urdf"))[0], ("leg_left_6_link", "leg_right_6_link")
@@ -203,7 +204,7 @@ class Admm:
         self.solver = pin.ADMMConstraintSolver()
 
     def solve(self) -> tuple[np.ndarray, int, float]:
-        """Forces, iterations, seconds: the best of some, each from nothing."""
+        """Forces, iterations, seconds: the best of some, each from a cold start."""
         import pinocchio as pin
 
         seconds = np.inf
@@ -269,7 +270,7 @@ def case(seed: int) -> Case:
 
 
 def _seconds(problem: Problem) -> float:
-    """Of one solution, from the smallest sticking forces: the best of some."""
+    """Time of one solution, from the minimum-norm sticking forces: the best of some [s]."""
     from bunraku.contact.entries import problem_one
 
     count = len(problem.mu)

@@ -1,7 +1,7 @@
-"""Ranks of MPI killed, interrupted or raising at random moments: none waits forever, and what was recorded is there.
+"""MPI ranks killed, interrupted or raising at random times: none waits forever, and the recording is readable.
 
 A run on two or three ranks records to a file. At a random moment one rank gets SIGKILL, SIGTERM or SIGINT, or its
-program raises. All ranks must have ended SOON after, with something said, and the file must be readable, with a motion
+program raises. All ranks must end within SOON, with a message, and the file must be readable, with a motion
 that agrees bit for bit with an undisturbed one as far as it goes. Needs `bunraku[mpi,record]`.
 """
 
@@ -61,7 +61,7 @@ def build(workers: int | None = None) -> Simulation:
 
 
 def missing() -> str:
-    """What this attack needs and does not find."""
+    """Missing requirements of this attack."""
     try:
         mpiexec(1)
         import mcap  # noqa: F401
@@ -132,7 +132,7 @@ def _ranks_of(script: Path, starter: int) -> list[int]:
 
 
 def _compare(out: Path) -> None:
-    """What is recorded is the motion of one process as far as it goes."""
+    """The recorded part must equal the motion of one process."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         recorded = load_trajectory(out)

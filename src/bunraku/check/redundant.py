@@ -1,4 +1,4 @@
-"""Redundant structures at rest. Gravity and any torques demand nothing that the constraints forbid there, so a refusal
+"""Redundant structures at rest. At rest the constraints are consistent with gravity and any torques, so an error
 is always wrong, and accelerations are unique however many constraints are redundant."""
 
 from __future__ import annotations

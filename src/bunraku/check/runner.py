@@ -50,7 +50,7 @@ class Child:
         return time.monotonic() - self.began > (max(START_LIMIT, self.limit) if self.first else self.limit)
 
     def take(self) -> Case | str:
-        """The result of its seed, or what went wrong. A child that died raises EOFError."""
+        """The result of its seed, or the error. A child that died raises EOFError."""
         answer = self.pipe.recv()
         self.first = False
         return answer
@@ -165,7 +165,7 @@ def _count(result, measured, seed, answer) -> None:
 
 
 def text(result: dict) -> str:
-    """One attack in words: counts, the largest errors, every failure with the command that repeats it."""
+    """One attack as text: counts, the largest errors, every failure with the command that repeats it."""
     failures = result["failures"]
     lines = [f"{result['attack']}: {result['title']}",
              f"  {result['cases']} cases, {result['count']} {result['unit']} in {result['seconds']:.0f} s: "

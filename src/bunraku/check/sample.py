@@ -1,4 +1,4 @@
-"""Sampling: states between the steps of a trajectory are as good as the steps."""
+"""Sampling: states between the steps of a trajectory are as accurate as the steps."""
 
 from __future__ import annotations
 

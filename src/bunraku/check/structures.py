@@ -94,7 +94,7 @@ def solid(rng) -> dict:
 
 
 class Builder:
-    """A mechanism in the making: a posed tree that is then connected where its links are."""
+    """Builder of a structure: a posed tree whose links are then connected at their poses."""
 
     def __init__(self, rng, family: str, links: int):
         self.rng, self.family = rng, family
@@ -115,7 +115,7 @@ class Builder:
         return "ground" if link < 0 else f"link{link}"
 
     def hung(self, i: int) -> tuple[Joint, np.ndarray, np.ndarray]:
-        """Joint of link i, and its place on the parent."""
+        """Joint of link i, and its pose on the parent."""
         rng = self.rng
         if self.family == "mixed":
             kind = KINDS[rng.choice(len(KINDS), p=(0.4, 0.1, 0.05, 0.1, 0.05, 0.15, 0.05, 0.07, 0.03))]
@@ -221,7 +221,7 @@ def draw(rng, large: bool) -> Structure:
 
 
 def well_conditioned(structure: Structure) -> bool:
-    """Whether the rank of the constraint Jacobian is beyond doubt, and not zero."""
+    """Whether the rank of the constraint Jacobian is numerically unambiguous, and not zero."""
     J = constraints(structure.mechanism, structure.q).jacobian
     values = np.linalg.svd(J, compute_uv=False)
     largest = values.max(initial=0.0)

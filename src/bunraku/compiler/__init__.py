@@ -6,7 +6,7 @@ targets    kinds of processors; LLVM optimises the linked code and makes object 
 files      object code on disk: in the user's cache, or in a wheel
 loading    object code in this process, as builtin functions
 
-`lowering` is the part of the first step that rests on private classes of Numba, `numba_inside` names all private parts
+`lowering` is the part of the first step that relies on private classes of Numba, `numba_inside` names all private parts
 of Numba that are used. `handles` passes named tuples by address; `together` compiles several entries side by side,
 `ahead` before their first use, also for other kinds of processors. `jit.py` has the decorators.
 """

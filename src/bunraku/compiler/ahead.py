@@ -1,4 +1,4 @@
-"""Machine code before its first use: for the cache or for a wheel, also for other kinds of processors than this one.
+"""Ahead-of-time compilation: for the cache or for a wheel, also for other processors than this one.
 
 Child processes compile, with BUNRAKU_LEVEL set: the width of lanes, and with it every kernel, is that of the level.
 """
@@ -14,7 +14,7 @@ from bunraku.errors import BunrakuError
 
 
 def compile_ahead(entries, target: str | None = None, out: Path | None = None) -> list[Made]:
-    """Have the machine code of these entries made for a level (default: that of this machine), into a folder (default:
+    """Compile these entries for a level (default: that of this machine), into a folder (default:
     the cache), side by side; an error if one cannot be compiled or written."""
     seconds = {entry.name: entry.seconds for entry in sorted(entries, key=lambda entry: -entry.seconds)}
     (out or files.cache_root()).mkdir(parents=True, exist_ok=True)

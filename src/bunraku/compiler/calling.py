@@ -6,7 +6,7 @@ its types, so a few comparisons per argument are enough: a fiftieth of that. The
     PyObject *f(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 
 An array must be a numpy.ndarray (or of a subclass) with the right element type and dimensions, C-contiguous; a named
-tuple is a tuple of the right length; what does not fit is a TypeError that names the argument. The interpreter's lock
+tuple is a tuple of the right length; a mismatch is a TypeError that names the argument. The interpreter's lock
 is released while the kernel runs; if the entry is *brief* only if its first array (the bodies) is long.
 
 Rests on CPython's stable interface and on the layout of NumPy's arrays, which every extension compiled against NumPy
@@ -89,8 +89,8 @@ class _Writer:
     # -- from Python objects to values -----------------------------------------------------------------------------
 
     def value(self, kind, given, where):
-        """A function that writes the rest and returns the value. Numbers are taken at once, arrays in the end: an
-        `__index__` or `__float__` written in Python may do anything, also resize an array."""
+        """A function that writes the rest and returns the value. Numbers are converted first, arrays last: an
+        `__index__` or `__float__` written in Python may have side effects, such as resizing an array."""
         if isinstance(kind, types.Array):
             return lambda: self.array(kind, given, where)
         if isinstance(kind, Held):

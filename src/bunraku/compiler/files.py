@@ -2,8 +2,8 @@
 
 A file is only used if its key is ours: a hash of every source file that kernels can come from, Numba's version (0.68 of
 0.68.1), the kind of processor and the width of lanes. An edit of any helper therefore starts a fresh cache. A checksum
-over all of it tells damaged files, which would crash when they run. Files are written under another name and moved:
-there is never half of one.
+detects damaged files, which would crash when they run. Files are written under another name and renamed, so that
+partial files never appear.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Unusable(Exception):
 
 @functools.cache
 def key() -> str:
-    """What machine code must have been made from to be used here."""
+    """Key that machine code must have to be used here."""
     digest = hashlib.blake2b(digest_size=10)
     paths = [path for name in (*KERNEL_FOLDERS, *KERNEL_FILES)
              for path in ([PACKAGE / name] if name.endswith(".py") else (PACKAGE / name).rglob("*.py"))]
@@ -78,7 +78,7 @@ def write(path: Path, code: Code) -> None:
 
 
 def read(path: Path) -> Code:
-    """The contents of a file; Unusable if they are not as they were written, or not for us."""
+    """The contents of a file; Unusable if they are damaged, or have another key."""
     try:
         magic, checksum, content = path.read_bytes().split(b"\n", 2)
         if magic + b"\n" != MAGIC or hashlib.blake2b(content, digest_size=16).hexdigest().encode() != checksum:
@@ -109,7 +109,7 @@ def usable(path: Path) -> bool:
 
 
 def shipped(name: str) -> Path:
-    """Where a wheel has the machine code of an entry."""
+    """Path of an entry's machine code in a wheel."""
     return SHIPPED / level().name / f"{name}.code"
 
 
@@ -127,7 +127,7 @@ def cache_root() -> Path:
 
 @functools.cache
 def cache_directory() -> Path:
-    """Where machine code of exactly this version of the package is kept; may not exist, or be read-only."""
+    """Folder of machine code of exactly this version of the package; may not exist, or be read-only."""
     return cache_root() / f"kernels-{key()}"
 
 
@@ -168,8 +168,8 @@ def _delete_unused(root: Path) -> None:
 
 @contextlib.contextmanager
 def alone(path: Path, wait: bool = True):
-    """Other processes wait, or (wait=False) the answer is False: one compiles, the others then read what it wrote.
-    Where there are no such locks, each compiles for itself."""
+    """Lock between processes: one compiles, the others wait (or, with wait=False, get False) and read its result.
+    On file systems without locks, each compiles for itself."""
     with contextlib.ExitStack() as stack:
         mine = True
         try:
@@ -198,7 +198,7 @@ def say(what: str) -> None:
 
 
 def say_unusable(path: Path, label: str, why: Unusable) -> None:
-    """Say why a file is not used: once for all files of a wheel, once for each damaged one of the cache."""
+    """Print the reason for not using a file: once for all files of a wheel, once for each damaged one of the cache."""
     shipped_with = SHIPPED in path.parents
     about = SHIPPED if shipped_with else path.parent if isinstance(why.__cause__, OSError) else path
     if about not in _said:
@@ -208,7 +208,7 @@ def say_unusable(path: Path, label: str, why: Unusable) -> None:
 
 
 def not_kept(error: OSError) -> None:
-    """Say once that machine code is not kept on disk."""
+    """Print once that machine code is not stored on disk."""
     if not _kept_nothing:
         _kept_nothing.append(error)
         say(f"compiled code cannot be kept on disk ({error.filename or cache_root()}: {error.strerror}): it serves "
@@ -216,7 +216,7 @@ def not_kept(error: OSError) -> None:
 
 
 def kept() -> bool:
-    """Whether machine code can be kept on disk, as far as is known."""
+    """Whether machine code can be stored on disk, as far as known."""
     return not _kept_nothing
 
 

@@ -74,7 +74,7 @@ def _hold_compiled(value):
 
 
 def outlived(value, result):
-    """The result; `value`, which it was computed with, lasts until here."""
+    """Returns the result; keeps `value`, from which it was computed, alive until here."""
     return result
 
 

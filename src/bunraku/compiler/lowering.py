@@ -31,7 +31,7 @@ class Part(JITCodeLibrary):
         return super()._get_module_for_linking()
 
     def _get_module_for_linking(self):
-        """For libraries of Numba's own, which know nothing of parts: with all that it calls."""
+        """Module for Numba's own libraries, which do not support parts: with all callees."""
         module = self.own_module().clone()
         for library in everything_behind(self._linking_libraries):
             if library is not self:

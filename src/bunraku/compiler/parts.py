@@ -3,7 +3,7 @@
 Numba optimises every compiled function, turns it into machine code and links it into its callers, where all of this
 happens once more. Kernels consist of several hundred functions that only some thirty entries call. Here a function
 ends as intermediate code (a *part*); `linked` puts an entry and the parts that it needs, each once, into one module.
-Parts are compiled for int64 wherever an integer is given, constants and int32 included: LLVM finds the constants again
+Parts are compiled for int64 wherever an integer is given, constants and int32 included: LLVM recovers the constants
 when it inlines.
 
 `lowering.py` does it with private classes of Numba; here `Dispatcher.get_call_template` and `add_overload` are
@@ -109,8 +109,8 @@ def reference_counts() -> llvm.ModuleRef:
 
 @contextlib.contextmanager
 def quickly():
-    """Remember what operators make of scalars (Numba asks each of dozens of templates again at every + and *), and let
-    Python's garbage lie."""
+    """Context that caches the types of scalar operators (Numba tries dozens of templates at every + and *) and suspends
+    garbage collection."""
     context, collecting = cpu_target.typing_context, gc.isenabled()
     resolve, known = context.resolve_function_type, {}
 

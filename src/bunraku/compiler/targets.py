@@ -1,4 +1,4 @@
-"""Kinds of processors, and object code for one of them.
+"""Target processors, and object code for one of them.
 
 On x86-64 code is made for one of three *levels* of the architecture (with SSE4, AVX2, AVX-512) rather than for the
 exact model: that is as fast here, and machine code in a wheel is then, bit by bit, what this machine would make itself.
@@ -115,7 +115,7 @@ def object_code(module: llvm.ModuleRef, exported: tuple[str, ...], target: Level
 
 
 def _clean(module, machine) -> None:
-    """Scalars out of memory first, which makes everything after it cheaper."""
+    """Promote memory to scalars first, which makes all later passes cheaper."""
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(2))
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()

@@ -1,4 +1,4 @@
-"""Several entries compiled side by side, in child processes, with one line of progress."""
+"""Parallel compilation of several entries in child processes, with one progress line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def processors() -> int:
 
 
 class Progress:
-    """One line on standard error: what is compiled, and about how long it will still take."""
+    """Progress line on standard error: number of entries, and estimated remaining time."""
 
     def __init__(self, seconds: float, workers: int = 1, kept: bool = True, for_whom: str = "this machine"):
         self.left, self.workers, self.kept, self.for_whom = seconds, workers, kept, for_whom
@@ -50,12 +50,12 @@ class Progress:
         return f"compiling for {self.for_whom}" + (" (once; kept on disk)" if self.kept else "")
 
     def advance(self, seconds: float) -> None:
-        """So much of the estimate is done."""
+        """Add finished seconds of the estimate."""
         self.done += seconds
         self.left -= seconds
 
     def _remaining(self) -> float:
-        """By the estimate, and by how fast it has gone so far."""
+        """Remaining seconds, from the estimate and the speed so far."""
         gone = time.perf_counter() - self.start
         pace = max(1.0, gone * self.workers / self.done) if self.done > 0.0 else 1.0
         return max(0.0, pace * (self.done + self.left) / self.workers - gone)
@@ -83,8 +83,8 @@ def worth_children(entries) -> bool:
 
 
 def compile_together(now, later, folder: Path) -> None:
-    """Have the machine code of these entries made, into `folder`, by this process and as many children as pay; wait for
-    what is needed now, while children go on with what is for later.
+    """Compile these entries into `folder`, by this process and a suitable number of children; wait for
+    those needed now, while children go on with the later ones.
 
     Each takes the longest remaining job. If a child cannot be started or fails, its entry is compiled on first use in
     this process, so that a genuine error appears there with its traceback.
@@ -112,7 +112,8 @@ def compile_together(now, later, folder: Path) -> None:
 
 
 def make(entry, path: Path, wait: bool = False) -> float | None:
-    """Compile an entry into a file unless it is there; seconds that it took, or None if another process is at it."""
+    """Compile an entry into a file unless it is there; seconds that it took, or None if another process is compiling
+    it."""
     with files.alone(path, wait=wait) as mine:
         if files.usable(path):
             return 0.0
@@ -132,7 +133,8 @@ class Made(NamedTuple):
 
 
 class Children:
-    """Processes that compile, each whatever no other is at; iterate for what they have made, until all have ended.
+    """Processes that compile, each an entry that no other is compiling; iterate over finished entries until all have
+    ended.
 
     Left by an exception, they are stopped; else those that still run go on until this process exits. A thread listens
     to each of them and waits for its end. If this process is killed, each ends after the entry that it is at.
@@ -217,6 +219,6 @@ _at_work: set[Children] = set()  # each is kept until the last of its processes 
 
 @atexit.register
 def stop_all() -> None:
-    """No process outlives this one, or is left to the garbage collector."""
+    """Stop all children, so that none outlives this process."""
     for children in list(_at_work):
         children.stop()

@@ -120,7 +120,7 @@ class Recording:
 
     def change(self, mechanism: Mechanism, t: float, y, *, tau=None) -> None:
         """Change the structure or state: begins a segment with its first state. If t is before the
-        last state, the motion is restarted there when the file is read."""
+        last state, the motion read from the file begins there."""
         names = coordinate_names(mechanism)
         with self._lock:
             self._check_open()

@@ -1,4 +1,4 @@
-"""Mechanisms and motions to look at: pictures, replays, and `bk.view(sim)`, the viewer.
+"""Visualisation of mechanisms and motions: pictures, replays, and `bk.view(sim)`, the viewer.
 
 Pictures need matplotlib (pip install "bunraku[plot]"), the viewer viser (pip install "bunraku[view]").
 """

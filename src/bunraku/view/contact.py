@@ -1,7 +1,7 @@
-"""Contact in pictures: the planes that figures stand on, and contact forces as arrows.
+"""Drawing of contact: ground planes, and contact forces as arrows.
 
-An arrow begins where the contacts of a pair of shapes press on average (the centre of pressure) and shows their total
-force on the first shape, on the figure rather than on the floor.
+An arrow begins at the centre of pressure of the contacts of a pair of shapes and shows their total force on the first
+shape, on the figure rather than on the floor.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Arrow(NamedTuple):
 
 
 def arrows(contacts: Contacts) -> list[Arrow]:
-    """One for each pair of shapes that touches."""
+    """One arrow for each pair of touching shapes."""
     found: dict[tuple[str, str], list] = {}
     for contact in contacts:
         if contact.force is not None and contact.force.any():
@@ -57,7 +57,7 @@ def arrows(contacts: Contacts) -> list[Arrow]:
 
 
 def recorded_arrows(trajectory: Trajectory, times, wanted: bool | None) -> list[list[Arrow]]:
-    """Arrows at times of a motion. wanted: True, or an error says why there are none; None: if they are known."""
+    """Arrows at times of a motion. wanted: True (an error if forces are unknown), or None: if they are known."""
     nothing: list[list[Arrow]] = [[] for _ in times]
     if wanted is False or (wanted is None and not any(s.mechanism.may_touch() for s in trajectory.segments)):
         return nothing
@@ -79,7 +79,7 @@ def recorded_arrows(trajectory: Trajectory, times, wanted: bool | None) -> list[
 
 
 def vector(force: np.ndarray, mechanism: Mechanism, height: float, fixtures=frozenset()) -> np.ndarray:
-    """(3,) [m] arrow of a force beside a figure of this height; zero if it is too short to be seen."""
+    """(3,) [m] arrow of a force scaled to a figure of this height; zero if it is too short to be visible."""
     mass = sum(link.mass for link in mechanism.links if link.name not in fixtures)
     weight = max(mass, 1e-9) * (float(np.linalg.norm(mechanism.gravity)) or 9.81)
     size = float(np.linalg.norm(force)) / weight
@@ -120,7 +120,7 @@ class Patch(NamedTuple):
     normal: np.ndarray    # (3,)
 
     def outline(self, camera: Camera, wide: float, deep: float) -> np.ndarray:
-        """(4, 2): a rectangle in the plane, so far to both sides."""
+        """(4, 2): a rectangle in the plane, with this extent to both sides."""
         along = camera.right - (camera.right @ self.normal) * self.normal
         if np.linalg.norm(along) < 0.3:  # a wall seen from the side
             along = camera.up - (camera.up @ self.normal) * self.normal

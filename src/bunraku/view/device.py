@@ -1,4 +1,4 @@
-"""Gamepads and 3-D mice: six velocities from what a browser's Gamepad API reports of a device (`page/device.js`).
+"""Gamepads and 3-D mice: six velocities from the report of a browser's Gamepad API (`page/device.js`).
 
 Velocities are numbers from -1 to 1: to the right, away, up as seen from the camera, and turns about these directions by
 the right-hand rule.
@@ -22,7 +22,7 @@ MOST = 8               # devices
 
 
 def read(text) -> list[dict]:
-    """The devices of a report; a ValueError if it is none."""
+    """The devices of a report; a ValueError if it is invalid."""
     if not isinstance(text, str) or len(text) > LARGEST:
         raise ValueError("not the report of a device")
     devices = json.loads(text)
@@ -42,7 +42,7 @@ def _checked(device) -> dict:
 
 
 def motion(devices: list[dict]) -> np.ndarray:
-    """(6,): what all devices ask for, together."""
+    """(6,): the sum of the velocities of all devices."""
     return np.clip(sum((_gamepad(d) if d["standard"] else _mouse(d) for d in devices), np.zeros(6)), -1.0, 1.0)
 
 

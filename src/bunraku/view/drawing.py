@@ -26,7 +26,7 @@ CHOSEN = "#f2c14e"     # of a link that was clicked, and of joints that can be c
 
 
 class Shapes:
-    """Solids of all links, those of equal shape in one group, and the poses of links, of which the ground is last."""
+    """Solids of all links, grouped by equal shape, and the poses of links; the ground is last."""
 
     def __init__(self, mechanism: Mechanism):
         self.solids = solids(mechanism)
@@ -39,17 +39,17 @@ class Shapes:
             self._of.setdefault(solid.link, []).append(solid)
 
     def find(self, batch: int, instance: int) -> Solid | None:
-        """The solid that a request names; None if there is none: requests come from anywhere."""
+        """The solid that a request names; None if it does not exist: requests are not trusted."""
         if 0 <= batch < len(self.groups) and 0 <= instance < len(self.groups[batch]):
             return self.groups[batch][instance]
         return None
 
     def nearest(self, link: int, place: np.ndarray) -> list[float]:
-        """Distances of a place of a link to the surfaces of its solids."""
+        """Distances of a point of a link to the surfaces of its solids."""
         return [float(np.linalg.norm(s.vertices - place, axis=1).min()) for s in self._of.get(self.names[link], ())]
 
     def radius(self, link: str, place: np.ndarray) -> float:
-        """Farthest distance of the surface of a link from a place in it."""
+        """Largest distance of the surface of a link from a point in it."""
         far = [float(np.linalg.norm(s.vertices - place, axis=1).max()) for s in self._of.get(link, ())]
         return max(far, default=0.0)
 
@@ -68,7 +68,7 @@ class Shapes:
 
 
 class Drawing:
-    """What a screen shows of a source."""
+    """The scene of a source on a screen."""
 
     def __init__(self, screen, source: Live | Playback, shapes: Shapes, figure: Figure, reach: float,
                  say: Callable[[str], None]):
@@ -83,7 +83,7 @@ class Drawing:
         self.rotations, self.positions = shapes.poses(source.mechanism, source.state[0])
 
     def draw(self) -> None:
-        """A frame."""
+        """Draw a frame."""
         mechanism, q, v = self.source.shown()
         self.rotations, self.positions = self.shapes.poses(mechanism, q)
         self.screen.show(quaternions(self.rotations), self.positions.astype(np.float32))
@@ -105,12 +105,12 @@ class Drawing:
             self._colour()
 
     def offer_cuts(self, on: bool) -> None:
-        """Whether joints have marks, to be cut."""
+        """Show or hide marks at joints, for cutting."""
         self.cutting, self.drawn = on, None
         self._fade()
 
     def choose(self, link: str | None) -> None:
-        """Let a link stand out; None: no link."""
+        """Highlight a link; None: no link."""
         self.chosen = link
         self._colour()
 
@@ -153,7 +153,7 @@ class Drawing:
             self._points = points
 
     def _radius(self, a: int, place_a, b: int, place_b) -> float:
-        """Of a mark, so that it stands out from the links around it."""
+        """Radius of a mark, large enough to be visible outside the links around it."""
         near = [far for k, place in ((a, place_a), (b, place_b)) if k >= 0 for far in self.shapes.nearest(k, place)]
         return float(np.clip(1.35 * min(near, default=0.0), 0.02 * self.reach, 0.05 * self.reach))
 
@@ -189,7 +189,7 @@ class Drawing:
         return sticking, sliding
 
     def forces(self, mechanism: Mechanism, q, v) -> np.ndarray:
-        """Arrows of the forces on the child links of joints and connections, of a length by the whole weight."""
+        """Arrows of the forces on the child links of joints and connections, scaled by the total weight."""
         found = dynamics(mechanism, q, v, **self.source.acting(mechanism, q, v)).forces
         size = 0.4 * self.reach / (9.81 * max(mechanism.mass, 1e-9))
         pushes = []
@@ -206,11 +206,11 @@ class Drawing:
     # -- colours
 
     def _fade(self) -> None:
-        """Arrows, and marks of joints that can be cut, are inside the links."""
+        """Make links transparent while arrows or joint marks are shown, which are inside the links."""
         self.screen.fade(self.shown[FORCES] or self.shown.get(CONTACTS, False) or self.cutting)
 
     def _colour(self) -> None:
-        """Colours of all links: by side, or by worker; the chosen one stands out."""
+        """Set the colours of all links: by side, or by worker; the chosen one is highlighted."""
         tones = [given.copy() for given in self.shapes.tones]
         workers = self._workers() if self.shown.get(WORKERS) else {}
         palette = [_bytes(rgba(c)) for c in (*OTHERS, *TONES.values())]
@@ -232,7 +232,7 @@ class Drawing:
 
 
 def shown_at_first(source: Live | Playback) -> dict[str, bool]:
-    """What can be shown or hidden, and whether it is shown at first."""
+    """Items that can be shown or hidden, with their initial visibility."""
     return {LOOPS: True, FORCES: False, **({WORKERS: False} if source.live else {}),
             **({CONTACTS: False} if source.mechanism.may_touch() else {})}
 
@@ -261,7 +261,8 @@ def quaternions(rotations: np.ndarray) -> np.ndarray:
 
 
 def hit(solid: Solid, origin: np.ndarray, direction: np.ndarray) -> np.ndarray:
-    """Where a ray meets a solid first, in the link's frame; its middle if the ray has just missed it."""
+    """First intersection of a ray with a solid, in the link's frame; the solid's centre if the ray narrowly misses
+    it."""
     a, b, c = solid.vertices[solid.faces].transpose(1, 0, 2)
     ab, ac = b - a, c - a
     across = np.cross(direction, ac)

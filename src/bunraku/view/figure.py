@@ -1,10 +1,10 @@
-"""A mechanism as flat outlines: every link a rounded shape that follows from where its joints are and what it weighs.
+"""A mechanism as flat outlines: every link a rounded shape derived from the positions of its joints and its mass.
 
-Nothing has to be told about a mechanism. A link reaches from its own joint to the joints of its children, a last link
-through its centre of mass and as far again; its thickness is that of a body of water with the link's mass. A roundish
-last link (a head, a bob) is drawn as the ellipsoid that has its inertia. Beside something that flies free, what hangs
-from the ground is a fixture (a bar, a swing): its last links are drawn as the boxes that have their inertia. A thing by
-itself (a crate, a ball) that has contact shapes is drawn by them, and so are those on the ground.
+No drawing data are needed. A link reaches from its own joint to the joints of its children, a last link to twice the
+distance of its centre of mass; its thickness is that of a body of water with the link's mass. A roundish
+last link (a head, a bob) is drawn as the ellipsoid that has its inertia. If the mechanism also has a floating base,
+parts connected to the ground are fixtures (a bar, a swing): their last links are drawn as boxes with their inertia. A
+single free body (a crate, a ball) with contact shapes is drawn by these, and so are shapes on the ground.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Shape(NamedTuple):
 
 @dataclass
 class _Part:
-    """What is drawn of a link: the hull of balls, or an ellipsoid, in the link's frame."""
+    """Drawn shape of a link: the hull of balls, or an ellipsoid, in the link's frame."""
 
     link: str
     side: int
@@ -73,8 +73,8 @@ class _Part:
 class Figure:
     """The shapes of one mechanism, for any of its states.
 
-    fixtures   names of the links that are drawn as fixtures; those that hang from the ground beside something that
-               flies free, unless given
+    fixtures   names of the links drawn as fixtures; by default those connected to the ground if there is also a
+               floating base
     """
 
     def __init__(self, mechanism: Mechanism, fixtures: set[str] | None = None):
@@ -113,7 +113,7 @@ class Figure:
 
     @property
     def anchored(self) -> bool:
-        """Whether something hangs from the ground."""
+        """Whether a link is connected to the ground."""
         return bool(self.anchors)
 
     def _ends(self, i: int, children: list[int]) -> np.ndarray:
@@ -196,8 +196,8 @@ class Figure:
 
 
 def observed(mechanism: Mechanism, q) -> Kinematics:
-    """Kinematics of one state, as a batch of one: energies of trajectories need the kernel of batches anyway, so that
-    nothing more has to be compiled for a picture."""
+    """Kinematics of one state, as a batch of one: energies of trajectories use the batch kernel anyway, so that
+    no other kernel has to be compiled for a picture."""
     still = np.zeros((1, mechanism.nv))
     return kinematics(mechanism, np.asarray(q, float)[None], still, still)
 
@@ -219,7 +219,7 @@ def _ellipsoid(link) -> np.ndarray | None:
 
 
 def _fixtures(mechanism: Mechanism) -> set[str]:
-    """Names of the links that hang from the ground where others fly free."""
+    """Names of the links connected to the ground if there is also a floating base."""
     free: list[bool] = []  # whether a link belongs to something that flies
     for link in mechanism.links:
         free.append(isinstance(link.joint, Free) if link.parent < 0 else free[link.parent])
@@ -250,7 +250,7 @@ def _touching(link: str, side: int, placed: ContactShape) -> _Part:
 
 
 def _bound(link, shapes) -> float:
-    """Radius of a link that reaches nowhere: of its contact shapes, or by its inertia."""
+    """Radius of a link without extent: from its contact shapes, or from its inertia."""
     axes = _ellipsoid(link)
     found = [shape.shape.bound()[1] for shape in shapes]
     return max(found, default=0.0 if axes is None else float(np.linalg.norm(axes, axis=0).max()))

@@ -1,7 +1,7 @@
 """A motion as a film: GIF or MP4, drawn without a display by the figures of the filmstrip.
 
-The view stays where it is if the motion fits; it follows a figure that travels far, over a ground with marks. Below run
-the time and what happens.
+The view is fixed if the motion fits; otherwise it follows the figure, over a ground with marks. Time and events are
+shown below.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ SPACE = 0.62          # below the picture, for the time line [inches]
 def film(trajectory: Trajectory | Simulation, path, *, fps: float | None = None, speed: float = 1.0, width: int = 960,
          title: str | None = None, camera: Camera | None = None, progress: bool | None = None,
          forces: bool | None = None) -> Path:
-    """Draw a trajectory as a film (.gif or .mp4 by the ending) and return the path.
+    """Draw a trajectory as a film (.gif or .mp4 by the extension) and return the path.
 
-    fps     frames a second of film: 25 for GIF, 30 for MP4 by default
-    speed   seconds of motion in a second of film: 0.1 shows it ten times slower
+    fps     frames per second of film: 25 for GIF, 30 for MP4 by default
+    speed   seconds of motion per second of film: 0.1 is ten times slower
     width   of the picture in pixels; its height follows from the motion
     title   above the picture; the name of the mechanism by default, "" for none
     forces  contact forces as arrows, as in `filmstrip`
@@ -78,7 +78,7 @@ def film(trajectory: Trajectory | Simulation, path, *, fps: float | None = None,
 
 
 class Stage:
-    """Where everything is in every frame, seen by a camera: outlines, and the view onto them."""
+    """Outlines of all frames in the projection of a camera, and the view."""
 
     def __init__(self, trajectory: Trajectory, times: np.ndarray, camera: Camera, bar: Bar, forces: bool | None = None):
         self.times, self.title = times, trajectory.segments[0].mechanism.name
@@ -127,7 +127,7 @@ class Stage:
 
 
 class _Page:
-    """The page that is drawn again for every frame; only what moves is."""
+    """The page of a film; only moving parts are redrawn in every frame."""
 
     def __init__(self, stage: Stage, trajectory: Trajectory, width: int, title: str, caption: float):
         from matplotlib.collections import LineCollection, PolyCollection
@@ -212,7 +212,7 @@ class _Page:
         return np.asarray(self.canvas.buffer_rgba())[..., :3]
 
     def _marks(self, centre) -> list:
-        """The ground, where nothing hangs from it, and marks at even distances where the view moves."""
+        """The ground, if no link is connected to it, and marks at even distances if the view moves."""
         stage, half, lines = self.stage, self.half, []
         if stage.grounded:
             lines.append([(-half[0], self.floor - centre[1]), (half[0], self.floor - centre[1])])
@@ -238,7 +238,7 @@ def _round(length: float) -> float:
 
 
 class _Gif:
-    """By Pillow, which Matplotlib needs anyway."""
+    """GIF writer, by Pillow, which Matplotlib needs anyway."""
 
     def __init__(self, path: Path, fps: float):
         from PIL import Image
@@ -267,7 +267,7 @@ class _Gif:
 
 
 def _palette() -> list[int]:
-    """The colours of the drawing, pale as far things are, and mixed with the paper as at edges."""
+    """The colours of the drawing, with their paler shades for distance and their blends with the paper at edges."""
     colours = [blend(PAPER, PAPER, 0.0)]
     for tone in (*TONES.values(), STICKS, SLIDES):
         colours += [blend(tone, PAPER, 1.0 - (1.0 - far) * share) for far in (0.0, 0.075, 0.15, 0.225, 0.3)
@@ -277,7 +277,7 @@ def _palette() -> list[int]:
 
 
 class _Mp4:
-    """H.264 by PyAV."""
+    """MP4 writer: H.264 by PyAV."""
 
     def __init__(self, path: Path, fps: float):
         import av

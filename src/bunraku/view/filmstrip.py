@@ -1,7 +1,7 @@
-"""A motion on one page: the figure at moments along the time axis, as chronophotographs show it, and its energy.
+"""A motion on one page: the figure at times along the axis, as in a chronophotograph, and its energy.
 
-All panels share the time axis: the figure of a moment stands above that moment's energy. Upright lines are changes of
-structure.
+All panels share the time axis: the figure at a time stands above the energy at that time. Vertical lines are changes
+of structure.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def drawing() -> tuple[type, type]:
 def filmstrip(trajectory: Trajectory | Simulation, path: str | Path, *, frames: int = 9, title: str | None = None,
               subtitle: str | None = None, camera: Camera | None = None, panels: Panels | None = None,
               forces: bool | None = None, until: float | None = None) -> Path:
-    """Draw a trajectory, or that of a simulation, to a picture file (its ending says which kind) and return the path.
+    """Draw a trajectory, or that of a simulation, to a picture file (format by the extension) and return the path.
 
-    panels   more to be seen over time, below the energy: {axis label: {curve: (times, values)}}. Curves whose names
+    panels   further curves over time, below the energy: {axis label: {curve: (times, values)}}. Curves whose names
              begin with "left" or "right" have the colours of that side; NaN leaves a gap.
     forces   contact forces as arrows, one for each pair of shapes, the weight almost as long as a leg: True (an error
-             says why they are not known), False, or None: if `trajectory.contacts` knows them
+             if they are unknown), False, or None: if `trajectory.contacts` provides them
     until    time at which the picture ends [s]
     """
     trajectory, (Page, FigureCanvasAgg) = as_trajectory(trajectory), drawing()
@@ -104,7 +104,7 @@ def filmstrip(trajectory: Trajectory | Simulation, path: str | Path, *, frames: 
 
 
 class _Strip:
-    """Where the frames stand: x runs with time, one frame's room per frame; heights are real."""
+    """Layout of the frames: x is proportional to time, with equal spacing per frame; heights are to scale."""
 
     def __init__(self, trajectory, frames: int, camera: Camera, forces: bool | None, until: float):
         self.camera, self.trajectory = camera, trajectory
@@ -142,14 +142,14 @@ class _Strip:
         self.height = self.top - self.bottom
 
     def _reference(self, figure: Figure, q) -> np.ndarray:
-        """What stays in the middle of a frame: the points it hung from at first, or the place below the centre of mass,
-        so that heights are the same however far it travels."""
+        """Centre of a frame: the initial attachment points, or the point below the centre of mass, so that heights are
+        unchanged by horizontal travel."""
         if self.anchor is not None:
             return self.anchor
         return self.camera.project(figure.com(q) * [1.0, 1.0, 0.0])
 
     def x_of(self, t):
-        """Place of a time on the strip."""
+        """Position of a time on the strip."""
         span = self.times[-1] - self.times[0]
         return (np.asarray(t) - self.times[0]) / span * (len(self.times) - 1) * self.room
 
@@ -210,7 +210,7 @@ class _Strip:
 
 
 def painted(shapes, height: float) -> list[tuple[tuple[float, ...], tuple[float, ...] | str, float]]:
-    """Colour, colour of the edge and its width for the outlines of a figure: what is farther away is paler."""
+    """Colour, colour of the edge and its width for the outlines of a figure: distant parts are paler."""
     depths = np.array([shape.depth for shape in shapes])
     span = max(np.ptp(depths), 0.2 * height)
     paints: list[tuple[tuple[float, ...], tuple[float, ...] | str, float]] = []
@@ -231,7 +231,7 @@ def shadow(points: np.ndarray, low: float, floor: float, height: float) -> tuple
 
 
 def _clearance(left: np.ndarray, right: np.ndarray, margin: float) -> float:
-    """How far apart two outlines must stand so that they do not touch, heads over feet if need be."""
+    """Smallest distance at which two outlines do not overlap, also if one is above the other."""
     low, high = max(left[:, 1].min(), right[:, 1].min()), min(left[:, 1].max(), right[:, 1].max())
     needed = 0.5 * (np.ptp(left[:, 0]) + np.ptp(right[:, 0])) * 0.6
     for at in np.linspace(low, high, 24) if high > low else ():
@@ -243,8 +243,8 @@ def _clearance(left: np.ndarray, right: np.ndarray, margin: float) -> float:
 
 
 def happenings(trajectory) -> list[tuple[float, str]]:
-    """Events in few words; what one did to the structure goes without saying if it has a name. Impacts and other events
-    of contacts are told if they are few."""
+    """Short labels of events; the change of structure is omitted if the event has a name. Impacts and other contact
+    events are shown if they are few."""
     named = {at for at, text in trajectory.events if not text.startswith(("cut ", "connect "))}
     told = [(at, text.split(":")[0].replace("'", "").replace("_", " ")) for at, text in trajectory.events
             if not (at in named and text.startswith(("cut ", "connect ")))]
@@ -254,7 +254,7 @@ def happenings(trajectory) -> list[tuple[float, str]]:
 
 
 def _labels(trajectory, strip: _Strip) -> list[tuple[float, str, int]]:
-    """What happened: (time, words, level), the level such that no two cover each other."""
+    """Labels of events: (time, text, level), with levels such that labels do not overlap."""
     placed: list[tuple[float, str, int]] = []
     for at, words in happenings(trajectory):
         if at > strip.times[-1]:
@@ -338,7 +338,7 @@ def covered(curves) -> set[str]:
 
 
 def dress(axes) -> None:
-    """The look of all axes: figures, and a line below."""
+    """Common style of all axes: numbers, and a line below."""
     axes.set_facecolor(PAPER)
     axes.tick_params(labelsize=8.5, colors=INK, length=0, pad=5)
     for side in ("top", "right", "left"):

@@ -1,7 +1,7 @@
-"""What people do to a simulation in the viewer: pull, hold and turn, connect, cut, undo.
+"""User interaction with a simulation in the viewer: pull, hold and turn, connect, cut, undo.
 
-Every act is a call that a script could make: `sim.pull`, `sim.connect`, `sim.cut`, `Guide.to`. Methods answer requests
-of the page, in the thread that owns the simulation; arguments come from anywhere.
+Every interaction is a public call: `sim.pull`, `sim.connect`, `sim.cut`, `Guide.to`. Methods handle requests of the
+page, in the thread that owns the simulation; arguments are not trusted.
 
 A link is pulled at a point by the pointer (`Grip`), or held by a gizmo in six degrees of freedom (`Hold`). Gamepads and
 3-D mice (`device.py`) move the target of the link that is held, else that of the first suspension with a guide.
@@ -62,7 +62,7 @@ class Hold:
 
 
 class Hands:
-    """Gestures on a simulation that is drawn."""
+    """Gestures on a displayed simulation."""
 
     def __init__(self, source: Live, drawing: Drawing, panel: Panel, playing: Callable[[], bool]):
         self.source, self.drawing, self.panel, self._playing = source, drawing, panel, playing
@@ -89,7 +89,7 @@ class Hands:
         return HINTS[self.mode]
 
     def begin_anew(self) -> None:
-        """Let go of everything and forget what could be undone: before the simulation is reset."""
+        """Release all links and clear the undo history, before the simulation is reset."""
         self.let_go()
         self.first = None
         self.drawing.choose(None)
@@ -130,7 +130,7 @@ class Hands:
             self.grip = None
 
     def let_go(self) -> None:
-        """Of all that is pulled or held."""
+        """Release all links that are pulled or held."""
         for held in (self.grip, self.hold):
             if held is not None:
                 self._end_pull(held.link)
@@ -144,7 +144,7 @@ class Hands:
     # -- hold and turn
 
     def _take(self, link: str) -> None:
-        """Hold a link where it is; let go if it is held."""
+        """Hold a link at its present pose; release it if it is held."""
         again = self.hold is not None and self.hold.link == link
         self.let_go()
         if again:
@@ -178,13 +178,13 @@ class Hands:
     # -- devices
 
     def plug(self, name) -> None:
-        """Devices of a page are now these."""
+        """Update the list of devices of a page."""
         what = self.hold.link if self.hold is not None else next(iter(self.guides), None)
         moves = f"it moves {what}" if what else f"choose “{MOVE}” and click a link"
         self.panel.say(f"{name}: {moves}" if name else "No gamepad or 3-D mouse is connected any more.")
 
     def steer(self, page, linear, angular) -> None:
-        """Velocities that the devices of a page ask for, in the world, from -1 to 1."""
+        """Velocities commanded by the devices of a page, world axes, from -1 to 1."""
         velocity = np.array([*linear, *angular], float)
         if velocity.shape == (6,) and np.isfinite(velocity).all():
             self._steering[page] = (time.monotonic(), np.clip(velocity, -1.0, 1.0))
@@ -193,7 +193,7 @@ class Hands:
         self._steering.pop(page, None)
 
     def move(self, seconds: float) -> None:
-        """Move targets as devices ask, for so much simulated time."""
+        """Move targets with the commanded velocities over this simulated time [s]."""
         now = time.monotonic()
         heard = [velocity for at, velocity in self._steering.values() if now - at < STALE]
         step = seconds * np.clip(np.sum(heard, axis=0), -1.0, 1.0) if heard else np.zeros(6)
@@ -209,7 +209,7 @@ class Hands:
             self.drawing.screen.guide(name, guide.q[:3], guide.q[3:])
 
     def _move_held(self, hold: Hold, shift: np.ndarray, turn: Rotation) -> None:
-        """A target does not run away from a link that cannot follow."""
+        """Move the target of the held link; its distance from a link that cannot follow is limited."""
         rotation, origin = self.drawing.place(hold.link)
         there, left = origin + rotation @ hold.point, Rotation.from_matrix(rotation).inv()
         position, turned = hold.position + shift, turn * hold.rotation
@@ -245,7 +245,7 @@ class Hands:
             self._connect("ground" if a == solid.link else a, solid, origin, direction)
 
     def _connect(self, a: str, solid: Solid, origin, direction) -> None:
-        """Connect two links where they are; the joint is at the point that was clicked, its axes are the world's."""
+        """Connect two links at their present poses; the joint is at the clicked point, with world axes."""
         rotation, position = self.drawing.place(solid.link)
         eye, ray = np.asarray(origin, float) - position, np.asarray(direction, float)
         point = hit(solid, rotation.T @ eye, rotation.T @ ray)
@@ -284,13 +284,13 @@ class Hands:
     # -- guides
 
     def guide(self, name, position, wxyz) -> None:
-        """Move a suspension to where its gizmo was put."""
+        """Move a suspension to the pose of its gizmo."""
         pose = _pose(position, wxyz)
         if name in self.guides and pose is not None:
             self.guides[name].to(pose, GUIDED)
 
 
 def _pose(position, wxyz) -> np.ndarray | None:
-    """(7,) from a gizmo; None if it is no pose."""
+    """(7,) pose from a gizmo; None if it is invalid."""
     pose = np.array([*position, *wxyz], float)
     return pose if pose.shape == (7,) and np.isfinite(pose).all() and np.linalg.norm(pose[3:]) > 0.5 else None

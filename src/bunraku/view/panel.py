@@ -48,7 +48,7 @@ class Panel:
         self._steps = (self.source.t, self._steps[1])
 
     def tell(self, playing: bool, pace: float, hint: str) -> None:
-        """Texts, controls and plots. pace: simulated seconds per second."""
+        """Update texts, controls and plots. pace: simulated seconds per second."""
         self._told = time.perf_counter()
         looked_at = self.source.looked_at
         t = self.source.t if looked_at is None else looked_at
@@ -80,5 +80,5 @@ class Panel:
 
 
 def _plain(text: str) -> str:
-    """Text that Markdown shows as it is: names come from files."""
+    """Text escaped for Markdown: names come from files."""
     return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(text.split()))

@@ -66,7 +66,8 @@ class Panel(NamedTuple):
 
 
 class Plot(Sequence[Panel]):
-    """Panels of a trajectory as a picture: shown by notebooks, written by `save`, and by index what is in each."""
+    """Panels of a trajectory as a picture: shown by notebooks, written by `save`; indexing gives the data of a
+    panel."""
 
     def __init__(self, panels: list[Panel], page):
         self.panels, self.figure = panels, page
@@ -78,7 +79,7 @@ class Plot(Sequence[Panel]):
         return self.panels[k]
 
     def save(self, path) -> Path:
-        """Write the picture: .png, .pdf or .svg by the ending."""
+        """Write the picture: .png, .pdf or .svg by the extension."""
         self.figure.savefig(path, facecolor=PAPER)
         return Path(path)
 
@@ -97,8 +98,8 @@ def plot(trajectory: Trajectory | Simulation, path=None, what: Sequence[str] = (
     in notebooks as the result.
 
     what     of "energy", "q", "v", "tau", "forces", "contacts", "loops", "steps"
-    joints   names of the joints and connections to show, for contacts those of links and shapes; by default those that
-             move most, or carry most
+    joints   names of the joints and connections to show, for contacts those of links and shapes; by default those with
+             the largest motion or load
     """
     trajectory, (Page, Canvas) = as_trajectory(trajectory), drawing()
     times = trajectory.t
@@ -167,7 +168,7 @@ def _forces(trajectory, joints):
 
 
 def _contacts(trajectory, joints):
-    """Normal force and friction of every pair of shapes that touches, all its contacts together."""
+    """Normal force and friction of every pair of touching shapes, summed over its contacts."""
     refuse_no_shapes(trajectory)
     refuse_unknown_forces(trajectory)
     found: list[tuple[np.ndarray, list[dict]]] = []
@@ -189,7 +190,7 @@ def _contacts(trajectory, joints):
 
 
 def _without_impacts(panel: Panel) -> Panel:
-    """A panel of forces, cut off above those that last: in fixed steps an impact is a large force in one of them."""
+    """A panel of forces, clipped above the sustained ones: with fixed steps an impact is a large force in one step."""
     largest = max(float(np.nanmax(y)) for _, y in panel.curves.values())
     lasting = max(float(np.nanquantile(y, LASTING)) for _, y in panel.curves.values())
     if not largest > IMPACT * lasting > 0.0:
@@ -199,7 +200,7 @@ def _without_impacts(panel: Panel) -> Panel:
 
 
 def _by_pair(contacts, names) -> dict[tuple[str, str], tuple[float, float]]:
-    """{pair: (normal force, friction)} of the pairs that carry any, of all or of the named links and shapes."""
+    """{pair: (normal force, friction)} of the loaded pairs, of all or of the named links and shapes."""
     sums: dict[tuple[str, str], np.ndarray] = {}
     for contact in contacts:
         if contact.mode != "open" and (names is None or {*contact.pair, *contact.links} & set(names)):
@@ -210,7 +211,7 @@ def _by_pair(contacts, names) -> dict[tuple[str, str], tuple[float, float]]:
 
 
 def _marks(trajectory, curves) -> list[tuple[str, str, float]]:
-    """When pairs touch and lift off, by their forces; impacts, by the events."""
+    """Times of touch-down and lift-off of pairs, from their forces; of impacts, from the events."""
     marks = []
     for name, (t, force) in curves.items():
         known = np.isfinite(force)
@@ -351,7 +352,7 @@ def _draw(axes, panel: Panel, limits: tuple[float, float], last: bool) -> None:
 
 
 def _draw_marks(axes, marks, tones) -> None:
-    """Touch, lift-off and impact of contacts on the foot of a panel, with a key to them."""
+    """Marks of touch-down, lift-off and impact at the bottom of a panel, with a legend."""
     from matplotlib.transforms import offset_copy
 
     for kind, symbol in MARKS.items():
@@ -371,7 +372,7 @@ def _draw_marks(axes, marks, tones) -> None:
 
 
 def _name_events(axes, events, duration: float) -> None:
-    """Words above the lines of events, at heights at which they do not cover each other."""
+    """Labels above the event lines, at heights without overlap."""
     ends: list[float] = []  # where the words on each level end
     for at, words in events:
         wide = 0.011 * len(words) * duration

@@ -1,8 +1,8 @@
-"""A motion as one HTML file that plays it: no server, no network, nothing to install where it is opened.
+"""A motion as one self-contained HTML file that plays it, without a server, network or installation.
 
 The file holds a page (`page/`), three.js, and the motion: surfaces of the links, their poses at every frame and the
-connections with the times between which they last. Poses are whole numbers of a small unit and written as differences
-of differences over time, byte by byte of their weight, which gzip packs to a few bytes a link and frame.
+connections with the times between which they last. Poses are integers in a small unit, stored as second
+differences over time and split into byte planes, which gzip compresses to a few bytes per link and frame.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def replay_html(trajectory: Trajectory | Simulation, path: str | Path, *, fps: f
     It plays in any browser, from the disk and without a network: orbit and zoom, play, pause, scrub, speeds, energy and
     events over time. Connections are dots that appear and disappear with the structure.
 
-    forces   contact forces as arrows, which the page can hide: True (an error says why they are not known), False, or
-             None: if `trajectory.contacts` knows them
+    forces   contact forces as arrows, which the page can hide: True (an error if they are unknown), False, or
+             None: if `trajectory.contacts` provides them
     """
     path = Path(path)
     page = replay_page(trajectory, fps=fps, title=title, forces=forces)
@@ -92,7 +92,7 @@ def notebook_html(trajectory: Trajectory, height: int = 480) -> str:
 
 
 class _Link(NamedTuple):
-    """What is drawn of a link."""
+    """Drawn shape of a link."""
 
     name: str
     mass: float
@@ -165,7 +165,7 @@ def _arrows(trajectory: Trajectory, times, wanted, figure: Figure, unit: float) 
 
 
 def _frames(trajectory: Trajectory, times: np.ndarray) -> Iterator[tuple[np.ndarray, Kinematics]]:
-    """(indices of times, kinematics there) of every segment; what is in a gap is seen as before it."""
+    """(indices of times, kinematics there) of every segment; times in a gap belong to the segment before."""
     starts = [segment.t[0] for segment in trajectory.segments]
     owner = np.searchsorted(starts, times, side="right") - 1
     for k, segment in enumerate(trajectory.segments):
@@ -177,7 +177,7 @@ def _frames(trajectory: Trajectory, times: np.ndarray) -> Iterator[tuple[np.ndar
 
 
 def _links(trajectory: Trajectory) -> list[_Link]:
-    """All links of a motion, each as drawn in the structure in which it is first seen."""
+    """All links of a motion, each as drawn in the structure in which it first appears."""
     found: dict[str, _Link] = {}
     fixed: list[Solid] = []
     for segment in trajectory.segments:
@@ -222,7 +222,7 @@ def _holds(m: Mechanism) -> Iterator[tuple[str, str | None, np.ndarray, bool]]:
 
 
 def _extent(links: list[_Link], poses: np.ndarray, fixtures: set[str]) -> dict:
-    """Where the camera looks at the start, how much it sees, and the height of the floor."""
+    """Initial target of the camera, visible extent, and height of the floor."""
     seen = poses[..., :: max(1, poses.shape[2] // SEEN)]
     clouds = []
     for link, pose in zip(links, seen, strict=True):
@@ -248,7 +248,7 @@ def _extent(links: list[_Link], poses: np.ndarray, fixtures: set[str]) -> dict:
 
 
 def _curves(kinetic: np.ndarray, potential: np.ndarray) -> list[dict]:
-    """Energies over time, as coarse as they can be seen."""
+    """Energies over time, at the resolution of the plot."""
     at = np.linspace(0, len(kinetic) - 1, min(CURVE, len(kinetic)))
     known = np.arange(len(kinetic))
     return [{"name": name, "colour": colour, "values": [float(f"{x:.5g}") for x in np.interp(at, known, values)]}

@@ -1,7 +1,7 @@
 """A mechanism as triangles: one source of shapes for viewer and replay, the same that filmstrips outline.
 
-A link with visuals (URDF, MJCF) is drawn by them; links without are drawn as `Figure` does, unless the mechanism comes
-from a file that draws others: a link that it does not draw is then a frame without a body.
+A link with visuals (URDF, MJCF) is drawn by them; a link without is drawn as by `Figure`, unless other links of the
+mechanism have visuals: then it is a frame without a body.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Solid(NamedTuple):
 
 def solids(mechanism: Mechanism) -> list[Solid]:
     """Shapes of all links, in the order of the links; a link may have none, or several. Last come contact shapes on the
-    ground; planes are thin slabs, but for level ones on the ground, which are drawn as the floor."""
+    ground; planes are thin slabs, except level ones on the ground, which are drawn as the floor."""
     figure = Figure(mechanism)
     drawn = any(link.visuals for link in mechanism.links)
     fine = len(mechanism.links) < MANY
@@ -78,7 +78,7 @@ def solids(mechanism: Mechanism) -> list[Solid]:
 
 
 def shape_solids(mechanism: Mechanism, colour=(0.85, 0.45, 0.15, 0.5)) -> list[Solid]:
-    """Surfaces of the shapes that may touch (`add_shape`), beside `solids`; planes, which have no end, are left out."""
+    """Surfaces of the shapes that may touch (`add_shape`), in addition to `solids`; infinite planes are left out."""
     names, found = [*mechanism.link_names, GROUND], []
     for placed in mechanism.shapes.values():
         shape, surface = placed.shape, None

@@ -1,4 +1,4 @@
-"""The two sources of a stage: a simulation that runs, a recording that is played. Both tell the moment to show."""
+"""The two sources of a stage: a running simulation, or a recording being played. Both provide the state to show."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def segment_at(trajectory: Trajectory, t: float) -> Segment:
 
 
 def state_at(trajectory: Trajectory, t: float):
-    """(mechanism, q, v) at any time: in a gap of the recorded motion, and beyond its ends, the nearest before."""
+    """(mechanism, q, v) at any time: in a gap of the recorded motion, and beyond its ends, the nearest earlier one."""
     segment = segment_at(trajectory, t)
     return segment.mechanism, *segment.at(min(max(t, float(segment.t[0])), float(segment.t[-1])))
 
 
 class Recorded:
-    """A recorded motion at any time; whether its forces are known is found out once."""
+    """A recorded motion at any time; whether its forces are known is determined once."""
 
     def __init__(self, trajectory: Trajectory):
         self.trajectory = trajectory
@@ -44,7 +44,7 @@ class Recorded:
 
 
 class Live:
-    """A simulation. What is shown is its present, or its record at the time `looked_at`."""
+    """A simulation. The shown state is the present one, or the recorded one at the time `looked_at`."""
 
     live = True
 
@@ -59,7 +59,7 @@ class Live:
     state = property(lambda self: (self.simulation.q, self.simulation.v))
 
     def advance(self, seconds: float) -> bool:
-        """Go on; whether there is more to come."""
+        """Advance; returns whether the simulation continues."""
         self.forget()
         self.simulation.advance(self.simulation.t + seconds)
         return True
@@ -78,7 +78,7 @@ class Live:
         moment.restore(self.simulation, "undo")
 
     def reset(self) -> None:
-        """The start: conditions are watched anew."""
+        """Return to the start; conditions are armed again."""
         self.looked_at = None
         self.forget()
         self._start.restore(self.simulation, "reset", rewind=True)
@@ -95,7 +95,7 @@ class Live:
         return watching.recorded_span(self.simulation)
 
     def acting(self, mechanism: Mechanism, q, v) -> dict:
-        """All that acts on the state shown, as arguments of `bk.dynamics`; nothing is known of a recorded one."""
+        """External action at the shown state, as arguments of `bk.dynamics`; unknown for a recorded one."""
         if self.looked_at is not None:
             return {}
         touching = {"contacts": self.simulation.contacts} if mechanism.may_touch() else {}
@@ -150,7 +150,7 @@ class Playback:
         return float(self.trajectory.segments[0].t[0]), float(self.trajectory.segments[-1].t[-1])
 
     def acting(self, mechanism: Mechanism, q, v) -> dict:
-        """Nothing is known of forces on a recording."""
+        """External forces of a recording are unknown."""
         return {}
 
     def contacts(self) -> Contacts:

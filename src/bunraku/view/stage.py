@@ -1,6 +1,6 @@
-"""The stage: a simulation or a recording that people watch, stop, pull, connect and cut in a browser.
+"""The stage: a simulation or a recording in a browser, to watch, stop, pull, connect and cut.
 
-One thread owns the simulation: it answers requests, simulates a slice of 1/60 s and shows where the links are, in
+One thread owns the simulation: it handles requests, simulates a slice of 1/60 s and shows the poses of the links, in
 turn. The page (`viser_adapter`) only queues requests. The stage plays; the scene is `drawing.py`, texts and plots are
 `panel.py`, gestures are `hands.py`.
 """
@@ -34,7 +34,7 @@ CONTINUOUS = ("drag", "target", "guide", "steer")  # requests by the dozen: text
 
 
 class Stage:
-    """A viewer that is open: `url` says where, `close()` ends it; in a notebook it shows itself."""
+    """An open viewer: `url` is its address, `close()` ends it; in a notebook it displays itself."""
 
     def __init__(self, what: Simulation | Trajectory | Mechanism, *, host: str = "127.0.0.1", port: int | None = None,
                  title: str | None = None, playing: bool = True):
@@ -96,13 +96,13 @@ class Stage:
         return self._requests.qsize()
 
     def start(self) -> Stage:
-        """Go on in a thread of its own, which owns the simulation until `close`."""
+        """Run in a separate thread, which owns the simulation until `close`."""
         self._thread = threading.Thread(target=self._quietly, name="bunraku view", daemon=True)
         self._thread.start()
         return self
 
     def close(self) -> None:
-        """End the viewer; the simulation stays as it is now."""
+        """Close the viewer; the simulation keeps its present state."""
         self._closing.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
@@ -233,15 +233,15 @@ class Stage:
 def view(what: Simulation | Trajectory | Mechanism, *, host: str = "127.0.0.1", port: int | None = None,
          block: bool | None = None, browser: bool | None = None, title: str | None = None,
          playing: bool = True) -> Stage:
-    """Show a simulation in a browser, to watch it, pull at it, connect and cut; or a recording, to look at.
+    """Show a simulation in a browser, to watch it, pull links, connect and cut; or play a recording.
 
-    host      the address to listen at. On another than loopback the page can be opened with the token in its url only
+    host      the address to listen on. Unless it is loopback, the page opens only with the token in its url
     port      8080 if it is free, else any other
-    block     whether to return only when Ctrl-C is pressed or SIGTERM arrives; None: yes, but in notebooks. While it
-              is open the viewer owns the simulation; after `close()` it is yours again, at the time and with the
-              structure it has then
-    browser   whether to open a browser; None: where there is a display, but not in notebooks
-    playing   whether it moves at once
+    block     whether to return only on Ctrl-C or SIGTERM; None: yes, except in notebooks. While it
+              is open the viewer owns the simulation; after `close()` the simulation may be used again, with its
+              present time and structure
+    browser   whether to open a browser; None: if there is a display, but not in notebooks
+    playing   whether the simulation runs at once
 
     In a notebook the result, if it is the last line of a cell, is the page itself.
     """
@@ -265,5 +265,5 @@ def view(what: Simulation | Trajectory | Mechanism, *, host: str = "127.0.0.1", 
 
 
 def _display() -> bool:
-    """Whether a browser has somewhere to appear."""
+    """Whether there is a display for a browser."""
     return sys.platform in ("win32", "darwin") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

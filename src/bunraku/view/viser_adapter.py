@@ -1,14 +1,14 @@
-"""The only file that knows viser: a page with a 3-D scene and a panel of controls, and who may open it.
+"""Adapter to viser, the only file that uses it: a page with a 3-D scene and a panel of controls, and access control.
 
 Callbacks run in viser's thread; they do nothing but `ask(name, *arguments)`. Every group of like solids is one batched
 node: a frame is one message per group.
 
-viser accepts every client. Here the handshake is looked at first (`Guard`): pages of other origins, names that do not
-mean this machine and, where the page is not on loopback, clients without the token are refused. Share requests, which
-would open a public tunnel, have no effect.
+viser accepts every client. Here the handshake is checked first (`Guard`): pages of other origins, rebound DNS names
+and, unless the page is on loopback, clients without the token are refused. Share requests, which would open a public
+tunnel, have no effect.
 
-viser knows no gamepads: its page gets a script of ours (`page/device.js`), which sends them to a websocket of our own
-at the same address, behind the same guard.
+viser does not support gamepads: a script is added to its page (`page/device.js`), which sends their state to a separate
+websocket at the same address, behind the same guard.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class Guard:
-    """Refuses handshakes and requests that do not come from the page itself."""
+    """Rejects handshakes and requests that do not come from the page itself."""
 
     def __init__(self, host: str, port: int):
         self.token = None if host in LOOPBACK else secrets.token_urlsafe(24)
@@ -89,7 +89,7 @@ class Guard:
         self.cookie = f"bunraku-{port}"
 
     def refusal(self, path: str, headers) -> str | None:
-        """Why a request is refused; None if it may pass."""
+        """Reason for rejecting a request; None if it is accepted."""
         host, origin = headers.get("Host", ""), headers.get("Origin")
         if self.hosts is not None and host not in self.hosts:  # a name that was made to mean this machine
             return f"this page is at {min(self.hosts)}, not at {host}"
@@ -210,7 +210,7 @@ class Batch(NamedTuple):
 
 
 class Look(NamedTuple):
-    """Where the camera and the floor are at first."""
+    """Initial camera and floor."""
 
     centre: np.ndarray
     away: np.ndarray       # direction of view
@@ -229,7 +229,7 @@ class Texts(NamedTuple):
 
 
 class Screen:
-    """The page: what `Stage` shows, and what people ask for."""
+    """The page: the display of a `Stage`, and the user's requests."""
 
     def __init__(self, batches: Sequence[Batch], look: Look, texts: Texts, ask: Ask, host: str, port: int,
                  guides: Sequence[str] = ()):
@@ -313,7 +313,7 @@ class Screen:
         return node
 
     def _overlays(self):
-        """Marks at joints and connections, arrows of forces: filled as they are needed."""
+        """Marks at joints and connections, arrows of forces: created empty."""
         scene, one = self._server.scene, np.zeros((1, 3))
         vertices, faces = ball()
         self._marks = scene.add_batched_meshes_simple(
@@ -333,7 +333,7 @@ class Screen:
             for name, colour in (("forces", OTHERS[1]), ("sticks", STICKS), ("slides", SLIDES)))
 
     def _gizmo(self, path: str, request: str, *arguments):
-        """Handles that ask `request` when they are moved or turned."""
+        """A gizmo that sends `request` when it is moved or turned."""
         gizmo = self._server.scene.add_transform_controls(path, scale=0.35 * self._size, depth_test=False)
 
         async def moved(event):
@@ -344,7 +344,7 @@ class Screen:
         return gizmo
 
     def show(self, wxyz: np.ndarray, positions: np.ndarray) -> None:
-        """Where all links are: (links, 4) and (links, 3) of float32. One message per batch."""
+        """Show the poses of all links: (links, 4) and (links, 3) of float32. One message per batch."""
         queue = self._server._websock_server.queue_message
         with self._server.atomic():
             for node, batch in zip(self._nodes, self._batches, strict=True):
@@ -352,12 +352,12 @@ class Screen:
                                                                    "batched_positions": positions[batch.links]}))
 
     def colour(self, colours: Sequence[np.ndarray]) -> None:
-        """Other colours of all batches."""
+        """Change the colours of all batches."""
         for node, given in zip(self._nodes, colours, strict=True):
             node.batched_colors = given
 
     def fade(self, on: bool) -> None:
-        """Links that can be seen through."""
+        """Make links transparent."""
         for node, batch in zip(self._nodes, self._batches, strict=True):
             node.opacity = 0.35 * batch.opacity if on else None if batch.opacity >= 1 else batch.opacity
 
@@ -375,25 +375,25 @@ class Screen:
             node.visible = True
 
     def arrows(self, points: np.ndarray) -> None:
-        """Arrows (n, 2, 3) from where to where; none hides them."""
+        """Draw arrows (n, 2, 3), start and end points; an empty array hides them."""
         _fill(self._arrows, points)
 
     def contacts(self, sticking: np.ndarray, sliding: np.ndarray) -> None:
-        """Arrows of contact forces, likewise."""
+        """Draw arrows of contact forces, likewise."""
         for node, points in zip(self._contacts, (sticking, sliding), strict=True):
             _fill(node, points)
 
     def guide(self, name: str, position, wxyz) -> None:
-        """Put a gizmo where its joint is."""
+        """Move a gizmo to its joint."""
         self._gizmos[name].position, self._gizmos[name].wxyz = position, wxyz
 
     def take(self, radius: float) -> None:
-        """Show a gizmo for a link of this radius: its handles must stick out of the link, which would catch the
-        pointer."""
+        """Show a gizmo for a link of this radius: its handles must extend beyond the link, which would intercept
+        the pointer."""
         self._hand.scale, self._hand.visible = max(0.35 * self._size, 1.7 * radius), True
 
     def hand(self, position, wxyz) -> None:
-        """Put the gizmo to the target of the link that is held."""
+        """Move the gizmo to the target of the held link."""
         self._hand.position, self._hand.wxyz = position, wxyz
 
     def let_go(self) -> None:
@@ -404,7 +404,7 @@ class Screen:
     # -- devices
 
     async def _from_device(self, connection) -> None:
-        """Devices of one page until it is closed."""
+        """Receive the devices of one page until it is closed."""
         key, known = id(connection), ""
         try:
             async for text in connection:
