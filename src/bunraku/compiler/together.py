@@ -30,7 +30,7 @@ def processors() -> int:
 
 
 class Progress:
-    """Progress line on standard error: number of entries, and estimated remaining time."""
+    """Progress line on standard error: the target of compilation, and the estimated remaining time."""
 
     def __init__(self, seconds: float, workers: int = 1, kept: bool = True, for_whom: str = "this machine"):
         self.left, self.workers, self.kept, self.for_whom = seconds, workers, kept, for_whom

@@ -1,1 +1,1 @@
-"""What Python calls of the compiled algorithms: one state, or a batch over lanes and threads."""
+"""Entry points from Python to the compiled algorithms: one state, or a batch over lanes and threads."""

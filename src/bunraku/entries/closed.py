@@ -1,6 +1,6 @@
 """Structures with connections: accelerations, impulses and moves that make every connection hold; one state or a batch.
 
-`solve` and the functions after it take arrays as kernels want them; `Solution` names what the work array holds.
+`solve` and the functions after it take arrays in kernel form; `Solution` gives names to the contents of the work array.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ REFINEMENTS = 2
 
 @dataclass(eq=False)
 class Solution:
-    """One state of a closed structure, solved: what the work array holds, with names."""
+    """Solution of one state of a closed structure: the contents of the work array, by name."""
 
     plan: Plan
     q: np.ndarray
@@ -51,24 +51,24 @@ class Solution:
 
     @property
     def looked_again(self) -> bool:
-        """Whether constraints were so nearly dependent that it took a second look; no pivot says then which are."""
+        """Whether nearly dependent constraints required refinement; pivots then do not identify the dependent ones."""
         return bool(self.work[self.plan.loops.conn_i[-1, f.HEAD_JUDGED] + f.JUDGED_SOFT] > 0.0)
 
     @property
     def multipliers(self) -> np.ndarray:
-        """Forces along the constrained directions; where they are not unique, those that come out."""
+        """Forces along the constrained directions; where they are indeterminate, one particular choice."""
         first = self.plan.loops.conn_i[-1, f.HEAD_FORCES]
         return self.work[first:first + self.plan.loops.rows]
 
     @property
     def condition(self) -> float:
-        """Largest ratio of a constrained direction's size to what is left of it beside the others."""
+        """Largest ratio of a constrained direction's norm to its part independent of the others."""
         pivot = self.work[self.plan.loops.conn_i[-1, f.HEAD_JUDGED] + f.JUDGED_PIVOT]
         return 1.0 / float(pivot) if pivot > 0 else np.inf
 
     @property
     def in_doubt(self) -> bool:
-        """Whether constraints are, or may be, dependent: a pivot was dropped, is small, or it took a second look."""
+        """Whether constraints are, or may be, dependent: a pivot was dropped, is small, or the solution was refined."""
         judged = self.plan.loops.conn_i[-1, f.HEAD_JUDGED]
         return self.looked_again or self.work[judged + f.JUDGED_DROPPED] > -1.0 or not self.condition < WELL_CONDITIONED
 
@@ -81,11 +81,11 @@ class Solution:
         return slice(int(first), int(first + count))
 
     def demand(self, c) -> np.ndarray:
-        """What connection c demands along its constrained directions (a gap, a velocity or an acceleration)."""
+        """Right-hand side of connection c along its constrained directions (a gap, a velocity or an acceleration)."""
         return self.record(c)[f.CONN_BIAS:f.CONN_BIAS + self.plan.loops.conn_i[c, f.ROWS]]
 
     def gap(self, c) -> tuple[float, float]:
-        """How far connection c is from closed [m, rad], solved in mode POSITION."""
+        """Gap of connection c [m, rad], solved in mode POSITION."""
         demand, directions = self.demand(c), self.directions(c)
         length = self.plan.loops.conn_f[c, f.LENGTH]
         return (float(np.linalg.norm(demand @ directions[:, :3])),
@@ -102,7 +102,7 @@ class Solution:
         return (columns[:, ::-1] @ self._axes(c)).reshape(count, 6)
 
     def wrench(self, c, multipliers, drive=True) -> np.ndarray:
-        """Force and moment on link b at the joint frame's origin, in the axes people gave that frame."""
+        """Force and moment on link b at the joint frame's origin, in the user's axes of that frame."""
         wrench = multipliers[self.rows(c)] @ self.directions(c)
         if drive:
             moment, force = self.record(c)[f.CONN_DRIVE:f.CONN_DRIVE + 6].reshape(2, 3)
@@ -115,7 +115,7 @@ class Solution:
 
 
 def solve(plan, mode, q, v, tau=None, drives=None, external=None, judge=True) -> Solution:
-    """One state; arrays are as kernels want them. `judge`: a clash of constraints is an error."""
+    """One state; arrays in kernel form. `judge`: inconsistent constraints are an error."""
     given = plan, q, v, tau, drives, external
     answer, solution = _evaluate(mode, *given)
     if answer == FAILED:
@@ -169,7 +169,7 @@ def refined(solution, rank: float) -> bool:
 
 
 def _evaluate(mode, plan, q, v, tau, drives, external) -> tuple[int, Solution]:
-    """What `closed_one` answers to one state."""
+    """Status of `closed_one` for one state."""
     loops = plan.loops
     a, work = np.empty(plan.nv), np.empty(loops.work_size)
     answer = closed_one.call(mode, plan.with_rotors, loops.dof_f, q, v, plan.zero_tau if tau is None else tau,
@@ -262,7 +262,7 @@ def _state(k, q, v, tau, drives, external):
 
 
 def refuse_open(plan, q):
-    """A ConstraintError if a loop is so far open that accelerations mean nothing."""
+    """A ConstraintError if a loop gap is too large for meaningful accelerations."""
     if gaps(plan, q)[0].max(initial=0.0) > TOO_OPEN:
         raise ConstraintError(_open(plan, q))
 
@@ -318,14 +318,14 @@ def _jacobian(solution) -> np.ndarray:
 
 
 def gaps(plan, q) -> tuple[np.ndarray, Solution]:
-    """How far each connection is from closed along its constrained directions (largest entry), and the move to make."""
+    """Gap of each connection along its constrained directions (largest entry), and the closing move."""
     solution = solve(plan, POSITION, q, plan.zero_tau, judge=False)
     worst = [np.abs(solution.demand(c)).max(initial=0.0) for c in range(len(plan.loops.names))]
     return np.array(worst), solution
 
 
 def velocity_gaps(plan, q, v) -> np.ndarray:
-    """How fast each connection is being torn apart (largest entry)."""
+    """Gap velocity of each connection (largest entry)."""
     solution = solve(plan, IMPULSE, q, v, judge=False)
     return np.array([np.abs(solution.demand(c)).max(initial=0.0) for c in range(len(plan.loops.names))])
 

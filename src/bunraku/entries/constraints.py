@@ -38,7 +38,7 @@ def choose_one(columns, order, H):
 
 @dataclass(frozen=True, eq=False)
 class Demands:
-    """What `constraints` knows, as arrays."""
+    """Result of `constraints` as arrays."""
 
     columns: np.ndarray      # (nv, rows)
     ways: np.ndarray         # (nv, freedoms)

@@ -1,4 +1,4 @@
-"""Why a state has no finite accelerations, torques or poses: which joint, and what to do about it."""
+"""Error messages for states without finite accelerations, torques or poses: the joint, and the remedy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bunraku.plan import fields as f
 
 
 def explain(plan, q, inputs: dict[str, np.ndarray]) -> str:
-    """Why this state has no finite answer: which joint, and what to do. `inputs` are other (nv,) arrays."""
+    """Error text for a state without a finite solution: the joint, and the remedy. `inputs` are other (nv,) arrays."""
     bad = np.flatnonzero(~np.isfinite(q))
     if bad.size:
         return (f"q[{bad[0]}] of joint {plan.names[plan.coordinate_link[bad[0]]][1]!r} is {q[bad[0]]}; "
@@ -68,7 +68,8 @@ def refuse(plan, q, inputs, bad=None, result=None):
 
 
 def several(bad, reason, what: str = "have no finite solution") -> str:
-    """How many states of a batch failed, and why the first five did: `reason(k)`. `bad`: a flag for each state."""
+    """Error text for the failed states of a batch: their number, and `reason(k)` of the first five. `bad`: a flag for
+    each state."""
     states = np.flatnonzero(bad)
     listed = "\n  ".join(f"state {k}: {reason(k)}" for k in states[:5])
     more = f" (and {len(states) - 5} more)" if len(states) > 5 else ""

@@ -39,7 +39,7 @@ def tree_one(mode, plan, dof_f, q, v, tau, drives, external, a, work):
 
 @entry("forward dynamics", int64(PLAN, floats, floats, floats, floats, floats), seconds=5, brief=True)
 def forward_one(plan, q, v, tau, external, a):
-    """One state; looks at the shapes itself, so that people's arrays can be given as they are."""
+    """One state; checks the shapes itself, so that the user's arrays can be passed directly."""
     nv = plan.dof_f.shape[1]
     if q.shape[0] != plan.body_i[-1, f.HEAD_NQ] or v.shape[0] != nv or tau.shape[0] != nv:
         return WRONG_SHAPE

@@ -1,4 +1,5 @@
-"""Inverse dynamics of trees and the wrenches their joints pass on: one state, or a batch over lanes and threads."""
+"""Inverse dynamics of trees and the wrenches transmitted by their joints: one state, or a batch over lanes and
+threads."""
 
 from __future__ import annotations
 
@@ -83,7 +84,7 @@ def inverse_batch(plan, q, v, a, external, tau, joint_wrench, bad, start, stop):
 
 
 def inverse_dynamics(plan, q, v, a, external, workers, wrenches=False):
-    """Torques of one state or a batch; with `wrenches` also 6 per body: force and moment passed on, body axes."""
+    """Torques of one state or a batch; with `wrenches` also 6 per body: transmitted force and moment, body axes."""
     if external is None and not wrenches:
         try:  # plain arrays go straight to compiled code
             if q.shape == (plan.nq,) and v.shape == (plan.nv,) and a.shape == (plan.nv,):

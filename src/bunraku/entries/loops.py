@@ -70,8 +70,8 @@ def closed_plain(plan, q, v, tau, a, work):
 
 @entry("loops with all forces", MOTION, seconds=14, brief=True, by_address=True)
 def closed_one(mode, plan, dof_f, q, v, tau, drives, external, a, work):
-    """One state in any mode of `ada`: all that there is of a structure with connections. Where the pivots are doubtful,
-    or accelerations clash, with a second look. `dof_f` in the place of the plan's own."""
+    """One state in any mode of `ada`, the general entry for structures with connections. Refined where pivots are
+    doubtful or accelerations are inconsistent. `dof_f` replaces the plan's own."""
     body_i, body_f, conn_i, conn_f, prog = plan.body_i, plan.body_f, plan.conn_i, plan.conn_f, plan.prog
     judged = conn_i[-1, f.HEAD_JUDGED]
     clash, kind = judged + f.JUDGED_CLASH, mode % AGAIN

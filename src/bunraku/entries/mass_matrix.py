@@ -69,7 +69,7 @@ def matrix_one(plan, q, matrix):
 def matrix_batch(plan, q, matrix, bad, start, stop):
     """M of states start .. stop - 1; marks those that are not finite in `bad` and returns how many they are.
 
-    Places and composite inertias of W states at once, then their matrices one by one: while a matrix is filled in,
+    Poses and composite inertias of W states at once, then their matrices one by one: while a matrix is filled in,
     it and the forces that it comes from stay in the nearest cache.
     """
     body_i, body_f, dof_f = plan.body_i, plan.body_f, plan.dof_f

@@ -29,7 +29,7 @@ if hasattr(os, "register_at_fork"):  # threads do not survive a fork
 
 
 def how_many(workers: int | None, most: int) -> int:
-    """Workers to use for at most so many pieces; None: as many as there are cores."""
+    """Number of workers for at most `pieces` pieces; None: as many as there are cores."""
     if workers is None:
         workers = available()
     elif isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
@@ -55,7 +55,7 @@ class Turns:
 
 
 def take_turns(work, count: int, workers: int) -> None:
-    """Call work(turns) in every worker, to go through `turns` together: for pieces that take differently long.
+    """Call work(turns) in every worker, to share the queue `turns`: for pieces of different duration.
 
     An error in any of them, or Ctrl-C, stops the others at their next turn and is raised then.
     """

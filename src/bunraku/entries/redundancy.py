@@ -1,6 +1,6 @@
 """Redundant connections: indeterminate forces and their minimum-norm choice.
 
-Directions that nothing can move lose their pivot when they are eliminated (`algorithms/ada.py`). Each such row gives
+Immobile directions lose their pivot when they are eliminated (`algorithms/ada.py`). Each such row gives
 one vector of the null space: forces that balance among themselves. The forces reported are those of minimum norm over
 all multipliers of all connections together, moments divided by the mechanism's length scale; so they do not depend on
 the schedule. Vectors that share no connection are treated apart, which keeps many loops cheap.
@@ -25,7 +25,7 @@ def _eliminations(loops, work):
 
 
 def pivots(loops, work) -> np.ndarray:
-    """Inverse pivots of all multipliers; zero where nothing can move."""
+    """Inverse pivots of all multipliers; zero for immobile directions."""
     out = np.ones(loops.rows)
     for front, rows, count, _, ids, _ in loops.closings():
         k = np.arange(rows - count, rows)
@@ -91,7 +91,7 @@ def balanced(jacobian) -> np.ndarray:
 
 
 def clashing(loops, work) -> tuple[list[str], float]:
-    """Connections behind the largest demand that nothing can meet, and its size."""
+    """Connections of the largest inconsistent constraint, and its residual."""
     dropped = pivots(loops, work) == 0.0
     entries = _null_space(loops, work, dropped)
     forces = work[loops.conn_i[-1, f.HEAD_FORCES]:]

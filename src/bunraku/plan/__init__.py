@@ -1,1 +1,1 @@
-"""The bridge between people and machine: a mechanism as flat arrays."""
+"""The bridge between the public interface and the kernels: a mechanism as flat arrays."""

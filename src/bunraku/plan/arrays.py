@@ -9,7 +9,7 @@ from bunraku.plan import fields as f
 
 class Arrays(NamedTuple):
     """All arrays of a plan; `fields.py` has their columns. Without connections conn_i, conn_f and prog are those of
-    NO_LOOPS; of a mechanism that is not divided among workers, what follows them is NO_CHUNKS."""
+    NO_LOOPS; for a mechanism that is not divided among workers, the fields after them are those of NO_CHUNKS."""
 
     body_i: np.ndarray
     body_f: np.ndarray

@@ -1,7 +1,7 @@
 """From links and joints to the flat arrays of `fields.py`.
 
-`build` reads what a mechanism holds (links with `parent`, `joint` and `row`; springs) and never changes it. It runs
-whenever the tree changes, so links and joints keep their rows ready and compiled code does the rest. Cost O(links).
+`build` reads a mechanism (links with `parent`, `joint` and `row`; springs) and never changes it. It runs
+whenever the tree changes, so links and joints store their rows and compiled code does the rest. Cost O(links).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LARGE = 64  # bodies from which on a plan is looked at for like chunks
 
 @dataclass(eq=False)
 class Plan:
-    """A mechanism as the machine sees it: constant arrays, shared by every call and thread. See `fields.py`."""
+    """A mechanism in kernel form: constant arrays, shared by every call and thread. See `fields.py`."""
 
     nq: int
     nv: int
@@ -58,7 +58,7 @@ class Plan:
 
     @cached_property
     def lanes(self) -> Any:
-        """The plan with like chunks in lanes (`like.py`), if one worker is faster so; else None."""
+        """The plan with equal chunks in lanes (`like.py`), if that is faster for one worker; else None."""
         from bunraku.plan.like import in_lanes
 
         found = in_lanes(self) if self.large else None

@@ -1,10 +1,10 @@
-"""A mechanism cut at joints: the plan of every worker, and what it does in an evaluation.
+"""A mechanism cut at joints: the plan of every worker, and its operations in an evaluation.
 
 Idea: bodies of a chunk are rows of the plan, numbered depth first with the path to its far body first. A worker's plan
 is those rows of its chunks, one chunk behind the other, with coordinates and slots of its own: the sweeps of
 `algorithms/aba.py` run on it unchanged. `Division` goes through the assembly tree in the order of the passes and writes
-down who does what (`ops`), with a message wherever a result is needed elsewhere. The same chunks on fewer workers give
-the same numbers to the last bit: only the messages are fewer.
+the operations of each worker (`ops`), with a message wherever a result is needed elsewhere. The same chunks on fewer
+workers give the same numbers, bit by bit, with fewer messages.
 Reference: [YN02, sec. 5.2], [J, sec. III]; docs/parallel.md. Cost: O(bodies).
 """
 
@@ -38,14 +38,14 @@ class Assembly(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What an actuation reads: numbers of coordinates and of velocities of the whole."""
+    """Entries of the state that an actuation reads: indices of coordinates and velocities of the whole mechanism."""
 
     q: np.ndarray
     v: np.ndarray
 
 
 class Edge(NamedTuple):
-    """A way of messages between two workers."""
+    """A message channel between two workers."""
 
     sender: int
     receiver: int
@@ -55,7 +55,7 @@ class Edge(NamedTuple):
 
 @dataclass(eq=False)
 class Part:
-    """What one worker has: the plan of its chunks, its operations, and its share of the state."""
+    """One worker's part: the plan of its chunks, its operations, and its share of the state."""
 
     plan: Plan
     chunk_i: np.ndarray
@@ -410,7 +410,7 @@ class Division:
         return np.zeros(0, np.int64)
 
     def _gathering(self, plan, read: Read) -> list[np.ndarray]:
-        """Who sends what to worker 0, so that it has what is read of the state, and torques back: `whole`."""
+        """Messages that gather the state read by the actuation at worker 0 and return the torques: `whole`."""
         shares = []  # places in the worker's q and v; numbers in the whole of coordinates, velocities, torques
         for w, (q_index, v_index) in enumerate(self.indices):
             here_q, here_v = (np.flatnonzero(np.isin(index, numbers)) for index, numbers in

@@ -104,7 +104,8 @@ class ClosedDivision(Division):
                          s.rows, {at[body]: held for body, held in s.rotors.items()})
 
     def _closed_at(self, meet: int, *ends: int) -> int:
-        """Where a loop is closed that meets at a body, or at the ground: at a chunk's top if that stands for it."""
+        """The place where a loop that meets at a body or the ground is closed: at a chunk's top if that represents
+        it."""
         found, upper = set(), self._chunk_at(meet)
         for end in ends:
             k = self._chunk_at(end)
@@ -133,7 +134,7 @@ class ClosedDivision(Division):
         return int(self.plans[self.who[self._chunk_at(position)]].body_i[self.local(position), f.OWN_SLOT])
 
     def hang(self, k: int) -> int:
-        """The slot that stands for the link above chunk k."""
+        """The slot that represents the link above chunk k."""
         return int(self.tables[self.who[k]][self.number[k], f.CHUNK_HANG])
 
     def take(self, worker: int, size: int) -> int:
@@ -234,7 +235,7 @@ class ClosedDivision(Division):
         return self._box(source, edge), self._box(target, edge)
 
     def _write_outward(self):
-        """Paths first, from the ground on, so that those who wait can begin; then the ends of connections."""
+        """Paths first, from the ground on, so that waiting workers can begin; then the ends of connections."""
         waiting: dict[int, Callable] = {}
         for k in range(self.m):
             w, _, first, path, _ = self._chunk(k)
@@ -326,7 +327,7 @@ class ClosedDivision(Division):
             first = stop - 1 if stop > self.tops[k] + 1 else self.tops[k] - 1
 
     def _parcel(self, k: int, fronts: list[Leaving]):
-        """What leaves chunk k, for both ends of its way: place, fronts, boxes up and down."""
+        """The parcel of chunk k for sender and receiver: place, fronts, boxes up and down."""
         upper = self._chunk_at(self.carrier[k])
         w, above = self.who[k], self.who[upper]
         up = f.PARCEL_SLOT + f.PARCEL_JUDGED + sum(f.row_start(x.rows) for x in fronts)
@@ -367,7 +368,7 @@ class ClosedDivision(Division):
 
 
 class _Local:
-    """The program of one worker in the making."""
+    """Builder of the program of one worker."""
 
     array: np.ndarray
 

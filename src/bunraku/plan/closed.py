@@ -26,7 +26,7 @@ TIES_KEPT = 10_000
 
 @dataclass(eq=False)
 class Loops:
-    """The connections of a mechanism as the machine sees them. See `fields.py`."""
+    """The connections of a mechanism in kernel form. See `fields.py`."""
 
     names: list[str]
     dof_f: np.ndarray                # as in the plan, with rotors for joints that only loops hold up
@@ -53,7 +53,7 @@ class Loops:
 
 @dataclass(frozen=True, eq=False)
 class JointLaw:
-    """What a joint means for a connection, independent of where it is."""
+    """Constraint law of a joint as a connection, independent of its pose."""
 
     law: int
     turn: np.ndarray        # the frame used: its z is the axis of the joint

@@ -1,4 +1,4 @@
-"""Simple joints that every joint is made of: one per body."""
+"""Elementary joints of which every joint is composed: one per body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The map of the machine layer: every flat array, what each field means, its unit, and who writes it.
+"""The map of the kernel layer: every flat array, the meaning and unit of each field, and the pass that writes it.
 
 A mechanism becomes *bodies*: one per link and per degree of freedom of a compound, cylindrical or planar joint
 (the intermediate ones without mass), minus the links that a Fixed joint merges into their parent. Bodies are numbered

@@ -1,4 +1,4 @@
-"""Like chunks of one mechanism, W at once in lanes.
+"""Equal chunks of one mechanism, W at once in lanes.
 
 Idea: chunks are *like* if their bodies have the same joints and inertias, bit for bit; only the place of the first
 joint on the link above may differ. Two sources of them: a stretch of a chain whose bodies repeat with some period, cut
@@ -49,7 +49,7 @@ class Chunk:
 
 @dataclass(eq=False)
 class InLanes:
-    """A plan with like chunks in lanes: `arrays` for `lanes_one`, and what it consists of."""
+    """A plan with equal chunks in lanes: `arrays` for `lanes_one`, and its parts."""
 
     arrays: Arrays
     bodies: int           # of the mechanism
@@ -66,7 +66,7 @@ class InLanes:
 
 
 def in_lanes(plan: Plan, longest: int = LONGEST) -> InLanes | None:
-    """The plan in lanes, or None if it has too few like chunks or something lanes cannot do."""
+    """The plan in lanes, or None if it has too few equal chunks or features that lanes do not support."""
     rows = plan.body_i[:-1]
     if (plan.loops is not None or len(plan.spring_i) or plan.bodies < FEWEST
             or (rows[:, f.ELIMINATION] == f.LOCKED).any()):
@@ -378,7 +378,7 @@ class Writer:
         self.ops.append((*map(int, op), *(0,) * (f.CHUNK_OP - len(op))))
 
     def _to_others(self, carried, floats):
-        """What the first chunk at a link has got, to the others there."""
+        """Copy the data of the first chunk at a link to the others there."""
         for k in carried[1:]:
             self._do(f.DO_COPY, self.node[carried[0]] + floats, 6, self.node[k] + floats)
 

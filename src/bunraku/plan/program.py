@@ -1,8 +1,8 @@
-"""What forward dynamics of a closed structure does, in which order: the operations of `algorithms/ada.py`.
+"""Programs: the sequence of operations of `algorithms/ada.py` in forward dynamics of a closed structure.
 
-A `Program` collects operations and the memory they need, and becomes the array that the machine reads. Who writes
-one: `tip_to_root.py`, the order for one processor, and `scheduled.py`, any given order; nothing else differs between
-schedules.
+A `Program` collects operations and the memory they need, and becomes the array that kernels read. Programs are written
+by `tip_to_root.py`, in the order for one processor, and by `scheduled.py`, in any given order; nothing else differs
+between schedules.
 
 Groups of rows that travel together: ("connection", c), ("handle", body of the joint to come), ("joint", body: forces of
 a graft), ("rotor", body).
@@ -22,7 +22,7 @@ Group = tuple[str, int]
 
 @dataclass(eq=False)
 class Front:
-    """A front in the making: where it is and which rows it has."""
+    """A front of a program: its place and its rows."""
 
     place: int
     groups: list[Group]
@@ -33,7 +33,7 @@ class Front:
 
 @dataclass(eq=False)
 class Structure:
-    """What a program needs to know of a mechanism."""
+    """Structure of a mechanism for writing a program."""
 
     parent: Sequence[int]                  # of bodies, parents first
     dof: Sequence[int]
@@ -99,7 +99,8 @@ class Program:
         return found
 
     def passed_on(self, body: int) -> int:
-        """How many forces the joint of a body may pass on: a ball no moments, unless a rotor resists its turns."""
+        """Number of force components that the joint of a body may transmit: a ball no moments, unless it has a
+        rotor."""
         return 3 if self.s.ball[body] and body not in self.s.rotors else 6
 
     def front(self, groups: list[Group], zero=True) -> Front:

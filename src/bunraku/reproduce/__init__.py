@@ -1,1 +1,1 @@
-"""Experiments of the papers, run again: their figures beside ours."""
+"""Experiments of the papers, repeated: published results beside ours."""

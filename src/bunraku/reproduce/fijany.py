@@ -1,4 +1,4 @@
-"""The comparison of [F]: what it costs to form a mass matrix, serially and on processor arrays; paper beside counted.
+"""The comparison of [F]: operations to form a mass matrix, serially and on processor arrays; published and counted.
 
 The counts are of our own code, run on numbers that count (`bunraku.massmatrix`). The paper prints totals only; `STEPS`
 are the operations that make them up, term by term, and how often we do each. [F]: A. Fijany, N91-22320 (1991).
@@ -45,7 +45,7 @@ SLIPS = (
 
 @dataclass
 class Options:
-    """How far to go."""
+    """Largest sizes to count."""
 
     sizes: tuple[int, ...] = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 
@@ -111,7 +111,7 @@ def general(method: str, processors: str) -> dict[str, tuple]:
 
 
 class Term(NamedTuple):
-    """Operations of one kind: what they cost, and how often the paper counts them and our code does them."""
+    """Operations of one kind: their cost, and their number in the paper and in our code."""
 
     what: str
     mul: int
@@ -133,8 +133,8 @@ def never(n: int, L: int) -> int:
 
 
 def steps(method: str, processors: str, n: int = N) -> list[dict]:
-    """What the two totals are made of. Ours must add up to what was counted; the last line is what the paper's totals
-    have beyond their terms."""
+    """Terms of the two totals. Ours must add up to the counted total; the last line is the excess of the paper's totals
+    over their terms."""
     L = math.ceil(math.log2(n))
     terms = TERMS[method, processors]
     ours = tuple(sum(getattr(t, part) * t.ours(n, L) for t in terms) for part in ("mul", "add"))

@@ -1,4 +1,4 @@
-"""Other readings of [J, sec. II] than those of `jung_tables.py`, and what each changes.
+"""Other interpretations of [J, sec. II] than those of `jung_tables.py`, and their effect.
 
 The paper leaves open how errors are measured, which joints have the elongation, when a run is unstable, and how large
 a plateau is; its thesis [J, ref. 26] is not at hand. Every reading here changes one of these. A line has the ratio of

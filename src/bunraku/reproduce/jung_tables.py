@@ -3,7 +3,7 @@
 Sessions A to D are tables IV to VII: longer chains, wider trees, larger elongations, more damping. Every solver runs
 at five tolerances, relative and absolute alike; its best count stands in the table, runs that are unstable left out.
 
-Where the paper is silent or contradicts itself we read (`jung_readings.py` has what other readings give):
+Where the paper is silent or contradicts itself we use (`jung_readings.py` has results of other interpretations):
 
 elongation   the root joint alone is turned, the others are at zero.
 unstable     the paper accepts large errors and drops only unstable solutions. Nothing drives a mobile, so its energy
@@ -13,12 +13,12 @@ unstable     the paper accepts large errors and drops only unstable solutions. N
 Gear         as the paper describes it [J, secs. II.B, III.C]: Adams in Nordsieck form with functional iteration of
              positions and velocities alike, LSODE's control, and norms in which the sum over both is divided by the
              number of joints. `bk.Simulation` iterates otherwise (`integrate/gear.py`) and needs fewer: Gear*.
-Jacobians    the evaluations of difference Jacobians are counted, for everybody: the paper's counts of BDF grow with the
-             number of joints for that reason.
+Jacobians    the evaluations of difference Jacobians are counted, for all solvers: the paper's counts of BDF grow with
+             the number of joints for that reason.
 steps        the Runge-Kutta methods control their steps as textbooks of the paper's time do: embedded pairs keep the
              error per unit of time below the tolerance, step doubling compares the whole with the two half steps as
-             they are, both in the worst component. What the best of the four needs with the control of `bk.Simulation`
-             is shown too (RK*).
+             they are, both in the worst component. The count of the best of the four with the control of
+             `bk.Simulation` is shown too (RK*).
 mobiles      the readings of `models/mobile.py`.
 
 References of today: CVODE (the better of its Adams and BDF formulas, both with Newton's iteration and a difference
@@ -296,7 +296,7 @@ Found = tuple[int, list[str]]  # rows looked at, and those that fail
 
 
 def claims(tables: dict, own: dict) -> list[Claim]:
-    """What should come out, as the paper says [J, sec. II.D] and by yardsticks of our own."""
+    """Expected conclusions: those of the paper [J, sec. II.D] and our own criteria."""
     said: list[tuple[str, Callable[[str], Found]]] = [
         ("undamped: Gear needs the fewest of the six", lambda part: _fewest(tables, part, "gear", _calm)),
         ("tables IV, V: Gear needs less than half of the best Runge-Kutta method", lambda part: _half(tables, part)),

@@ -1,4 +1,4 @@
-"""Mobiles of [J, figs. 8 to 10], and what its distribution makes of them.
+"""Mobiles of [J, figs. 8 to 10], and their distribution by [J].
 
 The parameters of fig. 8 are in a picture that the text does not give. The two mobiles of fig. 10 are told by their
 number of joints and by joints over depth, 455 and "about 30", "about 200": s = 3 and s = 4 stages of chains of l = 5

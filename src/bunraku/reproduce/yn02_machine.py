@@ -7,8 +7,8 @@ after it: subchains in the middle of a chain have two, those at its ends one [YN
     published   latency and rate of Myrinet (Myricom: GM 1.6.4, PCI64B cards; myricom.com/scs/performance, April 2003)
     fitted      time of a joint: to the one-process row
     fitted      `repeated`, the share of the one-process time that every process spends on the whole chain: to the
-                two-process row. The print does not name it. Each further link costs two processes 0.62 of what it costs
-                one, where half is to be expected: that is no message, but work which is not distributed.
+                two-process row. The paper does not mention it. Each further link costs two processes 0.62 of its cost
+                for one, where half is to be expected: this is not communication, but work that is not distributed.
 
 Rows of 4 and 8 processes and 4* are predicted.
 """

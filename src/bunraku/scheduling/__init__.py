@@ -1,10 +1,10 @@
-"""Who does what: trees of links, their costs, and parts for several workers. Knows nothing of threads, ranks, kernels
-or mechanisms: it sees arrays of parents and seconds.
+"""Division of work: trees of links, their costs, and parts for several workers. Independent of threads, ranks, kernels
+and mechanisms: it works on arrays of parents and seconds.
 
 `tree` heavy paths; `groups` links that stay together; `clusters` the assembly tree; `costs` the cost model; `chunks`
-parts with at most two boundary links; `predict` an evaluation played through; `partition` the search; `jung` the
-distribution of [J], `start_order` its chunks, joined as its branches start each other; `assembly` the order of joints
-that follows.
+parts with at most two boundary links; `predict` the simulated timeline of an evaluation; `partition` the search; `jung`
+the distribution of [J], `start_order` its chunks, joined as its branches start each other; `assembly` the order of
+joints that follows.
 """
 
 from bunraku.scheduling.chunks import Chunks, cut_at

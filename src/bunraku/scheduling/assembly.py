@@ -1,7 +1,7 @@
-"""The order of joints that a partition stands for, and how deep its assembly tree is [YN02, sec. 5.1].
+"""The order of joints of a partition, and the depth of its assembly tree [YN02, sec. 5.1].
 
-A chunk is assembled from its tips to its top; a join in series adds the joints by which the lower cluster hangs. A
-chunk that waits is assembled after what it carries, as in the articulated-body algorithm.
+A chunk is assembled from its tips to its top; a join in series adds the top joints of the lower cluster. A
+waiting chunk is assembled after the chunks it carries, as in the articulated-body algorithm.
 """
 
 from __future__ import annotations

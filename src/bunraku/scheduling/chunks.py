@@ -1,4 +1,4 @@
-"""Chunks: connected parts of a tree, each with at most two boundary links, and who computes them.
+"""Chunks: connected parts of a tree, each with at most two boundary links, and their workers.
 
 Given a worker for every link, joints between links of different workers are cut. The links that carry cut joints,
 together with the links where paths from them to the ground meet, are the *boundary links*. Between them lie the chunks:
@@ -27,7 +27,7 @@ class Chunks:
     far      its link that carries other chunks, or NONE
     tops     links by which it hangs, and the joints of which are cut
     parent   the chunk that `above` is in, or -1
-    worker   who computes it, numbered from the root on
+    worker   the worker that computes it, numbered from the root on
     labels   per worker: the number under which it was given
     cost     of all its links, in plain sweeps
     path     of the links from `above` to `far`
@@ -138,7 +138,7 @@ def _closed(tree: Tree, links: np.ndarray) -> list[tuple[int, int]]:
 
 
 def cut_at(tree: Tree, cuts) -> np.ndarray:
-    """A worker for every part between cut joints, named by its top link; -1 for what hangs from the ground uncut."""
+    """A worker for every part between cut joints, named by its top link; -1 for the part connected to the ground."""
     cut = set(cuts)
     worker = [-1] * tree.n
     for i, p in enumerate(tree.parent.tolist()):

@@ -1,8 +1,8 @@
 """Static top trees: any forest of links assembled in O(log N) steps, with at most two boundary links on the way.
 
-Idea: written down link by link, with the subtrees that hang from a link before the next link, a heavy path is a
-sequence of which every interval has at most two boundary links: the link it hangs from (*above*) and the link that
-carries what comes next (*far*). Halving such sequences by weight, the subtrees' own sequences in their places, gives a
+Idea: a heavy path, listed link by link with the subtrees of each link before the next link, is a
+sequence of which every interval has at most two boundary links: the link it is attached to (*above*) and the link that
+carries the rest (*far*). Halving such sequences by weight, the subtrees' own sequences in their places, gives a
 binary tree of joins. It is the assembly tree of [YN02, sec. 5.1] for any structure.
 Reference: Alstrup, Holm, de Lichtenberg, Thorup, Maintaining information in fully dynamic trees with top trees, ACM
 Trans. Algorithms 1 (2005); heavy paths as in `tree.py`.
@@ -32,7 +32,7 @@ class Clusters:
     left, right   operands of each join; in series, `left` is the upper one
     series        per join: whether the right operand hangs from the left one, else both hang from the same link
     above         per node: the link that its top links hang from, GROUND or a link outside
-    far           per node: its link that carries what is outside, or NONE
+    far           per node: its link that carries links outside, or NONE
     depth         joins above the deepest link
     """
 
@@ -67,8 +67,8 @@ class Clusters:
 
 
 def clusters(tree: Tree) -> Clusters:
-    """The top tree of a forest. Links of `tree.waits` are joined only when everything that hangs from them is
-    together, as in the articulated-body algorithm."""
+    """The top tree of a forest. Links of `tree.waits` are joined only when their subtrees are
+    complete, as in the articulated-body algorithm."""
     if tree.n == 0:
         none = np.zeros(0, np.int64)
         return Clusters(none, none, none.astype(bool), none, none, 0)
@@ -77,7 +77,7 @@ def clusters(tree: Tree) -> Clusters:
 
 @dataclass(frozen=True, eq=False)
 class _Sequences:
-    """All sequences one behind the other. An item is a link (>= 0) or a sequence (-1 - its number)."""
+    """All sequences, concatenated. An item is a link (>= 0) or a sequence (-1 - its number)."""
 
     items: np.ndarray
     above: np.ndarray      # link that the item hangs from

@@ -3,7 +3,7 @@
 An evaluation has four passes over the tree [J, table IX]: 1 velocities (to the tips), 2 articulated inertias (to the
 root), 3 accelerations (to the tips), 4 the solver's error sums (to the root). Forward dynamics alone is passes 1 to 3.
 
-Where the default numbers come from (AMD EPYC, 2 shared cores, 18 November 2026, `evaluate/costs.py`):
+Origin of the default numbers (AMD EPYC, 2 shared cores, 18 November 2026, `evaluate/costs.py`):
   measured    everything about bodies, chunks, joins: operations of the engine, timed one by one in compiled loops
   measured    `latency`, `per_float`: round trips of two threads
   measured    pass 4: Gear steps of a chain of 1000 hinges, less their evaluations; other joints by degrees of freedom
@@ -38,7 +38,7 @@ BODIES: dict[str, tuple[float, float, float, float]] = {
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds, unless said otherwise. `to_dict()` and `Costs.from_dict` are for JSON."""
+    """Costs in seconds, unless stated otherwise. `to_dict()` and `Costs.from_dict` are for JSON."""
 
     bodies: Mapping[str, tuple[float, ...]] = field(default_factory=lambda: dict(BODIES))  # joint kind: passes 1 to 4
     far: float = 1.17           # cost of a sweep between two boundary links, in plain sweeps
@@ -114,7 +114,7 @@ _NUMBERS = ("far", "follow", "row", "join", "join_far", "add", "split", "chunk",
 def paper(cmptm: float = 0.4e-3, roitm: float = 1.5e-3) -> Costs:
     """Costs as [J, sec. III-E] has them on MANNA: a time per body and one per remote edge, nothing else.
 
-    [J] knows no far handle. Joins are given the same share of a body's time as in the stated costs.
+    [J] has no far handles. Joins are given the same share of a body's time as in the stated costs.
     """
     stated = Costs()
     scale = cmptm / stated.cmptm

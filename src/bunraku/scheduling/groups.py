@@ -1,7 +1,7 @@
 """Links that must stay together: massless links with the links they carry, links on Fixed joints with their parents.
 
-A group of links is one vertex of the tree that is scheduled. Everything outside hangs from one link of it: where
-several of its links carry something, all but the heaviest of these subtrees belong to the group too. Cost: O(N).
+A group of links is one vertex of the tree that is scheduled. All other links are attached to one link of it: where
+several of its links carry subtrees, all but the heaviest of these belong to the group too. Cost: O(N).
 """
 
 from __future__ import annotations

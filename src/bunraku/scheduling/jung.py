@@ -6,7 +6,7 @@ longest. `start_order.py` makes chunks of it, joined as the branches start each 
 Cost: O(branches on the way down) per processor. Limits: no far handles, so a tree takes at least as long as its depth;
 a processor once given is never taken back.
 
-Where the print is wrong or silent we read:
+Where the printed text is wrong or incomplete we use:
   - in the first `else` of `estimated duration` *left* siblings, where it has *right*;
   - which two siblings: sorted by the cost of their subtrees, the longest is computed by the processor of the fork
     itself; it starts the next one with half of the others, then the first of the other half, and so on;
@@ -46,8 +46,8 @@ class Starts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """A processor for every link, the estimated duration with 1, 2, ... processors, how many were used, and in which
-    order branches are started."""
+    """A processor for every link, the estimated duration with 1, 2, ... processors, the number used, and the
+    order in which branches are started."""
 
     worker: np.ndarray
     durations: np.ndarray

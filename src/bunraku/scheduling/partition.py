@@ -1,10 +1,10 @@
-"""Chunks for p workers: cut so that the predicted time is least.
+"""Chunks for p workers, with minimal predicted time.
 
 Idea: in post-order with heavy children first, any stretch of links meets the rest at few links (at most one per light
-edge on the way to the ground). Workers get stretches of equal cost; the predicted evaluation tells who is busy too long
-(chunks with far handles are dearer), and the shares are corrected a few times. Candidates with fewer workers compete,
+edge on the way to the ground). Workers get stretches of equal cost; the prediction shows which workers are overloaded
+(chunks with far handles cost more), and the shares are corrected a few times. Candidates with fewer workers compete,
 and so does the distribution of [J].
-Cost: O(N) once, then O(workers log N) per candidate. A heuristic: the best candidate is not the best there is.
+Cost: O(N) once, then O(workers log N) per candidate. A heuristic: the best candidate need not be optimal.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST_TIPS = 2000           # of trees for which [J]'s distribution competes
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Chunks, the order of their joins, which of them wait for what they carry, the chunk whose worker computes each
+    """Chunks, the order of their joins, the chunks that wait for those they carry, the chunk whose worker computes each
     join, and the predicted evaluation."""
 
     chunks: Chunks
@@ -75,10 +75,10 @@ class Partitions:
         return self.exactly(1)
 
     def best(self, workers: int) -> Partition:
-        """The partition with the least predicted time for at most so many workers.
+        """The partition with the least predicted time for at most `workers` workers.
 
-        Which numbers of workers compete does not depend on how many were asked for, so that more are not predicted to
-        be slower; nor slower than [J]'s distribution.
+        The candidate numbers of workers do not depend on the requested number, so that more workers are never predicted
+        to be slower; nor slower than [J]'s distribution.
         """
         found, worse = self.serial(), 0
         for p in ladder(min(workers, self.tree.n)):

@@ -1,9 +1,9 @@
-"""Prediction: how long an evaluation takes if chunks are computed by workers and joined in a given order.
+"""Prediction: time of an evaluation if chunks are computed by workers and joined in a given order.
 
-The passes are played through with the costs of `costs.py`. A worker does one thing at a time, in the order of the
-assembly tree; what another worker needs is sent as a message. A chunk that carries others either *waits* for them and
-is then swept plainly, as in the articulated-body algorithm, or is swept at once with a far handle and joined later.
-Cost: O(chunks). Nothing here runs anything: these are predictions.
+The timeline of the passes is simulated with the costs of `costs.py`. A worker does one operation at a time, in the
+order of the assembly tree; results for other workers are sent as messages. A chunk that carries others either *waits*
+for them and is then swept plainly, as in the articulated-body algorithm, or is swept at once with a far handle and
+joined later. Cost: O(chunks). Nothing is executed.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Prediction:
 
 def predict(chunks: Chunks, joins: Clusters, waits: np.ndarray, owner: np.ndarray, costs: Costs, passes: int = 3,
             record: bool = False) -> Prediction:
-    """Play an evaluation of passes 1 to 3 (forward dynamics), or 1 to 4 (with the solver's sums). owner: of each join,
-    the chunk whose worker computes it."""
+    """Simulate the timeline of passes 1 to 3 (forward dynamics), or 1 to 4 (with the solver's sums). owner: of each
+    join, the chunk whose worker computes it."""
     if not len(chunks):
         return Prediction(0.0, np.zeros(1), 0, (0,) * PASSES)
     return _Play(chunks, joins, waits, owner, costs, record).run(passes)
@@ -131,7 +131,7 @@ class _Play:
         return self._do(chunk, ready, self.path[chunk][which - 1] + self.costs.chunk, which)
 
     def _leaves(self, at, end, which):
-        """Chunks, or what is left of them, as they become ready."""
+        """Chunks, or their remainders, as they become ready."""
         for k in sorted(range(self.m), key=at.__getitem__):
             seconds = self.whole[k][which - 1] + self.costs.chunk
             if self.waits[k] and self.open[k]:

@@ -40,7 +40,7 @@ class _Item(NamedTuple):
 
 
 class _Items(NamedTuple):
-    """What one worker puts together at a fork, from `begin` on, in the order of starting."""
+    """Items that one worker joins at a fork, from `begin` on, in the order of starting."""
 
     found: list[_Item]
     begin: int
@@ -102,7 +102,7 @@ class _Joins:
                 return NONE, _Join(_Item(ALONE, x), below, True, x)
 
     def _fork(self, first: int, carrier: int) -> _Items:
-        """What the worker of branch `first` puts together: remote branches and chunks of its own, in the order of
+        """Items joined by the worker of branch `first`: remote branches and its own chunks, in the order of
         starting. Siblings that are part of the chunk above (`carrier`) need no join."""
         starts = self.starts
         found, own, stack = [], NONE, [(START, first)]

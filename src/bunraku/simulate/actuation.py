@@ -1,4 +1,4 @@
-"""Actuation: people's torques in a run, as C functions (`integrate/callbacks.py`).
+"""Actuation: the user's torques in a run, as C functions (`integrate/callbacks.py`).
 
 They write nt torques: those of the nv tree joints, then those of the connections.
 """
@@ -69,7 +69,7 @@ class Actuation(CFunction):
                           "function (t, q, v) that returns tau needs no @bk.actuation")
 
     def raised(self, t, q, v, params, size) -> Exception:
-        """The Python error behind a call that failed here: that of the function itself, not compiled."""
+        """The Python exception behind a failed call: that of the uncompiled function at the same arguments."""
         params, tau = params.copy(), np.zeros(size)
         sizes = f"q has {len(q)} entries, v {len(v)}, params {len(params)}, tau {size}"
         try:
@@ -116,7 +116,7 @@ class PlainActuation(CFunction):
         self.address = address_of(self._kept)
 
     def _checked(self, answer, nv, nt) -> np.ndarray:
-        """What the function has returned, as torques."""
+        """The returned value of the function as torques, checked."""
         if answer is None:
             raise ShapeError(f"the actuation {_name(self.function)} returned None; it must return tau, an array of "
                              f"{nv} torques: end it with `return tau`, or with `return np.zeros({nv})` for none")
@@ -132,7 +132,7 @@ class PlainActuation(CFunction):
         return array
 
     def begin(self) -> None:
-        """Forget earlier errors; from now on the first one is final."""
+        """Clear earlier errors; the first one from now on is kept."""
         self.error, self.final = None, True
         self.errors.clear()
 

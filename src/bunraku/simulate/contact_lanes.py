@@ -1,8 +1,8 @@
 """Time-stepping of many states at once: `time_stepping.py` with W states in lanes, but for the contact problems.
 
 Motion, geometry, rows, responses and Theta are computed in lanes for all contacts that any of the W states has; then
-each state solves the problem of its own contacts, and the forces go back into lanes. Which states are together has no
-influence on what they do.
+each state solves the problem of its own contacts, and the forces go back into lanes. The result of a state does not
+depend on those beside it.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def make_lane_touch(contact, bodies, nv, room, handles):
 
 @inner
 def choose_in_lanes(touch, h, first, status, near):
-    """Contacts that may close in a step in any of the states are in the problem; near[k, w] says in which. Whether
-    there is room."""
+    """Put the contacts that may close in a step in any of the states into the problem; near[k, w] tells in which
+    states. Returns whether there is room."""
     forget_problem(touch)
     count = min(WIDTH, status.shape[0] - first)
     for k in range(touch.contact_i.shape[0]):
@@ -85,8 +85,8 @@ def choose_in_lanes(touch, h, first, status, near):
 
 @inner
 def solve_in_lane(w, touch, theta, h, near, held, force, shifts):
-    """The contact problem of one state: impulses into place w of `force`, moves that part its shapes into that of
-    `shifts`. Whether there are such."""
+    """The contact problem of one state: impulses into place w of `force`, displacements that remove penetration into
+    that of `shifts`. Returns whether there are any."""
     count, own = touch.count[ACTIVE], 0
     size, pressed, deepest = 3 * count, False, 0.0
     for place in range(count):  # `kind` serves as the list of this state's contacts
@@ -193,7 +193,7 @@ def add_in_lanes(a, delta):
 @inner
 def contact_step_in_lanes(touch, structure, q, v, a, h, work, first, status, near, held, residual, theta, force,
                           shifts):
-    """As `contact_step`. Whether there was room."""
+    """As `contact_step`. Returns whether there was room."""
     see_bodies(touch, structure, q, v)
     find_touching(touch, 4.0 * h * largest(fastest_shape(touch)) + QUICK * h * h)
     clear(touch.shift)

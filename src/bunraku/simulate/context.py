@@ -1,7 +1,7 @@
-"""What a run in compiled code knows of a mechanism, and its right-hand side.
+"""Data of a mechanism for runs in compiled code, and its right-hand side.
 
-An entry advances until the time is reached, the record is full, or something fails, and returns which; Python stores
-the results and calls it again. In between, progress bars and Ctrl-C have their turn.
+An entry advances until the time is reached, the record is full, or something fails, and returns a status; Python stores
+the results, serves progress bars and Ctrl-C, and calls it again.
 
 The mechanism is a compiled function (`tree_one` or `closed_one`) and its constant arrays. Solvers get the function by
 its address, so that each is compiled once for trees and loops alike. ARCHITECTURE.md has what `tree_one` saves.
@@ -80,8 +80,8 @@ RUN = (int64, PLAN, int64, floats, floats, MEMORY, RECORD)
 
 
 def structure_of(plan, hold: float = 0.0, lanes: bool = False) -> tuple[int, Arrays]:
-    """A plan for solvers: the address of its motion, and its arrays. Loops are closed after every step, or with a rate
-    `hold` [1/s] by themselves. `lanes`: like chunks may be computed in lanes, where that is faster."""
+    """A plan for solvers: the address of its motion, and its arrays. Loops are closed after every step, or by
+    Baumgarte forces of rate `hold` [1/s]. `lanes`: equal chunks may be computed in lanes, where that is faster."""
     if plan.loops is None:
         if lanes and plan.lanes is not None:
             return lanes_one.address, plan.lanes.arrays
@@ -119,7 +119,7 @@ def connected(context):
 
 @inline
 def has_loops(context):
-    """Whether there are loops for the solver to close: not those that close by themselves."""
+    """Whether there are loops for the solver to close: not those closed by Baumgarte forces."""
     return connected(context) and context.structure.conn_f[0, f.HOLD] == 0.0
 
 
@@ -137,7 +137,7 @@ def divided(context):
 
 @inline
 def evaluate(mode, dof_f, tau, drives, context, q, v, a):
-    """The mechanism in any mode of `ada`, with dof_f in the place of its own. Returns what `closed_one` does."""
+    """The mechanism in any mode of `ada`, with `dof_f` instead of its own. Returns the status of `closed_one`."""
     return move(context.motion, mode, context.structure, dof_f, q, v, tau, drives, context.external, a, context.work)
 
 
@@ -163,7 +163,7 @@ def drive(context, t, q, v):
 
 @inline
 def accelerations(context, q, v, a):
-    """Accelerations under the present torques; a failure if there are none."""
+    """Accelerations under the present torques; a failure status if there is no solution."""
     answer = evaluate(DYNAMICS, context.structure.dof_f, context.torques, context.drives, context, q, v, a)
     copy(q, context.factored)
     return status_of(answer)
@@ -201,7 +201,7 @@ def agree(context, memory, status):
 
 @inner
 def of_all(context, x):
-    """The largest of a number that every worker has, not negative; and so the same for all of them."""
+    """The maximum of a non-negative number over all workers, the same for all of them."""
     if not divided(context):
         return x
     for s in range(context.sums.shape[0]):
@@ -214,6 +214,6 @@ def of_all(context, x):
 
 @inline
 def smallest_pivot(context):
-    """Of the constraints, at the last evaluation."""
+    """Smallest pivot of the constraints at the last evaluation."""
     conn_i = context.structure.conn_i
     return context.work[conn_i[conn_i.shape[0] - 1, f.HEAD_JUDGED] + f.JUDGED_WEAKEST]

@@ -1,19 +1,20 @@
-"""Stiff motion at O(N): the step of `integrate/implicit.py` solved by forward dynamics with more on its diagonal.
+"""Stiff motion at O(N): the step of `integrate/implicit.py` solved by forward dynamics with an increased diagonal.
 
-A mechanism moves by q' = N(q) v, M(q) v' = F(t, q, v). Of the derivatives of F those are kept that the articulated-body
-recursion takes as it is: how each joint's own torque falls with its own rate and coordinate, -D and -K, both diagonal.
+A mechanism moves by q' = N(q) v, M(q) v' = F(t, q, v). Of the derivatives of F only those are kept that fit the
+articulated-body recursion: the derivatives of each joint's torque by its own rate and coordinate, -D and -K, both
+diagonal.
 Newton's iteration for the slopes s of q and a of v, at a state that is gamma times the slopes from the past, is then
 
     (M + G) a' = F + G a - gamma K (v - N^-1 s),      G = gamma D + gamma^2 K
     s' = N (v + gamma (a' - a))
 
-M a has gone from both sides, so no product with M is left, and a' is forward dynamics with G in the place of rotors
-and a torque more: `tree_one` and `closed_one` as they are. D and K are those of the joints' springs, dampers and
+M a cancels on both sides, so no product with M is left, and a' is forward dynamics with G as armature and an
+additional torque: `tree_one` and `closed_one` as they are. D and K are those of the joints' springs, dampers and
 limits, and of the actuation by differences: all joints are moved at once, in log N patterns of signs, which agree on
-the gains of a drive that looks at its own joint.
+the gains of a drive that depends on its own joint alone.
 
-Left out of the iteration, not of the motion: how M, gravity and velocity products change with the state, springs
-between points and in connections, what one joint's drive does to another. docs/integrators.md
+Neglected in the iteration, not in the motion: derivatives of M, gravity and velocity products by the state, springs
+between points and in connections, coupling between the drives of different joints. docs/integrators.md
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ AGREEMENT = 0.5       # of a gain: what other joints may do to it
 
 
 class Stiff(NamedTuple):
-    """A mechanism for the iteration: its right-hand side, what is known of the Jacobian, scratch memory."""
+    """A mechanism for the iteration: its right-hand side, the approximate Jacobian, scratch memory."""
 
     context: Context
     gains: np.ndarray        # (4, nv) of the actuation: damping, stiffness, and two rows of scratch
@@ -77,7 +78,7 @@ def make_stiff(context):
 
 @inner
 def probe(stiff, t, y, pattern):
-    """What one pattern of signs says about the gains of the actuation: its status.
+    """Bounds on the gains of the actuation from one pattern of signs. Returns the status of the actuation.
 
     Pattern 0 moves all joints forward, pattern p those back whose number has bit p - 1 set: no two joints go the same
     way in all patterns.
@@ -108,8 +109,8 @@ def probe(stiff, t, y, pattern):
 def find_gains(stiff, t, y):
     """Damping and stiffness of the actuation, joint by joint: rows 0 and 1 of the gains.
 
-    A gain on which the patterns do not agree depends on other joints as much as on its own, and is left out, as is
-    one that drives instead: a diagonal that is too large stops the iteration where it should go on.
+    A gain on which the patterns disagree depends on other joints as much as on its own, and is neglected, as is
+    a destabilising one: too large a diagonal would stall the iteration.
     """
     context, gains = stiff.context, stiff.gains
     nq, nv = coordinates(context), gains.shape[1]
@@ -167,7 +168,7 @@ def improve(stiff, t, gamma, y, slope):
 
 @inner
 def correct(rhs, agree, stiff, method, memory, t, h):
-    """`implicit.solve`, with the gains of the actuation found again from time to time and after trouble."""
+    """`implicit.solve`, with the gains of the actuation updated regularly and after failures."""
     steps, age = memory.tally[STEPS], stiff.age
     if stiff.context.address != 0 and (age[0] < 0 or steps >= age[0] + GAINS_AGE):
         status = agree(stiff, memory, find_gains(stiff, t, memory.rows[0]))

@@ -1,7 +1,7 @@
-"""Fixed steps of many states at once: W of them in lanes, which stay in the processor's cache for all of their steps.
+"""Fixed steps of many states at once: W of them in lanes, which stay in the processor's cache during all their steps.
 
 The loop over states is outside, the loop over steps inside. An entry advances a share of a batch up to its step budget
-and returns its progress, so that progress bars and Ctrl-C have their turn. A state that fails stays at its last
+and returns its progress, so that progress bars and Ctrl-C are served. A state that fails stays at its last
 solution; the lanes beside it go on.
 """
 
@@ -29,7 +29,7 @@ TIME, NEXT = 0, 1  # places in `clock`: the time, and the number of the next of 
 
 @inner
 def leave(why, w, first, lanes, y, t, done, status, reached, steps):
-    """Place w of a tile goes no further: keep its state."""
+    """Stop the state in lane w of a tile and store it."""
     k = first + w
     status[k], reached[k] = why, t
     steps[k] += done
@@ -39,7 +39,7 @@ def leave(why, w, first, lanes, y, t, done, status, reached, steps):
 
 @inner
 def keep(lanes, out, first, at, status):
-    """out[first + w, at:] = place w of the lanes, for states that are on their way."""
+    """out[first + w, at:] = place w of the lanes, for states still running."""
     whole = True
     for w in range(min(WIDTH, status.shape[0] - first)):
         whole = whole and status[first + w] == 0
@@ -55,7 +55,7 @@ def keep(lanes, out, first, at, status):
 @inner
 def drive_lanes(address, when, q, v, params, q_rows, v_rows, tau_rows, tau, first, lanes, y, t, done, status, reached,
                 steps):
-    """Torques of the actuation at (when, q, v) for the states of a tile that are on their way."""
+    """Torques of the actuation at (when, q, v) for the running states of a tile."""
     scatter(q, q_rows, 0)
     scatter(v, v_rows, 0)
     for w in range(min(WIDTH, status.shape[0] - first)):
@@ -70,7 +70,7 @@ def drive_lanes(address, when, q, v, params, q_rows, v_rows, tau_rows, tau, firs
 
 @inline
 def judge(margin, residue, judged, first, lanes, y, t, done, status, reached, steps):
-    """States without an answer go no further. Returns how many do."""
+    """Stop states without a solution. Returns the number of running states."""
     store(judged, 0, margin)
     store(judged, 1, residue)
     going = 0

@@ -1,8 +1,8 @@
-"""Loops in a run: closed after every step; a step whose loops do not close, or only far away, is taken back. Contacts
-that are closed are kept so likewise; where that would move a state too far they are left to the next event.
+"""Loop closure in a run: after every step; a step is rejected if its loops do not close near its end. Closed contacts
+are kept closed likewise; where that would change a state too much they are left to the next event.
 
-Moves and impulses that close loops are the smallest in the metric of the mass matrix. They come from the factors that
-the last evaluation has left in the work memory, if that was made nearby, else from new ones.
+Moves and impulses that close loops are the smallest in the metric of the mass matrix. They are computed with the
+factors of the last evaluation in the work memory, if that was at a nearby state, else with new ones.
 """
 
 import numpy as np
@@ -47,8 +47,8 @@ MOVES, FAR_MOVES = 4, 12  # with factors at hand; with new ones for every move
 
 @inner
 def close_loops(context, q, v):
-    """Close the gaps that a step has left: moves (one if they are small) and an impulse, by the factors at hand if
-    these were made nearby. Returns the largest gap there was; infinity if they do not close."""
+    """Close the gaps after a step: moves (one if the gaps are small) and an impulse, by the existing factors if
+    these are of a nearby state. Returns the largest initial gap; infinity if they do not close."""
     if not has_loops(context):
         return 0.0
     gap = move_together(True, context, q, v) if distance(context, q) < NEAR else np.inf
@@ -59,7 +59,7 @@ def close_loops(context, q, v):
 
 @inner
 def close_anew(context, q, v):
-    """The same by new factors, whatever is at hand. One more move where the last one has left more than rounding."""
+    """The same with new factors. One more move if the last one leaves more than the rounding-error floor."""
     if not has_loops(context):
         return 0.0
     gap = move_together(False, context, q, v)
@@ -77,8 +77,8 @@ def close_anew(context, q, v):
 
 @inner
 def close_velocities(context, q, v):
-    """Add the change of velocity that an impulse has found, and what the factors have left of it. Whether there is a
-    solution."""
+    """Add the velocity change of an impulse, with one correction for the error of the factors. Returns whether there is
+    a solution."""
     for _ in range(MOVES):
         for j in range(v.shape[0]):
             v[j] += context.change[j]
@@ -91,8 +91,8 @@ def close_velocities(context, q, v):
 
 @inner
 def misfit(context):
-    """Whether loops stay open because frames of redundant connections do not quite fit each other: by little enough to
-    count as closed, and the move that was found closes them no better."""
+    """Whether loops stay open because the frames of redundant connections are slightly inconsistent: the gap is within
+    the closing tolerance, and the computed move does not reduce it."""
     gap, most = largest(f.CONN_GAP, context), 0.0
     for j in range(context.change.shape[0]):
         most = max(most, abs(context.change[j]))
@@ -119,7 +119,7 @@ def move_together(again, context, q, v):
 
 @inline
 def part_left(context, q):
-    """Part of a gap at q that the factors at hand leave open, at most."""
+    """Upper bound of the part of a gap at q that a move by the existing factors leaves open."""
     return LEFT_BY_FACTORS * distance(context, q)
 
 
@@ -146,7 +146,7 @@ def largest(field, context):
 
 @inner
 def distance(context, q):
-    """Largest difference of the coordinates to those of the factors at hand; infinity if there are none (NaN)."""
+    """Largest difference of the coordinates from those of the existing factors; infinity if there are none (NaN)."""
     most = 0.0
     for k in range(q.shape[0]):
         apart = abs(q[k] - context.factored[k])
@@ -175,7 +175,7 @@ def keep_contacts(context, y):
 
 @inner
 def within_tolerance(context, y, before, weights):
-    """Whether y was changed by no more than ALLOWED tolerances, in all workers."""
+    """Whether the change of y is below ALLOWED tolerances, in all workers."""
     for s in range(context.spans.shape[0]):
         total = 0.0
         for i in range(context.spans[s, 0], context.spans[s, 1]):
@@ -224,7 +224,7 @@ def settle(context, rows, count, h):
 
 @inner
 def note_open(context, y, memory):
-    """Which connection is open at y, and by how much: for the error."""
+    """Store the connection with the largest gap at y, and the gap, for the error message."""
     conn_i, work, nq = context.structure.conn_i, context.work, coordinates(context)
     solved(POSITION, False, context, y[:nq], y[nq:])
     context.factored[0] = np.nan  # no factors for later
@@ -243,7 +243,7 @@ def note_open(context, y, memory):
 
 @inner
 def start_closed(context, memory):
-    """Close the gaps of a start that counts as closed, so that no step has to account for them."""
+    """Close the small gaps of an initial state within the tolerance, so that they do not burden the first step."""
     y, nq = memory.rows[0], coordinates(context)
     copy(y, context.unclosed)
     if close_loops(context, y[:nq], y[nq:]) < np.inf:
@@ -255,7 +255,8 @@ def start_closed(context, memory):
 
 @inner
 def step_back(context, start, memory):
-    """Back to where the last step began, since its loops do not close. Whether that was the shortest step there is."""
+    """Return to the beginning of the last step, since its loops do not close. Returns whether it was the shortest
+    step."""
     clock, tally = memory.clock, memory.tally
     copy(start, memory.rows[0])
     clock[m.TIME] = context.passing[BEGAN]

@@ -39,14 +39,14 @@ def attempt(rhs, agree, context, method, memory):
 
 @inline
 def complete(rhs, agree, context, method, memory):
-    """A step whose loops do not close is taken back."""
+    """Finish a step; it is rejected if its loops do not close."""
     return 0 if context.passing[OPEN] == 0.0 else begin_again(rhs, agree, context, context, memory)
 
 
 @inner
 def begin_again(rhs, agree, problem, context, memory):
-    """Begin anew, with a shorter step, where a step began that was taken back; `problem` is what `rhs` and `agree`
-    take."""
+    """Restart with a shorter step at the beginning of a rejected step; `problem` is the argument of `rhs` and
+    `agree`."""
     clock, tally = memory.clock, memory.tally
     context.passing[COASTED] = 0.0
     if step_back(context, context.start, memory):

@@ -1,6 +1,6 @@
-"""Events of a stretch of steps that several workers have made: found afterwards, on the polynomials they recorded.
+"""Event location in steps made by several workers: afterwards, on the recorded polynomials.
 
-No worker has the whole state, so none can watch a condition while it steps. The steps beyond an event are thrown away.
+No worker has the whole state, so none can evaluate a condition during its steps. Steps beyond an event are discarded.
 """
 
 from __future__ import annotations

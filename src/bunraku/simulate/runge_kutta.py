@@ -46,9 +46,9 @@ def right_hand_side_of_stage(context, t, y, dy):
     """As `right_hand_side`; in steps that need it, of the nearest state that closes all loops.
 
     Stages lie off the loops by the square of the step. There redundant constraints are inconsistent, and close to a
-    singular configuration accelerations grow without bound (see `singular.py`). f(nearest closed state) is as good a
-    right-hand side as f: it equals f where loops are closed, and is smooth beside them, so that no order is lost as
-    long as all stages of a step take the same.
+    singular configuration accelerations grow without bound (see `singular.py`). f(nearest closed state) is an
+    equivalent right-hand side: it equals f where loops are closed, and is smooth around them, so that no order is lost
+    if all stages of a step use the same.
     """
     passing = context.passing
     if passing[CLOSED_STAGES] > 0.0:
@@ -75,7 +75,7 @@ def prepare(rhs, agree, context, method, memory):
 
 @inline
 def attempt(rhs, agree, context, method, memory):
-    """One step; the same again with closed stages if one of them asked for it."""
+    """One step; repeated with closed stages if one of them requires it."""
     clock, passing = memory.clock, context.passing
     passing[WANTS_CLOSED], passing[BEGAN], step = 0.0, clock[m.TIME], clock[m.STEP]
     status = runge_kutta.attempt(rhs, agree, context, method, memory)
@@ -90,8 +90,8 @@ def attempt(rhs, agree, context, method, memory):
 
 @inline
 def complete(rhs, agree, context, method, memory):
-    """The derivative at the end as the method has it, then closed loops and contacts, by the factors that it has left.
-    A step whose loops do not close is taken back."""
+    """The derivative at the end by the method, then loops and contacts closed with the factors of that evaluation.
+    A step whose loops do not close is rejected."""
     status, start = runge_kutta.complete(rhs, agree, context, method, memory), memory.rows[method.B.shape[0] + 2]
     if has_loops(context):
         status = close_step(context, start, status, memory)

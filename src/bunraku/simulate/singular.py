@@ -1,10 +1,10 @@
 """Passing through singular configurations, in which a mechanism has more mobility than elsewhere; multistep methods.
 
 Near one (a four-bar that lies flat: its constraint is g = x y, with x along the motion and y off it) y'' is
--2 x' y' / x: an error y' of a predicted state, harmless elsewhere, would be answered with ever smaller steps. So, where
-the smallest pivot of the constraints falls far below its recent size, accelerations are those of the nearest state with
-closed loops; and where accelerations are lost in rounding, which grows with 1 / pivot, a step coasts: it stays as
-predicted.
+-2 x' y' / x: constraint errors y' of a predicted state are amplified near the singularity and would enforce ever
+smaller steps. So, where the smallest pivot of the constraints falls far below its recent size, accelerations are
+evaluated at the nearest state with closed loops; and where accelerations are lost in rounding errors, which grow with 1
+/ pivot, a step coasts: the predicted state is accepted.
 """
 
 from bunraku.algorithms.connections import POSITION
@@ -36,7 +36,7 @@ COAST = -2   # answer of the right-hand side: this step should coast
 @inner
 def right_hand_side_near(context, t, y, dy):
     """As `right_hand_side`; where a constraint is weak, of the nearest state that closes all loops. COAST where it is
-    so weak that a step should do without."""
+    so weak that the step should coast."""
     passing = context.passing
     status = right_hand_side(context, t, y, dy)
     passing[RATIO] = 1.0
@@ -51,7 +51,7 @@ def right_hand_side_near(context, t, y, dy):
 
 @inner
 def all_but_closed(context, y):
-    """Whether loops are open by no more than may stay."""
+    """Whether the loop gaps are below the tolerated size."""
     nq = coordinates(context)
     copy(y[:nq], context.factored)
     return solved(POSITION, False, context, y[:nq], y[nq:]) and largest(f.CONN_GAP, context) <= STILL_OPEN

@@ -28,7 +28,7 @@ def straight_line(method, memory, out):
 
 @inner
 def plain_step(touch, context, q, v, a, h):
-    """From (q, v) to the end of a step, in place. Whether all went well."""
+    """From (q, v) to the end of a step, in place. Returns success."""
     symplectic_step(context.structure.body_i, q, v, a, h)
     return True
 

@@ -12,7 +12,7 @@ from bunraku.simulate.symplectic_euler import steps
 
 @inner
 def step_touching(touch, context, q, v, a, h):
-    """A step with contact. Whether there was room for all contacts."""
+    """A step with contact. Returns whether there was room for all contacts."""
     return contact_step(touch, context.structure, context.structure.dof_f, q, v, a, h, context.work)
 
 

@@ -1,8 +1,8 @@
-"""One evaluation of forward dynamics by one worker of a team: its operations, one after the other.
+"""One evaluation of forward dynamics by one worker of a team: its list of operations.
 
 Every worker goes through a list of its own (`ops`, written by `plan/chunk.py`): passes 1, 2 and 3 of its chunks, joins
-of nodes and messages, in the order of the schedule. A chunk's arithmetic does not depend on who computes it,
-so results are the same to the last bit for any assignment of the same chunks to workers.
+of nodes and messages, in the order of the schedule. A chunk's arithmetic does not depend on the worker,
+so results are identical, bit by bit, for any assignment of the same chunks to workers.
 """
 
 from bunraku.algorithms.chunk import (

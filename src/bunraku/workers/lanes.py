@@ -1,11 +1,11 @@
-"""One evaluation of forward dynamics with like chunks in lanes: the operations of `engine.py`, and four for bundles.
+"""One evaluation of forward dynamics with equal chunks in lanes: the operations of `engine.py`, and four for bundles.
 
-A bundle goes through the same kernels as a chunk, W chunks at once. Its part of the state is brought into lanes when
-passes 1 and 2 begin, and these follow each other directly, so that pass 2 finds in the cache what pass 1 has left.
-Joins between the nodes of its chunks are in floats. Then what hangs from every far link is known, and pass 2 is done
-once more, without far handles: so inverse dynamics returns the torques as exactly as after the plain sweep, which far
-handles alone do not give. A mechanism too large for the caches keeps nothing of a bundle but its fronts: then pass 1 is
-done once more, too.
+A bundle goes through the same kernels as a chunk, W chunks at once. Its part of the state is copied into lanes when
+passes 1 and 2 begin, which follow each other directly, so that pass 2 finds the results of pass 1 in the cache.
+Joins between the nodes of its chunks are in floats. Then the subtree inertia at every far link is known, and pass 2
+is repeated without far handles: so accelerations are as accurate as by the plain sweep (inverse dynamics recovers the
+torques), which far handles alone do not give. For a mechanism too large for the caches only the fronts of a bundle are
+kept: then pass 1 is repeated, too.
 """
 
 from bunraku.algorithms.chunk import (
@@ -74,7 +74,7 @@ def state_rows(shape_i):
 
 @inline
 def far_row(shape_i):
-    """Row of lane memory where what far sweeps keep begins; the next bundle overwrites it."""
+    """First row of lane memory for results of far sweeps; the next bundle overwrites it."""
     _, tau_row = state_rows(shape_i)
     return tau_row + shape_i[shape_i.shape[0] - 1, f.HEAD_FREEDOMS_IN_LANES]
 
@@ -175,7 +175,7 @@ def bundle_in(c, chunk_i, runs, numbers, shape_i, shape_f, shape_dof, q, v, tau,
 
 @inner
 def bundle_again(c, chunk_i, runs, numbers, shape_i, shape_f, shape_dof, q, v, tau, acceleration, work, lanes, own):
-    """Passes 1, 2 and 3 of a bundle of which nothing has been kept. Returns the residue."""
+    """Passes 1, 2 and 3 of a bundle whose results were not kept. Returns the residue."""
     path, end = chunk_i[c, f.CHUNK_PATH], chunk_i[c, f.CHUNK_END]
     _, tau_row = state_rows(shape_i)
     bundle_outward(COMPUTE, c, chunk_i, runs, numbers, shape_i, shape_f, q, v, tau, work, lanes, own)
@@ -185,7 +185,7 @@ def bundle_again(c, chunk_i, runs, numbers, shape_i, shape_f, shape_dof, q, v, t
 
 @inner
 def bundle_down(c, chunk_i, runs, shape_i, shape_dof, tau, acceleration, work, lanes, own):
-    """What is left of pass 2, and pass 3. Returns the residue."""
+    """The rest of pass 2, and pass 3. Returns the residue."""
     _, tau_row = state_rows(shape_i)
     bring(tau, chunk_i[c, f.BUNDLE_V_RUNS], chunk_i[c, f.BUNDLE_RUNS_END], runs, lanes, tau_row)
     return bundle_results(c, chunk_i, runs, shape_i, shape_dof, acceleration, work, lanes, own)
@@ -197,8 +197,8 @@ def bundle_results(c, chunk_i, runs, shape_i, shape_dof, acceleration, work, lan
     residue.
 
     The chunks of a series begin with accelerations from the joins, which differ in rounding from those that the joints
-    of the chunk above then give to its far link. This would cost digits: all beyond moves with that link. So the
-    differences are taken into account, and pass 3 is done once more.
+    of the chunk above then give to its far link. This would reduce accuracy, since all links beyond move with that
+    link. So the differences are corrected, and pass 3 is repeated.
     """
     first, path = chunk_i[c, f.CHUNK_FIRST], chunk_i[c, f.CHUNK_PATH]
     node, nodes = chunk_i[c, f.CHUNK_NODE], chunk_i[c, f.BUNDLE_NODES]
@@ -233,8 +233,8 @@ def bundle_pass_3(c, chunk_i, shape_i, work, lanes, own):
 
 @inline
 def meet(nodes, work):
-    """Correct the accelerations that the chunks of a bundle begin with: by how much the chunk above has missed it, and
-    by what the correction of that one changes at its far link."""
+    """Correct the initial accelerations of the chunks of a bundle: by the mismatch with the chunk above, and by the
+    effect of that chunk's own correction at its far link."""
     change = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for w in range(WIDTH - 1):
         node = nodes + f.NODE_SIZE * w

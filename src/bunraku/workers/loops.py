@@ -1,8 +1,8 @@
 """One evaluation of a mechanism with connections by one worker of a team (`plan/chunk_loops.py`).
 
 Pass 1 is a list of operations as in `engine.py`. Assembly and disassembly are the worker's program, with the operations
-of `algorithms/ada.py` and three more: a chunk begins, leaves, arrives. All workers know everything that a result is
-judged by before anything is decided (`agree`), so that all decide alike.
+of `algorithms/ada.py` and three more: a chunk begins, leaves, arrives. All workers exchange the quantities on which
+decisions depend before deciding (`agree`), so that all decide alike.
 """
 
 import numpy as np
@@ -93,7 +93,7 @@ def answer_demands_part(plan, tau, acceleration, work):
 
 @inner
 def part_back(plan, tau, acceleration, work):
-    """The disassembly: whether the team is still there, and the residue of this worker."""
+    """The disassembly: whether the team is still running, and the residue of this worker."""
     prog = plan.prog
     residue = 0.0
     store6(work, 0, zero6(work))  # the ground does not accelerate
@@ -254,7 +254,7 @@ def follow_over(first, end, body_i, body_f, q, v, work):
 
 @inner
 def pass_on(again, op, o, plan, work):
-    """A chunk begins, leaves or arrives, on the way to the root; `again`: right-hand sides alone."""
+    """A chunk begins, leaves or arrives, towards the root; `again`: right-hand sides alone."""
     prog, boxes, mail = plan.prog, plan.boxes, plan.mail
     judged = plan.conn_i[-1, f.HEAD_JUDGED]
     slot, parcel, fronts, count, box = prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], prog[o + 5]
@@ -298,7 +298,7 @@ def pass_on(again, op, o, plan, work):
 
 @inner
 def hand_back(op, o, plan, work):
-    """The same on the way to the tips: accelerations and forces."""
+    """The same towards the tips: accelerations and forces."""
     prog, boxes, mail = plan.prog, plan.boxes, plan.mail
     judged, forces = plan.conn_i[-1, f.HEAD_JUDGED], plan.conn_i[-1, f.HEAD_FORCES]
     slot, parcel, fronts, count, box = prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], prog[o + 6]
@@ -388,7 +388,7 @@ def copy_forces(into, count, fronts, parcel, forces, prog, work):
 
 @inner
 def agree(margin, residue, plan, work):
-    """Margin, residue and all that is judged, of all workers; margin is -1 if the team has given up."""
+    """Margin, residue and decision quantities of all workers; margin is -1 if the team has given up."""
     if alone(plan.conn_i):
         return margin, residue
     votes, judged = plan.conn_i[-1, f.HEAD_VOTES], plan.conn_i[-1, f.HEAD_JUDGED]

@@ -2,12 +2,12 @@
 
 Between threads a box is shared memory: a sender copies its floats into the box and then raises the box's count; the
 receiver waits for the count it expects and copies them out. A box is free again when its next message is due, because
-between two messages in a box at least one goes the other way over the same edge. Waiting is SPINS looks, then giving up
-the processor between looks: a bare spin costs up to 340 us where other processes want the core. MAIL_ABORT not zero
-ends all waiting. Cost: about 0.2 us from core to core.
+between two messages in a box at least one goes the other way over the same edge. A receiver polls SPINS times, then
+yields the processor between polls: pure spinning costs up to 340 us if other processes need the core. A nonzero
+MAIL_ABORT ends all waiting. Cost: about 0.2 us from core to core.
 
 Between processes MPI carries the same floats, by the addresses of its functions: a sender copies into its own box and
-starts to send from there; when the box is next needed that has long been done. Cost: about a microsecond.
+starts a nonblocking send from there, which has completed long before the box is reused. Cost: about a microsecond.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _write_count(mail, i, value):
 
 
 def give_up_processor(address):
-    """Let another thread run: a call of sched_yield."""
+    """Yield the processor to another thread (sched_yield)."""
 
 
 @instruction(give_up_processor)
@@ -126,7 +126,7 @@ def post(source, place, count, box, boxes, mail):
 
 @inner
 def wait_for(mail, place, number):
-    """Until the count at the place is there; whether it is."""
+    """Wait until the count at this place is reached; False if the team has given up."""
     spins = 0
     while read_count(mail, place) < number:
         spins += 1

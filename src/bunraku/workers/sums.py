@@ -1,7 +1,7 @@
-"""Pass 4: what all workers agree on after an evaluation [J, sec. III.C].
+"""Pass 4: global sums after an evaluation [J, sec. III.C].
 
-Sums of the chunks go up the assembly tree, in an order that does not depend on who has which chunk, and the totals come
-back to every worker. With them goes a status, of which the largest counts for all.
+Sums of the chunks go up the assembly tree, in an order that does not depend on the assignment to workers, and the
+totals come back to every worker, together with the maximum of their status.
 """
 
 from bunraku.integrate.memory import LARGEST, PLACES, STATE_FAILED, SUMS
@@ -14,7 +14,7 @@ STATUS = PLACES  # place of the status behind the sums
 
 @inline
 def combine(a, b, to, work):
-    """Sums add up; of the largest component and the status the largest counts."""
+    """Add sums; take the maximum of the largest component and of the status."""
     for k in range(SUMS):
         work[to + k] = work[a + k] + work[b + k]
     work[to + LARGEST] = max(work[a + LARGEST], work[b + LARGEST])

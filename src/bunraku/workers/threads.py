@@ -1,9 +1,9 @@
 """Teams of threads: one thread per worker, all in compiled code at the same time.
 
-The thread that asks is worker 0; the others are kept while the team is, and sleep between two requests. Signals raise
-exceptions in the main thread at any moment, and could leave half of the team at work. So a request is handed over by a
-single call, to worker 1, who hands it on; an exception that arrives meanwhile ends all waiting for messages
-(MAIL_ABORT) and is raised when all workers have stopped. An error in another worker is treated alike.
+The calling thread is worker 0; the others live as long as the team and sleep between requests. Signals raise
+exceptions in the main thread at any time, and could leave only part of the team running. So a request is passed by a
+single call to worker 1, which forwards it; an exception during a request ends all waiting for messages (MAIL_ABORT) and
+is raised when all workers have stopped. An error in another worker is treated alike.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Job:
 
 
 def _worker(k: int, inboxes: list[SimpleQueue]) -> None:
-    """What a thread does as long as its team is there; the inbox of worker 1 is the first."""
+    """Main loop of a thread while its team exists; the inbox of worker 1 is the first."""
     while (job := inboxes[k - 1].get()) is not None:
         if k == 1:
             if job.given:  # a second time, to be sure

@@ -75,7 +75,7 @@ def drive_together(plan, address, t, q, v, params, torques, work):
 
 @inline
 def ask_worker_0(own, q, v, torques, work, boxes, mail):
-    """Send what is read of this worker's state, and take its torques."""
+    """Send the requested entries of this worker's state, and receive its torques."""
     place, nq, nv = own[f.OWN_PLACE], own[f.OWN_NQ], own[f.OWN_NV]
     if nq + nv > 0:
         pick(q, own, f.OWN_NUMBERS, nq, work, place)
