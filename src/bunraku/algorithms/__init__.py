@@ -1,4 +1,4 @@
-"""Algorithms on flat arrays, one per file, generic in the scalar. Nothing here knows names, files or workers."""
+"""Algorithms on flat arrays, one per file, generic in the scalar. Independent of names, files and workers."""
 
 from numba.extending import register_jitable
 

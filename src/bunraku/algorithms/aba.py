@@ -6,7 +6,7 @@ enter the first part only, which leaves nothing but S, I and p in the recursion.
 Reference: Featherstone, Rigid Body Dynamics Algorithms (2008), sec. 7.3; with one handle per subchain this is
 [YN02] written with inertias instead of their inverses.
 Cost: O(bodies); about 300 multiplications for a revolute joint. Three passes, one record of 22 scalars per hinge.
-Limits: every joint must move something (a massless leaf without armature is a failure, reported through `margin`).
+Limits: every joint must move some inertia (a massless leaf without armature is a failure, reported through `margin`).
 
 Symbols: S joint axes, A B C articulated inertia, p force, U = I S, D = S^T U, u = tau - S^T p; accelerations in
 passes 2 and 3 are relative to those at zero joint acceleration.
@@ -66,7 +66,7 @@ def joint_part_size(elimination, dof):
 
 @inner
 def aba(body_i, body_f, dof_f, q, v, tau, wrench, acceleration, work):
-    """Joint accelerations, and two scalars to judge them by: `margin` > 0 and `residue` == 0 if all went well.
+    """Joint accelerations, and two quality measures: `margin` > 0 and `residue` == 0 on success.
 
     `tau` holds torques, or accelerations at LOCKED joints; it may be the same array as `acceleration`. `wrench` holds
     forces on the bodies (force, moment about the body's origin, world axes; 6 per body) or nothing. `work` is scratch
@@ -358,7 +358,7 @@ def not_finite(x):
 
 @inline
 def hand_over(i, body_i, work, A, B, C, p_w, p_v):
-    """Leave an articulated inertia and force to the parent of body i: in the carry, or added to what siblings left."""
+    """Pass an articulated inertia and force to the parent of body i: in the carry, or added to those of siblings."""
     shares, o = body_i[i, f.ADDS], body_i[i, f.PARENT_SLOT]
     if shares != 0:
         store6(work, o, add6(load6(work, o), A))
@@ -439,7 +439,7 @@ def eliminate_column(A, B, C, p_w, p_v, turning, moving, dof_f, j, tau, work, co
 
 @inline
 def reduce_ball(i, A, B, C, p_w, p_v, body_i, tau, work):
-    """A spherical joint passes on no moment but its torque: about it only a 3x3 mass C' remains.
+    """A spherical joint transmits no moment but its torque: about it only a 3x3 mass C' remains.
 
     A alpha + B a + p_w = tau      ->  alpha = k - G a,  k = A^-1 (tau - p_w),  G = A^-1 B
     force = B^T alpha + C a + p_v  ->  C' = C - B^T G,  p_v' = p_v + B^T k;  moment = tau
@@ -477,7 +477,7 @@ def eliminate_ball(i, A, B, C, p_w, p_v, body_i, tau, work):
 
 @inline
 def eliminate_loose(A, B, C, p_w, p_v, tau, j, work, record):
-    """A free joint passes on nothing but its force: the body's acceleration follows at once from 6 equations.
+    """A free joint transmits only its own force: the body's acceleration follows at once from 6 equations.
 
     [A B; B^T C] (alpha, a) = joint force - p, solved by blocks: E = C^-1 B^T, (A - B E) alpha = n - E^T f.
     """

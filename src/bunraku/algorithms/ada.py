@@ -1,6 +1,6 @@
 """Forward dynamics of any structure: assembly and disassembly over any schedule [YN02].
 
-Idea: a subchain is known to the outside by its *front*: how the force at its near body (the one closest to the root)
+Idea: the interface of a subchain is its *front*: how the force at its near body (the one closest to the root)
 and the accelerations at its other open handles depend on the near body's acceleration a and the handle forces F,
 
     force needed at the near body  =  I a + p - Y F
@@ -18,13 +18,13 @@ and the disassembly runs them backwards. A schedule is only the order of operati
 `plan/scheduled.py`): tip to root it is the articulated-body algorithm with loops; a balanced tree is [YN02]'s; each
 operation touches its own fronts only. No inverse inertia is needed, so massless links are allowed.
 
-I, Y and Theta depend on the configuration alone, p and beta on the right-hand side. So what an assembly leaves in the
-work array serves for further right-hand sides, for which the program is gone through by `substitute` instead of
+I, Y and Theta depend on the configuration alone, p and beta on the right-hand side. So the factors of an assembly in
+the work array serve for further right-hand sides, for which the program is executed by `substitute` instead of
 `assemble`: p and beta alone.
 
-Redundant constraints: the pivot of a direction that nothing can move vanishes; its force is set to zero (any value is
-right), its demand must vanish too (`clash`). Pivots too near the border between zero and small are judged by another
-method, `proximal.py`. A direction whose joints are all massless is held up by loop forces alone:
+Redundant constraints: the pivot of an immobile direction vanishes; its force is set to zero (it is indeterminate), and
+its right-hand side must vanish too (`clash`). Pivots that are neither clearly zero nor clearly nonzero are treated by
+another method, `proximal.py`. A direction whose joints are all massless is held up by loop forces alone:
 such joints get a rotor, and a row that takes the rotor's torque away again.
 
 Cost: O(bodies) + (columns per body on a loop) x that; CLOSE k^3/3 for k coupled rows. [Checked with 1-6 loops against
@@ -61,8 +61,8 @@ def ada(mode, soft, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, driv
 
     mode DYNAMICS: as `aba`; `drives` are torques (accelerations if prescribed) of the connections, or nothing.
     mode IMPULSE, POSITION: the change of velocity, or the small move, that makes every connection hold, by impulses
-    at the connections alone (tau must be zeros). Multipliers are left in `work`, as are scalars to judge by.
-    soft: how much each constraint yields per force; 0 but for a second look (`proximal.py`).
+    at the connections alone (tau must be zeros). Multipliers and quality measures are left in `work`.
+    soft: compliance of each constraint; 0 except in the refinement (`proximal.py`).
     """
     first_pass(body_i, body_f, q, v, tau, wrench, work)
     make_ready(mode, soft, body_i, conn_i, conn_f, q, drives, work)
@@ -97,8 +97,8 @@ def make_ready(mode, soft, body_i, conn_i, conn_f, q, drives, work):
 def ada_again(mode, body_i, body_f, conn_i, conn_f, prog, q, v, tau, acceleration, work):
     """As `ada` in mode IMPULSE or POSITION, with the factors that it has left in `work`. Returns `residue`.
 
-    What the connections demand is that of (q, v), the masses and directions are those of the configuration the factors
-    were made at: exact there, and wrong by a part that is proportional to the distance elsewhere.
+    The right-hand sides of the connections are those of (q, v), the masses and directions those of the configuration of
+    the factors: exact there, with a relative error proportional to the distance elsewhere.
     """
     again_pass(body_i, body_f, q, v, work)
     meet_connections(mode, True, body_i, conn_i, conn_f, tau[:0], work)

@@ -1,9 +1,9 @@
 """A chunk: the articulated-body algorithm on a part of a mechanism whose ground moves.
 
 Idea: the sweeps of `aba.py` run unchanged on the bodies of a chunk, in the axes of the link above it. They begin with
-that link's velocity and no acceleration; its acceleration, gravity included, arrives in pass 3 and is all that the rest
-of the mechanism means to the chunk. In pass 2 the chunk hands its articulated inertia and force to the link above.
-What crosses the edge is therefore 6, 27 and 6 floats, whatever the size of the chunk [J, table IX].
+that link's velocity and no acceleration; its acceleration, gravity included, arrives in pass 3 and is the only
+influence of the rest of the mechanism on the chunk. In pass 2 the chunk hands its articulated inertia and force to the
+link above. Messages across the edge are therefore 6, 27 and 6 floats, for any size of the chunk [J, table IX].
 
 A chunk that carries others at its far body either waits for their inertia (`receive`) and is swept plainly, or is swept
 at once with a far handle (`far.py`) and joined later (`join.py`).

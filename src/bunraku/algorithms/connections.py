@@ -1,4 +1,4 @@
-"""Connections: joints that close loops. Coordinates, rates, forces of their own, and what they demand.
+"""Connections: joints that close loops. Coordinates, rates, passive forces and drives, and constraint equations.
 
 Idea: body b's joint frame moves in body a's as the joint allows. With the relative motion V (taken at the origin of
 b's joint frame, in its axes), free directions S and constrained directions K (K S = 0), a closed loop has

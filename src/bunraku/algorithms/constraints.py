@@ -21,7 +21,7 @@ from bunraku.spatial.algebra import add, dot, load3, load9, matTvec, matvec, nor
 @inner
 def constraints(body_i, body_f, conn_i, conn_f, q, v, drives, columns, ways, own, bias, gap, coordinates, speeds,
                 states, work):
-    """Everything about the connections of one state. Returns the size of the accelerations behind `bias`.
+    """Constraint quantities of all connections in one state. Returns the magnitude of the accelerations in `bias`.
 
     Zeroed by the caller:
 

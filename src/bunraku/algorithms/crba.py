@@ -1,11 +1,11 @@
 """Mass matrix of a tree: the composite-rigid-body algorithm.
 
-Idea: column j of M is what holds the ancestors still while joint j alone accelerates the rigid body made of everything
-beyond it. In world axes within a group the composite inertias just add and the force needs no transformation on its
-way to the root. Reference: Walker and Orin (1982), method 3; Featherstone (2008), sec. 6.2. Cost O(dof * depth).
-Record of a body (RECORD scalars): inertia 6, mass times centre 3, mass 1, rotation 9, position 3, origin of the
-group in the parent's 3. Then for each velocity (COLUMN scalars) S 6, and the forces, 6 for each velocity; then sines
-and cosines, a pair for each coordinate, of which only those of hinges need be filled in.
+Idea: column j of M holds the torques that keep the ancestors still while joint j alone accelerates the rigid body made
+of everything beyond it. In world axes within a group the composite inertias just add and the force needs no
+transformation on its way to the root. Reference: Walker and Orin (1982), method 3; Featherstone (2008), sec. 6.2. Cost
+O(dof * depth). Record of a body (RECORD scalars): inertia 6, mass times centre 3, mass 1, rotation 9, position 3,
+origin of the group in the parent's 3. Then for each velocity (COLUMN scalars) S 6, and the forces, 6 for each velocity;
+then sines and cosines, a pair for each coordinate, of which only those of hinges need be filled in.
 
 Long because entries are filled in two ways: in lanes for small matrices, one state at a time for large ones.
 """
@@ -254,7 +254,7 @@ def to_root(body_i, dof_f, i, j, work, out, row, stride, mirrored):
 
 @inline
 def matrix_entry(work, column, moment, force, out, here, there, mirrored):
-    """An entry of M: what a joint feels of a force."""
+    """An entry of M: the component of a force along a joint."""
     entry = dot(load3(work, column), moment) + dot(load3(work, column + 3), force)
     store(out, here, entry)
     if mirrored > 0:

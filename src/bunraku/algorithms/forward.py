@@ -1,4 +1,4 @@
-"""Forward dynamics with everything a mechanism has: passive joint forces, point springs, external forces, then the
+"""Forward dynamics with all forces of a mechanism: passive joint forces, point springs, external forces, then the
 articulated-body algorithm, or assembly and disassembly where there are connections."""
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Generalised coordinates of a closed chain, chosen automatically: which joint velocities are free, and what follows.
+"""Generalised coordinates of a closed chain, chosen automatically: independent and dependent joint velocities.
 
 Idea: J v = 0 with J of rank m leaves nv - m velocities free. QR with column pivoting finds m columns that are as
 independent as possible; their joints depend (S), the others are the generalised coordinates (G), and v_S = H v_G with

@@ -1,4 +1,4 @@
-"""Where every body is and how it moves; energy, momentum, centre of mass and Jacobians from that.
+"""Pose and motion of every body; energy, momentum, centre of mass and Jacobians from these.
 
 Idea: one sweep from the root, each body about its own origin. Cost O(bodies); a Jacobian O(depth).
 State of a body (STATE scalars): rotation 9, position 3, angular velocity 3, velocity of the origin 3, angular

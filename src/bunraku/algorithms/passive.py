@@ -1,4 +1,4 @@
-"""Forces a mechanism has of its own: joint springs, dampers and soft limits; springs between two points.
+"""Passive forces: joint springs, dampers and soft limits; springs between two points.
 
 Cost O(joints + springs). Spherical springs act on the rotation vector from the neutral pose (isotropic), their limit
 on its length. A limit acts once it has a stiffness: a one-sided spring and, while beyond, a damper.
@@ -139,8 +139,9 @@ def passive_torque(body_i, dof_f, q, v, tau, out):
 
 @inner
 def joint_slopes(body_i, dof_f, q, given, out):
-    """out = given + how fast the passive torque of every degree of freedom falls with its own rate (row 0) and with its
-    own coordinate (row 1); zero at joints that are not eliminated column by column. One float only.
+    """out = given + damping (row 0) and stiffness (row 1) of every degree of freedom: minus the derivatives of its
+    passive torque by its own rate and coordinate; zero at joints that are not eliminated column by column. One float
+    only.
 
     A ball's spring is taken as if the turn were small; its limit acts along the turn n, with n_d^2 on axis d.
     """
@@ -194,7 +195,7 @@ def spring_ends(link_i, link_f, link, point, states):
 
 @inline
 def spring_force(spring_f, k, x_a, v_a, x_b, v_b):
-    """Force on end a, and the energy stored. A spring of no length pulls nowhere."""
+    """Force on end a, and the energy stored. A spring of zero length exerts no force."""
     gap = sub(x_b, x_a)
     length = norm(gap)
     stretch = length - spring_f[k, f.SPRING_LENGTH]

@@ -1,16 +1,16 @@
-"""The proximal method: a second solution of loops whose constraints are nearly dependent.
+"""The proximal method: refinement for loops whose constraints are nearly dependent.
 
 Idea: `ada` eliminates constraint forces in a fixed order and has to decide which pivots are zero. Where rows are nearly
 dependent a small pivot carries rounding errors on to the others, and no threshold is right. Rows that are kept may be a
 poor basis of those that are dropped although no pivot is small: large forces cancel then. Here every constraint
-yields a little, by mu per force, so that no pivot is smaller than mu and no rank is decided at all; the forces F_before
-of the solution before make up for it:
+has a small compliance mu, so that no pivot is smaller than mu and no rank decision is needed; the forces F_before
+of the previous solution compensate for it:
 
     M a = tau - h + J^T F,      J a + bias + mu (F - F_before) = 0
 
-The error along an eigenvector of Theta = J M^-1 J^T with eigenvalue s shrinks by mu / (s + mu) each time. What is
-demanded along directions that nothing can move (s = 0) stays, and tells whether the constraints contradict each other.
-With mu the same for all rows the forces come out as those of minimum norm.
+The error along an eigenvector of Theta = J M^-1 J^T with eigenvalue s shrinks by mu / (s + mu) each time. The
+right-hand side along immobile directions (s = 0) remains, and shows whether the constraints are inconsistent. With mu
+the same for all rows the forces are those of minimum norm.
 
 Reference: Carpentier, Budhiraja, Mansard (2021), "Proximal and sparse resolution of constrained dynamic equations".
 Cost: one `ada`, and for each further solution (2 to 4 as a rule) about half of one. One state only, not lanes.
@@ -31,13 +31,13 @@ SOLUTIONS = 40
 
 @inline
 def doubtful(pivot, dropped):
-    """Whether the smallest pivot that was kept, or the largest that was not, is too near the border."""
+    """Whether the smallest pivot that was kept, or the largest that was dropped, is too near the threshold."""
     return pivot < SURE or dropped > 0.0
 
 
 @inline
 def worth_a_second_look(mode, kind, judged, work):
-    """Whether to look again, after `ada`: if asked for, or in doubt; not if the loops are open."""
+    """Whether to refine the result of `ada`: on request, or in doubt; not if the loops are open."""
     if mode == kind + ONCE or not work[judged + f.JUDGED_GAP] < PROXIMAL_GAP * PROXIMAL_GAP:
         return False
     return (mode == kind + TWICE or doubtful(work[judged + f.JUDGED_PIVOT], work[judged + f.JUDGED_DROPPED])
@@ -46,7 +46,7 @@ def worth_a_second_look(mode, kind, judged, work):
 
 @inline
 def look_again(mode, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, drives, wrench, acceleration, work):
-    """As `ada`, after it and from what it has left in `work`: margin, residue. The judgement on pivots stays."""
+    """As `ada`, after it and from its results in `work`: margin, residue. The decisions on pivots stay."""
     judged = conn_i[-1, f.HEAD_JUDGED]
     pivot, weakest = work[judged + f.JUDGED_PIVOT], work[judged + f.JUDGED_WEAKEST]
     mobility = largest_mobility(conn_i[-1, f.HEAD_ROWS], prog, work)
@@ -60,8 +60,8 @@ def look_again(mode, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, dri
 
 @allocating
 def make_up(mu, body_i, conn_i, prog, acceleration, work):
-    """Make up for constraints that yield by mu per force, after a solution that `work` holds: add to accelerations and
-    forces until nothing is left to add. Returns `residue`."""
+    """Compensate for the compliance mu of the constraints, after a solution in `work`: correct accelerations and
+    forces until convergence. Returns `residue`."""
     rows = np.int64(conn_i[-1, f.HEAD_ROWS])
     judged, forces = conn_i[-1, f.HEAD_JUDGED], conn_i[-1, f.HEAD_FORCES]
     n = acceleration.shape[0]
@@ -87,7 +87,7 @@ def make_up(mu, body_i, conn_i, prog, acceleration, work):
 
 @inner
 def size_of_demands(mu, bias, judged, work):
-    """Largest acceleration that takes part: of what connections demand, and of what forces do."""
+    """Largest acceleration involved: of the right-hand sides of connections, and of the effect of forces."""
     size = np.sqrt(mu / PROXIMAL * work[judged + f.JUDGED_DRIVE])
     for k in range(bias.shape[0]):
         size = max(size, abs(bias[k]))
@@ -112,7 +112,7 @@ def worth_more(left, before, size, residue):
 
 @inner
 def demand_rest(mu, conn_i, work):
-    """What is left for the next solution: by how much the connections have yielded."""
+    """Right-hand side of the next solution: the displacement of the compliant constraints."""
     last = conn_i.shape[0] - 1
     for c in range(last):
         o = f.connection_record(conn_i, c) + f.CONN_BIAS
@@ -138,7 +138,7 @@ def largest_mobility(count, prog, work):
 
 @inner
 def copy_bias(back, bias, conn_i, work):
-    """What the connections demand, from their records or back into them."""
+    """Copy the right-hand sides of the connections from their records or back into them."""
     last = conn_i.shape[0] - 1
     for c in range(last):
         o = f.connection_record(conn_i, c) + f.CONN_BIAS

@@ -1,6 +1,6 @@
 """Inverse dynamics of a tree: the recursive Newton-Euler algorithm.
 
-Idea: accelerate every body as asked, sum the forces needed from the tips to the root, project on the joint axes.
+Idea: compute the acceleration of every body, sum the required forces from the tips to the root, project on the axes.
 Reference: Luh, Walker and Paul (1980); Featherstone (2008), sec. 5.3. Cost O(bodies), two passes.
 Record of a body (RECORD scalars): rotation 9, position 3, force 6 (moment about the group's origin, force).
 """

@@ -1,4 +1,4 @@
-"""Coordinates on their group: moving by a velocity, the way between two states, rates of coordinates.
+"""Coordinates on their group: moving by a velocity, the difference of two states, rates of coordinates.
 
 Spherical joints turn by the exponential of the rotation vector (Rodrigues' formula [YN99, eqs. 25-29] on unit
 quaternions); free joints move along a constant twist, the exponential of SE(3), as Pinocchio's `integrate` does.

@@ -1,4 +1,4 @@
-"""Steps that every algorithm on a tree shares: place a body, move it, weigh it.
+"""Steps common to all algorithms on a tree: pose, motion and inertia of a body.
 
 World axes throughout. Positions, velocities (angular, linear at the group's origin) and accelerations (spatial) are
 relative to the origin of the body's group; see `plan/fields.py`. References: Featherstone, Rigid Body Dynamics
@@ -81,7 +81,7 @@ def store_state(array, i, R, x, w, v, alpha, a):
 
 @inline
 def ground_acceleration(body_f, kind):
-    """Minus gravity: the world accelerating upwards stands for weight."""
+    """Minus gravity: an upward acceleration of the world is equivalent to weight."""
     g = row3(body_f, body_f.shape[0] - 1, f.GRAVITY)
     return (constant(kind, -g[0]), constant(kind, -g[1]), constant(kind, -g[2]))
 
@@ -202,7 +202,7 @@ def joint_column(kind, rate_angular, rate_linear, d, R, x):
 
 @inline
 def velocity_product(w, v, w_joint, v_joint):
-    """v x v_joint: the acceleration that the motion of the joint's axes brings [Featherstone, eq. 5.14]."""
+    """v x v_joint: the acceleration due to the motion of the joint's axes [Featherstone, eq. 5.14]."""
     return cross(w, w_joint), add(cross(w, v_joint), cross(v, w_joint))
 
 

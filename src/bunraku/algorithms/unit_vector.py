@@ -80,7 +80,7 @@ def unit_vector_closed(body_i, body_f, dof_f, conn_i, conn_f, q, v, tau, drives,
     """Joint accelerations of one state of a structure with connections, and the forces along constrained directions.
 
     `dof_f` is that of the tree. Redundant constraints: the shortest multipliers. Returns SOLVED, SINGULAR, or
-    CONTRADICTION if directions that nothing can move demand an acceleration.
+    CONTRADICTION if the constraints are inconsistent.
     """
     n, nv = body_i.shape[0] - 1, dof_f.shape[1]
     rows, freedoms = conn_i[-1, f.HEAD_ROWS], conn_i[-1, f.HEAD_FREEDOMS]

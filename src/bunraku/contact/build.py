@@ -1,7 +1,7 @@
 """From shapes on links to the flat arrays of `fields.py`.
 
-`build` reads what a mechanism holds and never changes it: shapes with `link`, `row` (a row of shape_f in the link's
-frame), `kind` and `points`. It runs when contacts are first asked for after a change.
+`build` reads the shapes of a mechanism and never changes them: `link`, `row` (a row of shape_f in the link's
+frame), `kind` and `points`. It runs on the first request for contacts after a change.
 """
 
 from __future__ import annotations

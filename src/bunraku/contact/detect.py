@@ -22,7 +22,7 @@ from bunraku.spatial.scalar import largest, total
 
 @inner
 def place_shapes(shape_i, shape_f, states, places):
-    """Where every shape is, from the states of the bodies (`algorithms/kinematics.py`)."""
+    """Pose of every shape, from the states of the bodies (`algorithms/kinematics.py`)."""
     for k in range(shape_i.shape[0]):
         body = shape_i[k, c.SHAPE_BODY]
         if body < 0:

@@ -1,11 +1,12 @@
 """Rebounds one after another: the sequential law of impacts, for a step of time-stepping.
 
-Contacts that touch at once may rebound at once (one contact problem for all, Newton's law at each of them), or as if
-they were separated by gaps that vanish: the one that approaches fastest first, alone, then again, until none approaches
+Simultaneous contacts may rebound together (one contact problem for all, Newton's law at each of them), or as if
+separated by infinitesimal gaps: the fastest approach first, alone, then the next, until none approaches
 (Newton's cradle). Every single impulse lies in the friction cone of its contact, and so does their sum. None of them
 adds energy: restitution is lowered where friction would [Kane, Levinson 1985]. With restitution 1 a row of balls ends
 after finitely many; with less the approach falls geometrically, and ends at IMPACT_ENDS or after MOST_REBOUNDS
-(`tolerances.py`). What is left of approach, and contacts without restitution, are a contact problem without rebound.
+(`tolerances.py`). The remaining approach velocity, and contacts without restitution, are a contact problem without
+rebound.
 
 Cost: O(contacts) for each rebound.
 """
@@ -38,8 +39,8 @@ def fastest_rebound(touch, h):
 
 @inner
 def rebound(touch, place):
-    """The impulse of one contact alone, with restitution; less of it where friction would add energy. Whether there is
-    one; `velocity` and `struck` follow."""
+    """The impulse of one contact alone, with restitution; lower where friction would add energy. Returns whether there
+    is one; updates `velocity` and `struck`."""
     n, theta, u, k = 3 * touch.count[ACTIVE], touch.theta, touch.velocity, touch.active[place]
     i, e, mu = 3 * place, touch.contact_f[k, c.RESTITUTION], touch.contact_f[k, c.FRICTION]
     W, f_n, f_1, f_2 = i * n + i, 0.0, 0.0, 0.0

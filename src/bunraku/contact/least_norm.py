@@ -17,7 +17,7 @@ from bunraku.spatial.scalar import load, store
 
 @inline
 def least_norm_size(n):
-    """Scalars of scratch that `least_norm` needs."""
+    """Number of scratch scalars for `least_norm`."""
     return n * n + 3 * n
 
 
@@ -39,7 +39,7 @@ def add(n, factor, a, b, work):
 
 @inner
 def least_norm(n, matrix, side, scratch, small, work):
-    """Put the solution in the place of the right-hand side, destroy the matrix, and return the rank.
+    """Overwrite the right-hand side with the solution, destroy the matrix, and return the rank.
 
     Columns shorter than `small` times the longest are zero.
     """

@@ -1,7 +1,7 @@
-"""Memory of contact: the constant arrays of its geometry, what a run knows of contacts, and scratch.
+"""Contact workspace: the constant arrays of the geometry, the contact state of a run, and scratch.
 
-One table of addresses (`Arrays.touch`) stands for all of it in a plan, so that solvers, which know nothing of contact,
-hand it on. `touch_of(table)` gives the arrays back.
+One table of addresses (`Arrays.touch`) represents all of it in a plan, so that solvers pass it on without depending on
+contact. `touch_of(table)` returns the arrays.
 """
 
 from __future__ import annotations
@@ -113,13 +113,13 @@ def touch_of(table):
 
 
 def handles_of(arrays: ContactArrays, room: int) -> int:
-    """How many bodies can be in contact at once."""
+    """Maximum number of bodies in contact at once."""
     bodies = np.unique(arrays.contact_i[:, [c.CONTACT_A, c.CONTACT_B]])
     return min(int((bodies >= 0).sum()), 2 * room)
 
 
 def room_for(arrays: ContactArrays, bodies: int, nv: int, room: int, loops: bool) -> dict[str, int]:
-    """Lengths of the arrays of a memory with room for so many contacts at once."""
+    """Lengths of the arrays of a workspace for this number of simultaneous contacts."""
     contacts, shapes, handles = arrays.contact_i.shape[0], arrays.shape_i.shape[0], handles_of(arrays, room)
     dense = 6 * handles * nv if loops else 0
     return {"count": COUNTS, "active": room, "handles": handles, "handle": bodies, "on": bodies, "path": bodies,

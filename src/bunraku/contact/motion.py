@@ -1,4 +1,4 @@
-"""Motion between contact events: contacts that are closed stay closed, sticking or sliding, until that breaks the law.
+"""Motion between contact events: closed contacts stay closed, sticking or sliding, until the contact law is violated.
 
 A sticking contact is three constraints, a sliding one is one, with friction against its slip:
 
@@ -6,22 +6,22 @@ A sticking contact is three constraints, a sliding one is one, with friction aga
     slide    d2g/dt2 = 0,  f_t = -mu f_n d      one force; d = u_t / |u_t|
 
 So the matrix of the forces has a row Theta_n and a column Theta (n - mu d) for a sliding contact: its force acts along
-another direction than its constraint, and the matrix is not symmetric. Forces of redundant contacts come out smallest.
+another direction than its constraint, and the matrix is not symmetric. Forces of redundant contacts have minimum norm.
 
-`contact_one` is this motion for solvers, in the place of the mechanism's own. In mode KEEP_CLOSED it projects the end
-of a step: the smallest move and change of velocity take out the gap, normal velocity and slip that the errors of the
-step have left in closed and sticking contacts. So these errors do not accumulate as depth. `contact_signal` is a number
-that is positive where the modes no longer hold, for events:
+`contact_one` is this motion for solvers, instead of the mechanism's own. In mode KEEP_CLOSED it projects the end of
+a step: the smallest change of position and velocity removes the gap, normal velocity and slip that integration errors
+leave in closed and sticking contacts. So these errors do not accumulate as penetration. `contact_signal` is the event
+function, positive where the modes are no longer valid:
 
     an open contact closes; slip comes to an end; a contact would have to pull, or friction to exceed its disc.
 
-Slip ends where it is so slow that the solver's errors make its direction random, at the speed in `mark`; of contacts
-that slide from rest this is negative, and they are looked at again once they are under way.
+Slip ends at the speed in `mark`, below which the solver's errors make its direction random; for contacts that start
+sliding from rest this is negative, and they are checked again once they move.
 
-An event at which nothing changes was made by the solver's errors: the next one has to break the law by more (`margin`).
+An event without a change of modes was caused by the solver's errors: the next one needs a larger violation (`margin`).
 
-Forces of redundant contacts are not unique. If the smallest ones are not admissible others may be; so whether modes
-hold is decided by the motion that the contact problem has for them: the same, and they hold.
+Forces of redundant contacts are indeterminate. If the minimum-norm ones are not admissible others may be; so the modes
+are valid if the contact problem gives the same motion.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def slip_direction(touch, place, k):
 
 @inner
 def closed_rows(touch, structure, dof_f, q, work):
-    """The contacts that are closed are in the problem: rows, Theta, modes. Whether all went well."""
+    """Put the closed contacts into the problem: rows, Theta, modes. Returns success."""
     forget_problem(touch)
     for k in range(touch.modes.shape[0]):
         if touch.modes[k] != OPEN and touch.found[c.FOUND * k + c.FOUND_GAP] < np.inf and not take_up(k, touch):
@@ -97,7 +97,7 @@ def closed_rows(touch, structure, dof_f, q, work):
 
 @inner
 def closed_contacts(touch, structure, dof_f, q, a, work):
-    """The problem of the contacts that are closed, for accelerations: Theta, b, slip. Whether all went well."""
+    """The problem of the closed contacts for accelerations: Theta, b, slip. Returns success."""
     fine = closed_rows(touch, structure, dof_f, q, work)
     if touch.count[ACTIVE] == 0 or not fine:
         return fine
@@ -207,7 +207,7 @@ def mode_forces(touch):
 
 @inline
 def unit(diagonal):
-    """Of a force in units in which its direction yields 1."""
+    """Unit of a force for which the diagonal entry of Theta is 1."""
     return 1.0 / np.sqrt(diagonal) if diagonal > 0.0 else 1.0
 
 
@@ -245,7 +245,7 @@ def move_touching(touch, mode, plan, dof_f, q, v, tau, drives, external, a, work
 
 @inner
 def breach(touch):
-    """How far the modes of the closed contacts are from breaking the law: negative if they hold."""
+    """Violation of the contact law by the modes of the closed contacts: negative if they are valid."""
     count = touch.count[ACTIVE]
     mode_forces(touch)
     most, least = 0.0, np.inf
@@ -278,7 +278,7 @@ def breach(touch):
 
 @entry("contact between events", float64(PLAN, floats, floats, floats, floats, floats, floats, floats), seconds=14)
 def contact_signal(plan, q, v, tau, drives, external, a, work):
-    """Positive where the modes of contacts no longer hold: see above. Not a number if there is no motion."""
+    """Positive where the contact modes are no longer valid: see above. NaN if there is no motion."""
     return signal_at(hold(touch_of(plan.touch)), plan, q, v, tau, drives, external, a, work)
 
 
@@ -326,7 +326,7 @@ def contact_solve(what, plan, q, v, tau, drives, external, restitution, a, work)
     LOOK: velocities in `speed`, accelerations without contact forces in `b`.
     IMPACT: impulses, velocities after them, `delta`; restitution of every contact is given.
     HOLD_SPEED, HOLD_GAP: the change of velocity, or the move, `delta` that leaves closed contacts no normal velocity,
-    and sticking ones no slip, or no gap: what the solver's errors have left.
+    and sticking ones no slip, or no gap: a correction of the solver's errors.
     FORCES: forces, accelerations in `velocity`, a with contact; contacts of mode SLIDING have their slip in `mark`.
     DIRECT: the same with modes found from the state; then `restitution` holds the gap below which contacts are closed,
     the speed below which they do not slide or part, and the speed of approach that is an impact.

@@ -98,7 +98,7 @@ def put_none(found, k):
 
 @inline
 def put_if(room, found, k, centre, r, normal, gap):
-    """Write contact k where room > 0; elsewhere there is none."""
+    """Write contact k where room > 0; elsewhere it has the gap inf."""
     put(found, k, centre, r, normal, where_positive(room, gap, 0.0 * gap + np.inf))
 
 
@@ -171,7 +171,7 @@ def nearest_face(x, half):
 
 @inline
 def outside(x, half):
-    """From the nearest point of a box to the point x; zero inside."""
+    """Vector from the nearest point of a box to the point x; zero inside."""
     return (x[0] - clamp(x[0], half[0]), x[1] - clamp(x[1], half[1]), x[2] - clamp(x[2], half[2]))
 
 

@@ -24,9 +24,9 @@ redundant contacts change as little as possible (`least_norm.py`). Steps are sho
 It is a sum of forces and velocities: a common factor makes these equally large (`balance`).
 
 Where this fails, further attempts are made (`fall_back`), a fixed number of them, up to CONTACT_WORK
-(`tolerances.py`); the best forces of all are kept, and their residual is reported. They go through combinations of open
-and closed GIVEN contacts, follow contacts that yield a little less from solution to solution, sweep over single
-contacts (block Gauss-Seidel, `single.py`), or start from other forces and factors.
+(`tolerances.py`); the best forces of all are kept, and their residual is reported. They try combinations of open
+and closed GIVEN contacts, continuation in decreasing compliance, sweeps over single contacts (block Gauss-Seidel,
+`single.py`), or other initial forces and factors.
 
 Coulomb friction may have several solutions; GIVEN directions may have none (Painleve). Forces of redundant contacts
 are not unique: `smallest_forces.py`.
@@ -320,7 +320,7 @@ def multiply(count, epsilon, x, y, work):
 
 @inner
 def find_velocities(count, epsilon, work):
-    """VELOCITY of FORCE; with epsilon contacts yield, beginning at BASE."""
+    """VELOCITY of FORCE; with epsilon contacts are compliant relative to BASE."""
     u, bias, base = vector_at(count, VELOCITY), vector_at(count, BIAS), vector_at(count, BASE)
     multiply(count, epsilon, vector_at(count, FORCE), u, work)
     for i in range(3 * count):
@@ -333,9 +333,9 @@ def find_velocities(count, epsilon, work):
 def newton(count, limit, epsilon, kind, slip, mode, work):
     """Newton's method from FORCE; residual and iterations.
 
-    A step must make the squares of the residual smaller than one of the last two was; if no part of it does, it is
-    taken as a whole, to begin elsewhere. The best of all forces is KEPT; once close to a solution, PATIENCE steps that
-    find nothing better end the iteration.
+    A step must reduce the squared residual below one of the last two; if no fraction of it does, the full step is
+    taken, as a restart elsewhere. The best of all forces is KEPT; once close to a solution, PATIENCE steps without
+    improvement end the iteration.
     """
     n, kept = 3 * count, vector_at(count, KEPT)
     f, df, du = vector_at(count, FORCE), vector_at(count, STEP), vector_at(count, CHANGE)
@@ -425,7 +425,7 @@ def number_rows(count, mode, work):
 
 @inner
 def decide_by_modes(count, mode, work):
-    """The part of STEP that modes alone decide; whether there is one."""
+    """The part of STEP determined by the modes alone; returns whether there is one."""
     f, df = vector_at(count, FORCE), vector_at(count, STEP)
     moved = False
     for k in range(count):
@@ -554,7 +554,7 @@ def copy(n, a, b, work):
 
 @inner
 def fall_back(count, residual, kind, slip, mode, work):
-    """Other ways to a solution, a fixed number, within CONTACT_WORK; leaves the best forces. Returns residual,
+    """Further attempts at a solution, a fixed number, within CONTACT_WORK; leaves the best forces. Returns residual,
     iterations, and whether the problem may be infeasible. Large problems begin with sweeps, which are cheap."""
     n, f, best = 3 * count, vector_at(count, FORCE), vector_at(count, BEST)
     least, iterations, seed, factored, allowed = residual, 0, 1, 0, factorisations_allowed(count)
@@ -600,7 +600,7 @@ def fall_back(count, residual, kind, slip, mode, work):
 
 @inline
 def factorisations_allowed(count):
-    """How many factorisations the attempts of `fall_back` may take together."""
+    """Total budget of factorisations for the attempts of `fall_back`."""
     n = 3.0 * count
     return np.int64(min(CONTACT_WORK / (n * n * n), 1e6)) + ITERATIONS
 
@@ -627,8 +627,8 @@ def choose(count, choice, kind, mode):
 
 @inner
 def yield_less(count, epsilon, most, kind, slip, mode, work):
-    """Follow solutions with contacts that yield by epsilon times the change of FORCE, in at most so many iterations;
-    these."""
+    """Continuation with contacts of decreasing compliance epsilon, up to an iteration budget; returns the
+    iterations."""
     copy(3 * count, vector_at(count, FORCE), vector_at(count, BASE), work)
     iterations = 0
     for _ in range(YIELDING):

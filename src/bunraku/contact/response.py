@@ -1,10 +1,10 @@
-"""What forces on bodies of a tree do, by the factors that the articulated-body algorithm has left in its work array.
+"""Response of a tree to forces on bodies, by the factors of the articulated-body algorithm in its work array.
 
-Idea: I, U and D depend on the configuration alone, so a further force costs one way up and one way down. The way up
-touches the bodies between it and the ground only. *Handles* are bodies that contacts act on: the acceleration of every
-handle per unit of force and moment on every handle is the Theta of the assembly (`ada.py`) with the handles open, six
-rows each; any number of contacts at a body share them. References: Featherstone, Rigid Body Dynamics Algorithms
-(2008), sec. 7.3. Cost O(depth) for each of the six columns of a handle and each handle.
+Idea: I, U and D depend on the configuration alone, so a further force costs one inward and one outward sweep. The
+inward sweep visits only the bodies between the loaded body and the ground. *Handles* are bodies that contacts act on:
+the acceleration of every handle per unit of force and moment on every handle is the Theta of the assembly (`ada.py`)
+with the handles open, six rows each; any number of contacts at a body share them. References: Featherstone, Rigid Body
+Dynamics Algorithms (2008), sec. 7.3. Cost O(depth) for each of the six columns of a handle and each handle.
 
 Needs joints that are eliminated column by column (`Plan.with_columns`): others keep no factors. Forces and motions are
 (angular, linear) in world axes about the origin of the body's group, as in `algorithms/aba.py`.
@@ -21,7 +21,7 @@ from bunraku.spatial.scalar import constant, load, store
 
 @inline
 def factors_of(record, dof, d):
-    """Where U, 1/D and u of degree of freedom d are."""
+    """Places of U, 1/D and u of degree of freedom d."""
     return record + f.REC_U if d == 0 else record + f.REC_JOINT + 6 * dof + 3 + f.REC_U_SIZE * (d - 1)
 
 
@@ -50,7 +50,7 @@ def up_through(i, p_w, p_v, body_i, work, up):
 @inline
 def down_through(i, pushed, body_i, work, up, bodies, out):
     """Acceleration of body i from its parent's; of the joint's degrees of freedom into `out`, if that has room.
-    `pushed`: whether the way up has led through it."""
+    `pushed`: whether the inward sweep has visited it."""
     record, dof, j, parent = body_i[i, f.BODY_RECORD], body_i[i, f.DOF], body_i[i, f.V_INDEX], body_i[i, f.PARENT]
     alpha, a = zero3(bodies), zero3(bodies)
     if parent >= 0:
@@ -203,7 +203,7 @@ def respond(body_i, work, up, forces, bodies, out):
 
 @inline
 def group_origin(body, body_i, states):
-    """Where the origin of a body's group is in the world."""
+    """Origin of a body's group in the world."""
     i = body
     while i >= 0 and not is_anchor(body_i, i):
         i = np_int(body_i[i, f.PARENT])

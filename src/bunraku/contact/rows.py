@@ -1,4 +1,4 @@
-"""Contacts as rows of a problem: directions, velocities, accelerations, and the Theta that joins them.
+"""Contacts as rows of a problem: directions, velocities, accelerations, and their coupling matrix Theta.
 
 Three rows a contact: the normal and two tangents, directions e in which the contact point of a moves from that of b. A
 force f along e is (moment, force) = ((x - o) x e, e) f on the body of a, about the origin o of its group, and the
@@ -69,7 +69,7 @@ def acceleration_at(body, x, v, states):
 
 @inline
 def note_handle(body, touch):
-    """Make a body a handle, if it is none."""
+    """Make a body a handle, if it is not one yet."""
     if body >= 0 and touch.handle[body] < 0:
         h = touch.count[HANDLES]
         touch.handles[h], touch.handle[body] = body, h
@@ -86,7 +86,7 @@ def forget_problem(touch):
 
 @inline
 def take_up(k, touch):
-    """Contact k is in the problem. Whether there is room."""
+    """Put contact k into the problem. Returns whether there is room."""
     place = touch.count[ACTIVE]
     if place >= touch.active.shape[0]:
         touch.count[STATUS], touch.count[WORST] = FULL, k
@@ -159,8 +159,8 @@ def make_theta(touch, theta):
 
 @inner
 def put_forces(touch, force, body_i):
-    """The contact forces as forces on bodies, with the sign changed (`respond`). What rounding leaves where they cancel
-    is nothing: so that a body which they hold at rest stays there."""
+    """The contact forces as forces on bodies, with the sign changed (`respond`). Rounding remainders of cancelling
+    forces are set to zero, so that a body at rest stays at rest."""
     clear(touch.forces)
     clear(touch.bodies)
     for place in range(touch.count[ACTIVE]):
@@ -219,7 +219,7 @@ def contact_drift(touch, place):
 
 @inner
 def moving_contact(touch, k, pair, a, b, x):
-    """How fast normal and contact point of two solids change, by differences along their motion."""
+    """Rates of normal and contact point of two solids, by differences along their motion."""
     one, other = np.int64(touch.pair_i[pair, c.PAIR_A]), np.int64(touch.pair_i[pair, c.PAIR_B])
     first = np.int64(touch.pair_i[pair, c.PAIR_CONTACT])
     size = touch.shape_f[one, c.SHAPE_BOUND] + touch.shape_f[other, c.SHAPE_BOUND]
@@ -247,7 +247,7 @@ def moving_contact(touch, k, pair, a, b, x):
 
 @inner
 def nudge(touch, shape, body, t):
-    """Put a shape where its body takes it in a time t, turning evenly: right to first order, and smooth."""
+    """Move a shape with its body over a time t at constant angular velocity: correct to first order, and smooth."""
     if body < 0:
         return
     o, s = c.PLACE * shape, STATE * body

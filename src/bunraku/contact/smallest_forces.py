@@ -1,4 +1,4 @@
-"""The smallest forces of redundant contacts.
+"""Indeterminate contact forces and their minimum-norm choice.
 
 Of all forces that make the same motion, Theta f = Theta f0, and obey the same law (open contacts: none; sliding ones:
 along their friction, pushing; sticking ones: in the cone), those of least norm are unique. Let x be the forces that the
@@ -39,7 +39,7 @@ def place(count, which):
 
 @inner
 def smallest_forces(count, theta, mu, force, mode, u, work):
-    """Replace `force`, 3 K, by the smallest with the same velocities `u` and modes; whether they are that.
+    """Replace `force`, 3 K, by the minimum-norm ones with the same velocities `u` and modes; returns success.
 
     They stay as they are if they are unique, or if the iteration does not converge. Sliding contacts keep the direction
     of their friction force; without one it is against `u`. work: 18 K^2 + 27 K scalars, less than `problem_size(K)`.
@@ -260,7 +260,7 @@ def derivative(z_n, z_1, z_2, mu, x_n, x_1, x_2):
 
 @inner
 def take_forces(count, theta, mu, mode, force, work):
-    """`force` = B P(IMAGE), unless the motion changes by that; whether it does not."""
+    """`force` = B P(IMAGE), unless that changes the motion; returns whether it was set."""
     n, image, axes, change = 3 * count, place(count, IMAGE), place(count, AXES), place(count, TRIED)
     at, size = 0, 0.0
     for k in range(count):

@@ -4,20 +4,20 @@
 
 a is the acceleration without contact at (q, v), p the impulses of the contacts. They obey the contact problem at the
 velocities of the end of the step [Moreau 1988; Stewart, Trinkle 1996]: a contact with a gap g may close by no more than
-that, u_n >= -g / h; one that is closed or overlaps by nothing, u_n >= 0. So nothing penetrates by more than curved
-motion makes it within a step. With restitution e a contact that would close leaves with u_n >= -e u_n(before), unless
+that, u_n >= -g / h; one that is closed or overlaps by nothing, u_n >= 0. So penetration is limited to the curvature of
+the motion within a step. With restitution e a contact that would close leaves with u_n >= -e u_n(before), unless
 it would be closed again within two steps (all of them at once; `in_turn.py` has them one after another). Newton's
 restitution may gain energy together with friction [Kane, Levinson 1985]; where it does, all rebounds of the step are
 made smaller, down to none.
 
-Free joints: the velocity of a free body is that of its origin in its own axes. It is stepped in axes at rest, where a
-force changes it and turning does not.
+Free joints: the velocity of a free body is that of its origin in its own axes. It is stepped in fixed axes, where only
+forces change it.
 
-Overlaps are taken out by the smallest move (in the metric of the mass matrix), which is no velocity and adds no kinetic
-energy. It is made so small that it lifts weights by no more energy than the contacts took from the motion in the same
-step. [tests/simulation/test_contact.py]
+Penetration is removed by the smallest displacement (in the metric of the mass matrix), which does not enter the
+velocity and adds no kinetic energy. It is limited so that it raises potential energy by no more than the contacts
+dissipated in the same step. [tests/simulation/test_contact.py]
 
-Order 1; sticking contacts are at rest to rounding, whatever the step.
+Order 1; sticking contacts are at rest to rounding for any step.
 """
 
 import numpy as np
@@ -64,7 +64,7 @@ SMALLEST_REBOUND = 0.1  # part of the restitution, below which there is none
 
 @inline
 def fly(body_i, v, a, h, out):
-    """out = v + h a, of free joints in axes at rest."""
+    """out = v + h a, of free joints in fixed axes."""
     for j in range(v.shape[0]):
         store(out, j, load(v, j) + h * load(a, j))
     for i in range(body_i.shape[0] - 1):
@@ -106,7 +106,7 @@ def reaches(gap, approach, h):
 
 @inner
 def choose_contacts(touch, h):
-    """The contacts that may close in a step are in the problem. Whether there is room."""
+    """Put the contacts that may close in a step into the problem. Returns whether there is room."""
     forget_problem(touch)
     for k in range(touch.contact_i.shape[0]):
         gap = touch.found[c.FOUND * k + c.FOUND_GAP]
@@ -122,7 +122,7 @@ def choose_contacts(touch, h):
 
 @inline
 def normal_side(gap, before, free, restitution, h):
-    """What u_n of the law has beside u_n itself: the gap that may close, or the rebound."""
+    """Term added to u_n in the contact law: the gap that may close, or the rebound."""
     gained = abs(free - before)
     if restitution > 0.0 and before < 0.0 and gap + h * free <= 0.0 and restitution * (0.0 - before) > 2.0 * gained:
         return restitution * before
@@ -131,7 +131,7 @@ def normal_side(gap, before, free, restitution, h):
 
 @inline
 def less_rebound(part):
-    """Part of the restitution to be tried next, after one that has gained energy."""
+    """Next fraction of the restitution to try, after one that gained energy."""
     return 0.5 * part if part > SMALLEST_REBOUND else 0.0
 
 
@@ -149,8 +149,8 @@ def state_problem(touch, part, h):
 
 @inner
 def energy_taken(touch):
-    """What the impulses take from the motion, none if that is rounding; leaves the velocities before them in b, those
-    after in `velocity`."""
+    """Energy dissipated by the impulses, zero below the rounding-error floor; leaves the velocities before them in b,
+    those after in `velocity`."""
     count, taken, given = touch.count[ACTIVE], 0.0, 0.0
     for i in range(3 * count):  # as they are, without gaps and rebounds
         touch.b[i] = touch.speed[i] + touch.change[i]
@@ -163,7 +163,8 @@ def energy_taken(touch):
 
 @inner
 def impulses_at_once(touch, start, h):
-    """Impulses of one contact problem for all; with less rebound if that gains energy. The energy that they take."""
+    """Impulses of one contact problem for all; with less rebound if that gains energy. Returns the dissipated
+    energy."""
     count, part = touch.count[ACTIVE], 1.0
     state_problem(touch, part, h)
     solve_noting(touch, count, start)
@@ -178,7 +179,7 @@ def impulses_at_once(touch, start, h):
 
 @inner
 def impulses_in_turn(touch, start, h):
-    """Rebounds one after another, then one contact problem without rebound for all. The energy that they take."""
+    """Rebounds one after another, then one contact problem without rebound for all. Returns the dissipated energy."""
     count = touch.count[ACTIVE]
     rebounds_in_turn(touch, h)
     state_problem(touch, 0.0, h)
@@ -192,8 +193,8 @@ def impulses_in_turn(touch, start, h):
 
 @inner
 def contact_impulses(touch, structure, dof_f, q, flown, h, work):
-    """Impulses of the contacts in the problem, and what they do to the joints, into `delta`; `flown` is the velocity
-    without them less the one before. The energy that they take from the motion."""
+    """Impulses of the contacts in the problem, and the resulting change of joint velocities, into `delta`; `flown` is
+    the velocity change without them. Returns the dissipated energy."""
     count, nv = touch.count[ACTIVE], dof_f.shape[1]
     make_any_problem(touch, structure, dof_f, q, work)
     change_of_contacts(touch, structure, flown)
@@ -219,7 +220,8 @@ def contact_impulses(touch, structure, dof_f, q, flown, h, work):
 
 @inner
 def part_shapes(touch, structure, nv, taken, h, work):
-    """The smallest move that takes shapes out of each other, into `shift`; less if it would lift more than `taken`."""
+    """The smallest displacement that removes penetration, into `shift`; less if it would raise more energy than
+    `taken`."""
     count = touch.count[ACTIVE]
     deepest = 0.0
     for place in range(count):
@@ -246,7 +248,8 @@ def part_shapes(touch, structure, nv, taken, h, work):
 
 @inner
 def contact_step(touch, structure, dof_f, q, v, a, h, work):
-    """From (q, v) and the accelerations a without contact to the end of a step, in place. Whether there was room."""
+    """From (q, v) and the accelerations a without contact to the end of a step, in place. Returns whether there was
+    room."""
     nv = v.shape[0]
     see_bodies(touch, structure, q, v)
     find_touching(touch, 4.0 * h * largest(fastest_shape(touch)) + QUICK * h * h)

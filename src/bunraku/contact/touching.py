@@ -2,12 +2,12 @@
 
 To compute contact forces at a state, after the contact-free motion (whose factors are in `work`):
 
-    see_bodies         where the bodies are
-    find_touching      where the shapes are, and which contacts are near
-    take_up            contacts that the problem is about (`contact/rows.py`)
+    see_bodies         poses of the bodies
+    find_touching      poses of the shapes, and nearby contacts
+    take_up            contacts of the problem (`contact/rows.py`)
     make_problem       rows, Theta
     solve_contacts     forces (`contact/problem.py`)
-    answer_forces      what they do to the joints
+    answer_forces      resulting joint accelerations
 
 Without connections the responses follow from the factors of the articulated-body algorithm; with connections each
 column is one evaluation in mode IMPULSE, so that loops stay closed.
@@ -93,7 +93,7 @@ def spread_motion(touch, structure, v):
 
 @inline
 def point_motion(body, x, touch):
-    """Of a point at x, by what `spread_motion` has left."""
+    """Motion of a point at x, from the results of `spread_motion`."""
     if body < 0:
         return zero3(touch.bodies)
     return add(load3(touch.bodies, 6 * body + 3),
@@ -124,7 +124,7 @@ def make_problem(touch, structure, theta, work):
 
 @inner
 def make_problem_closed(touch, structure, dof_f, q, work):
-    """The same with connections: one evaluation for each column. Whether all went well."""
+    """The same with connections: one evaluation for each column. Returns success."""
     body_i, body_f, states = structure.body_i, structure.body_f, touch.states
     nv, handles, nothing, fine = dof_f.shape[1], touch.count[HANDLES], work[:0], True
     make_rows(touch, body_i)
@@ -159,7 +159,7 @@ def make_problem_closed(touch, structure, dof_f, q, work):
 
 @inline
 def make_any_problem(touch, structure, dof_f, q, work):
-    """Rows and Theta, with connections or without, of one state. Whether all went well."""
+    """Rows and Theta, with connections or without, of one state. Returns success."""
     if touch.count[LOOPS] != 0:
         return make_problem_closed(touch, structure, dof_f, q, work)
     make_problem(touch, structure, touch.theta, work)
@@ -168,7 +168,7 @@ def make_any_problem(touch, structure, dof_f, q, work):
 
 @inner
 def answer_forces(touch, structure, force, work, out):
-    """What contact forces do to the joints of a tree, into `out`."""
+    """Joint accelerations of a tree due to contact forces, into `out`."""
     put_forces(touch, force, structure.body_i)
     respond(structure.body_i, work, touch.up, touch.forces, touch.bodies, out)
 
@@ -212,7 +212,7 @@ def velocities_after(touch, force):
 
 @inner
 def solve_noting(touch, count, start):
-    """Solve the problem and take notes. The residual."""
+    """Solve the problem and update the statistics. Returns the residual."""
     residual, iterations, status = solve_contacts(count, touch.theta, touch.b, touch.mu, touch.kind, touch.slip, start,
                                                   touch.force, touch.mode, touch.work)
     notes = touch.count
@@ -228,7 +228,7 @@ def solve_noting(touch, count, start):
 
 @inline
 def add_answer(a, delta):
-    """Add what contact forces do. What rounding leaves where that cancels is nothing, so that rest is rest."""
+    """Add the response to contact forces. Rounding remainders are set to zero, so that bodies at rest stay at rest."""
     for j in range(a.shape[0]):
         total = a[j] + delta[j]
         a[j] = total if abs(total) > AT_REST * abs(delta[j]) else 0.0

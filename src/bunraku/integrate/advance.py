@@ -1,4 +1,4 @@
-"""The loop around a method: attempt, settle, note, until the time is reached or something stops it.
+"""The main loop of a method: attempt, settle, note, until the time is reached or the run is stopped.
 
 A method is five compiled functions over `Memory`; `runge_kutta.py` and `nordsieck.py` have them:
 
@@ -10,8 +10,8 @@ A method is five compiled functions over `Memory`; `runge_kutta.py` and `nordsie
     polynomial(method, memory, out) -> (origin, scale, degree)      the last step, as the method itself sees it
     go_on(method, memory)                                before the next step
 
-`rhs(context, t, y, dy) -> status` evaluates the derivatives; `agree` (`sums.py`) makes of sums and status of one worker
-those of all. Every decision depends on what is agreed.
+`rhs(context, t, y, dy) -> status` evaluates the derivatives; `agree` (`sums.py`) combines the sums and status of all
+workers. Every decision depends on the combined values only.
 
 To restart after a discontinuity: put the state into rows[0] and set tally[STARTED] and clock[STEP] to 0.
 """
@@ -25,7 +25,7 @@ SPECK = 1e-6  # of the way to a new stop: a past shorter than this says nothing 
 @inline
 def advance(prepare, attempt, complete, polynomial, go_on, rhs, agree, settle, note, context, method, memory, notes,
             room):
-    """From TIME to UNTIL, or until `room` states are recorded, or something fails: says which.
+    """From TIME to UNTIL, or until `room` states are recorded, or a failure: returns the status.
 
     `note(polynomial, context, method, memory, notes) -> status` sees every new state; other than 0 it ends the run.
     """

@@ -87,7 +87,7 @@ def differentiate(rhs, agree, context, memory, t, h):
 
 @inner
 def renew(rhs, agree, context, method, memory, t, h):
-    """Factors of 1 - h l_0 J, with a new Jacobian where the old one is to blame: (status, new Jacobian)."""
+    """Factors of 1 - h l_0 J, with a new Jacobian if the old one is outdated: (status, new Jacobian)."""
     tally, clock, M = memory.tally, memory.clock, memory.matrix
     n, steps = M.shape[1], tally[m.STEPS]
     gamma = h * method.L[tally[m.ORDER], 0]

@@ -1,11 +1,11 @@
-"""People's functions as C functions, which compiled code calls by address.
+"""User functions as C functions, which compiled code calls by address.
 
     int32 f(double t, double* q, int64 nq, double* v, int64 nv, double* params, int64 np, double* out, int64 n)
 
 writes n numbers (zero beforehand) and returns 0. A function of (t, y) gets y as q and nothing as v. Calling one costs a
-few nanoseconds, and solvers are compiled and cached without knowing it.
+few nanoseconds, and solvers are compiled and cached independently of it.
 
-People's functions are compiled with bounds checks, which cost nothing that can be measured: an index out of bounds ends
+User functions are compiled with bounds checks, at no measurable cost: an index out of bounds ends
 the run with an error instead of reading or writing other memory. q and v are read-only for them.
 """
 
@@ -39,7 +39,7 @@ class CFunction:
 
 
 class PlainFunction(CFunction):
-    """A Python function called from compiled code. `fill(t, q, v, out)` writes the answer; what it raises is kept."""
+    """A Python function called from compiled code. `fill(t, q, v, out)` writes the result; its exception is kept."""
 
     def __init__(self, fill):
         self.error: BaseException | None = None
@@ -72,7 +72,7 @@ def checked(function: Dispatcher):
 
 
 def writes(function, arguments: int) -> bool:
-    """Whether a function takes one argument more than it is given, to write its answer there."""
+    """Whether a function takes one additional argument for its result."""
     try:
         parameters = inspect.signature(getattr(function, "py_func", function)).parameters.values()
     except (TypeError, ValueError):

@@ -32,7 +32,7 @@ def add_scaled_squares(y, d, memory, k):
 
 @inline
 def next_step(h, error, order):
-    """Step that would have just met the tolerance, with a margin, within reason."""
+    """Step that would have just met the tolerance, with a safety margin, within limits."""
     if not error < math.inf:
         return h * SHRINK
     if error == 0.0:
@@ -42,7 +42,7 @@ def next_step(h, error, order):
 
 @inline
 def smallest_step(clock):
-    """Below this a step is an error: the user's limit, or what no longer moves the time."""
+    """Smallest admissible step: the user's limit, or the rounding limit of the time."""
     return max(clock[MIN_STEP], 4.0 * EPSILON * abs(clock[TIME]))
 
 

@@ -1,4 +1,4 @@
-"""When something happens within a step: zeros of functions g(t, y) along the step's own polynomial.
+"""Event location within a step: zeros of functions g(t, y) along the step's own polynomial.
 
 A zero is where g changes its sign, or arrives at 0. Located by Chandrupatla's method (Advances in Engineering Software
 28 (1997)): inverse quadratic interpolation where that is safe, else bisection.

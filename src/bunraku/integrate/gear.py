@@ -1,14 +1,14 @@
-"""Gear: Adams-Moulton methods of orders 1 to 12 with functional iteration, for what is not stiff [J, table II].
+"""Gear: Adams-Moulton methods of orders 1 to 12 with functional iteration, for nonstiff problems [J, table II].
 
 References: Gear, Comm. ACM 14 (1971), 176-179 (DIFSUB); Hindmarsh, in Scientific Computing (1983) (LSODE), whose
 tests of convergence and error are used. One or two evaluations a step, each with its follow-up (`nordsieck.py`).
 
-The iteration converges at a rate proportional to h l_0. What second iterations show of that is remembered, so that
-steps and orders are chosen with which it will converge (as Petzold, SIAM J. Sci. Stat. Comput. 4 (1983), does in
-LSODA), and a step that failed to is shortened by as much as it takes.
+The iteration converges at a rate proportional to h l_0. The rate observed in second iterations is stored, so that
+steps and orders are chosen for which it converges (as by Petzold, SIAM J. Sci. Stat. Comput. 4 (1983), in
+LSODA), and a step that failed to converge is shortened accordingly.
 
 Rates that follow from the rest of the state without an evaluation (of a mechanism's coordinates, q' = N v) are taken
-with what the evaluation has just made of the rest: Gauss-Seidel instead of Jacobi. The equation of a step is the
+with the just evaluated rest: Gauss-Seidel instead of Jacobi. The equation of a step is the
 same. For a swing of frequency w the iteration converges like (h l_0 w)^2 instead of h l_0 w, and with one evaluation
 a step order 2 is stable up to h w = 1.1 instead of 0.6, order 4 up to 0.7 instead of 0.2.
 

@@ -10,14 +10,14 @@ the slope s = y' at the new time, y = z_0 + l_0 (h s - z_1), and gamma = h l_0, 
 rest of J is missing from the iteration, not from the equation: it costs convergence, never accuracy or order. With
 J = 0 this would be functional iteration.
 
-Where one iteration is not enough, what the earlier ones have shown is used (Anderson, J. ACM 12 (1965), 547-560): of
-all combinations of them the one is taken whose residual would be smallest. For a linear equation that is GMRES with
+Where one iteration is not enough, Anderson acceleration is used (Anderson, J. ACM 12 (1965), 547-560): the
+combination of earlier iterates with the smallest predicted residual is taken. For a linear equation that is GMRES with
 `improve` as its preconditioner (Walker, Ni, SIAM J. Numer. Anal. 49 (2011)), so r stiff directions that the known
 part of J has missed cost r iterations more, instead of small steps. RATE is the error that an answer may still have
 per unit of its residual: |difference of answers| / |difference of residuals|, which is rho / |1 - rho| for an
 iteration that multiplies errors by rho.
 
-For mechanisms (`simulate/implicit.py`) `improve` costs as much as one evaluation. Mostly one is needed for a step.
+For mechanisms (`simulate/implicit.py`) `improve` costs as much as one evaluation. Usually one per step is enough.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ EPSILON = 2.0**-52
 
 
 class Memory(NamedTuple):
-    """All that an integration knows. `rows[0]` is the state, `rows[1]` its derivative (times h for multistep)."""
+    """Memory of an integration. `rows[0]` is the state, `rows[1]` its derivative (times h for multistep)."""
 
     clock: np.ndarray        # (CLOCK,)
     tally: np.ndarray        # (TALLY,)

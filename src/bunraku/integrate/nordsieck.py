@@ -160,7 +160,7 @@ def converging(method, memory, order):
 
 @inner
 def consider(method, memory, error, failed):
-    """Which order allows the largest step: NEXT_ORDER, PENDING."""
+    """Choose the order that allows the largest step: NEXT_ORDER, PENDING."""
     clock, tally = memory.clock, memory.tally
     q = tally[m.ORDER]
     same = 1.0 / (MARGIN_SAME * error ** (1.0 / (q + 1)) + MARGIN_SAME * TINY)
@@ -188,7 +188,7 @@ def consider(method, memory, error, failed):
 
 @inner
 def begin_again(rhs, agree, context, memory):
-    """After repeated failures: the past is of no use, go on from here at order 1."""
+    """Restart at order 1 after repeated failures: the history is discarded."""
     clock, tally, z = memory.clock, memory.tally, memory.rows
     clock[m.STEP] = math.copysign(max(0.1 * abs(clock[m.STEP]), smallest_step(clock)), clock[m.STEP])
     status = rhs(context, clock[m.TIME], z[0], z[RATES])

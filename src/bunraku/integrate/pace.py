@@ -1,10 +1,10 @@
-"""Detection of slow runs, recognised while they run: stiffness, and torques that chatter.
+"""Detection of slow runs during the run: stiffness, and chattering torques.
 
-Both make steps far shorter than the motion needs. A method of order p takes steps of which p + 1 states, SPREAD steps
-apart, would not do for those between; if they do, steps SPREAD times as long would have met the tolerances, and it is
-not accuracy that limits them. Then a torque that jumps within the tolerances of the state is chattering; without one,
-an explicit method is at its limit of stability, which an implicit one does not have. Looked at between stretches of
-compiled code, and only if much is left to do at this pace: it costs ordinary runs nothing.
+Both make steps far shorter than the motion needs. If the interpolation of p + 1 states (order p), SPREAD steps apart,
+reproduces the states between, steps SPREAD times as long would have met the tolerances, and accuracy does not limit
+them. Then a torque that jumps within the tolerances of the state is chattering; without one,
+an explicit method is at its limit of stability, which an implicit one does not have. Checked between stretches of
+compiled code, and only if the run would take long at this pace: ordinary runs have no overhead.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LARGE = 1e-3        # of the largest torque: a range that matters
 
 
 class Words(NamedTuple):
-    """Of what is integrated."""
+    """Words of the messages for the integrated problem."""
 
     unit: str       # of time
     stiff: str      # who is stiff, and the remedy
@@ -53,7 +53,7 @@ def _of_arrays(pages, skip, weights, nodes, tolerance):
 
 
 class Pace:
-    """How a run gets on: says at most once that it does not.
+    """Progress monitor of a run: warns at most once of a slow run.
 
     misfit    `squares` of the states on some pages but the first `skip`, for pages that are not arrays
     """
@@ -64,7 +64,7 @@ class Pace:
         self.recent: list[tuple[np.ndarray, Any]] = []  # times and states of the last stretches, where they are short
 
     def look(self, memory: Memory, order: int, t: np.ndarray, y, seconds: float, torque=None) -> str | None:
-        """What to say after a stretch of steps that ended at times t in states y and took so many seconds, if anything.
+        """Warning text, if any, after a stretch of steps with end times t and states y that took `seconds`.
 
         order    of the last step
         torque   of the actuation at (t, y), if there is one
@@ -139,7 +139,7 @@ def _duration(seconds: float) -> str:
 
 
 def step_too_small(where: str, min_step: float, tried: float | None, unit: str, else_do: str) -> str:
-    """What to say where error control asks for a shorter step than there may be."""
+    """Error text for a step below the smallest admissible one."""
     if min_step > 0:
         return (f"the step became too small {where}: the tolerances ask for less than min_step = {min_step:g}{unit}; "
                 "lower min_step, or loosen rtol and atol")

@@ -1,4 +1,4 @@
-"""What a run writes down step by step, and the events it watches for; shared by `ivp.py` and `rollout.py`.
+"""Record of a run step by step, and its events; shared by `ivp.py` and `rollout.py`.
 
 An event is a C function in the form of an actuation (`actuation.py`) that writes one number; it happens where that
 number changes its sign, from or to 0 included (`integrate/events.py`).
@@ -29,7 +29,7 @@ cube = types.float64[:, :, ::1]
 
 
 class Record(NamedTuple):
-    """What is written down of a solution, and the events that are watched."""
+    """Recorded solution, and watched events."""
 
     t: np.ndarray            # (room,) ends of steps
     y: np.ndarray            # (room, n)
@@ -56,7 +56,7 @@ RECORD = Held(types.NamedTuple([floats, table, cube, table, floats, table, table
 
 
 def empty_record(rows: int, n: int) -> Record:
-    """Empty pages for so many steps; nothing is watched and nothing asked for between them."""
+    """Empty record for this number of steps; without events and intermediate times."""
     nothing, none = np.empty(0), np.empty(0, np.int64)
     return Record(np.empty(rows), np.empty((rows, n)), np.empty((0, 0, n)), np.empty((0, 3)), nothing, np.empty((0, n)),
                  np.empty((0, n)), np.empty(n), none, nothing, np.empty((PARTS + 1, 0)), nothing, none, none, nothing,
@@ -171,6 +171,6 @@ def record_step(polynomial, context, method, memory, record):
 
 @inline
 def room_in(record):
-    """How many more steps can be recorded: none if the next one might have more events than there is room for."""
+    """Number of further steps that can be recorded: zero if the next one might have too many events for the record."""
     full = record.cursor[EVENTS] + PER_STEP * record.g.shape[1] > record.event_t.shape[0]
     return 0 if full else record.t.shape[0]

@@ -1,14 +1,14 @@
-"""Weighted sums: all that a decision may know of the state, so that several workers decide alike [J, sec. III.C].
+"""Weighted sums: the only data of the state for decisions, so that several workers decide alike [J, sec. III.C].
 
 Workers that share an integration run the same solver side by side, each with its own columns of the state and its own
 copies of clock and tally. Vector work needs no other worker. A decision depends on clock, tally, totals and an agreed
-status only, which are the same for all: so all take the same steps to the last bit.
+status only, which are the same for all: so all take identical steps, bit by bit.
 
 A loop that forms sums writes those of each span to a row of `sums`. Then
 
     agree(context, memory, status) -> status
 
-makes `totals` of the sums of all spans of all workers, and of their status one that counts for all: 0 if all are 0.
+computes `totals`, the sums over all spans of all workers, and the common status: 0 if all are 0.
 It is called after every evaluation. Where an evaluation has failed, the sums are meaningless and the status decides.
 """
 

@@ -101,8 +101,8 @@ def misfit(context):
 
 @inner
 def move_together(again, context, q, v):
-    """Close the gaps by moves, with the factors at hand (`again`) or new ones for every move. Returns the largest there
-    was; infinity if there is no solution, or if new factors have not closed them."""
+    """Close the gaps by moves, with the existing factors (`again`) or new ones for every move. Returns the largest gap
+    found; infinity if there is no solution, or if new factors have not closed them."""
     gap = now = 0.0
     for _ in range(MOVES if again else FAR_MOVES):
         if not again:
