@@ -1,4 +1,4 @@
-"""What ARCHITECTURE.md and docs/equations.md say of the source is so."""
+"""ARCHITECTURE.md and docs/equations.md agree with the source."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the README says is so."""
+"""The claims of the README hold."""
 
 import re
 import subprocess

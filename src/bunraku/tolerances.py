@@ -26,7 +26,8 @@ SINGULAR_VALUE = 1e-9
 """Singular values of a constraint Jacobian below this part of the largest are zero; the same for columns that a
 factorisation with pivoting leaves."""
 CLEAR = 1e-4
-"""As SINGULAR_VALUE, for accelerations: along weaker directions, near a singular configuration, they have no answer."""
+"""As SINGULAR_VALUE, for accelerations: along weaker directions, near a singular configuration, they are
+undetermined."""
 ACTUATED = 1e-10
 """Directions in which actuators move less than this part of the largest cannot be actuated."""
 BALANCED = 1e-11

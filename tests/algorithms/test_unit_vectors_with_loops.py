@@ -1,4 +1,4 @@
-"""Unit vectors with loops give what assembly gives."""
+"""The unit-vector method with loops agrees with assembly."""
 
 import numpy as np
 import pytest

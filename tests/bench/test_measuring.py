@@ -1,4 +1,4 @@
-"""What the benchmark measures with: counted operations, races, and targets that are judged."""
+"""Tools of the benchmarks: counted operations, interleaved timing, and verdicts on targets."""
 
 from bunraku.bench.flops import forward_dynamics_flops
 from bunraku.bench.timing import Contestant, race, speedup

@@ -1,4 +1,4 @@
-"""The scenes with contact: what each is said to show happens, by laws that do not know the contact problem."""
+"""The scenes with contact: the described events happen, checked by laws independent of the contact problem."""
 
 import json
 from contextlib import redirect_stdout

@@ -80,9 +80,9 @@ def test_the_command_is_quiet_in_a_pipe(tmp_path):
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
-    (["chain:3", "--out", "a.npz"], "give --until, as in --until 2"),
+    (["chain:3", "--out", "a.npz"], "pass --until SECONDS, as in --until 2"),
     (["hihgbar", "--out", "a.npz", "--until", "1"], "did you mean 'highbar'?"),
-    (["chain:3", "--until", "1", "--out", "a.txt"], "the ending says the format, .npz or .mcap"),
+    (["chain:3", "--until", "1", "--out", "a.txt"], "unsupported extension; use .npz or .mcap"),
     (["chain:3", "--until", "1", "--out", "no/a.npz"], "there is no folder 'no'"),
     (["chain:3", "--until", "1", "--out", "a.npz", "--single"], "--single is for recordings that end in .mcap"),
     (["robot.urdf", "--until", "1", "--out", "a.npz"], "robot.urdf"),
@@ -172,7 +172,7 @@ def test_formats_turn_into_each_other_without_loss(folder):
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
-    (["pendulum.npz", "--to", "a.avi"], "the ending says what it becomes: .csv, .gif, .mp4, .html, .npz, .mcap"),
+    (["pendulum.npz", "--to", "a.avi"], "unsupported extension; use .csv, .gif, .mp4, .html, .npz, .mcap"),
     (["pendulum.npz", "--to", "a.npz", "--fps", "3"], "--fps is for .csv, .gif, .mp4, .html, not for a.npz"),
     (["pendulum.npz", "--to", "a.csv", "--single"], "--single is for .mcap"),
     (["pendulum.npz", "--to", "pendulum.npz"], "is the recording itself"),

@@ -1,4 +1,4 @@
-"""The scenes of `bunraku demo`: what each is said to show happens, and the laws of mechanics are kept."""
+"""The scenes of `bunraku demo`: the described events happen, and the conservation laws hold."""
 
 import json
 from contextlib import redirect_stdout

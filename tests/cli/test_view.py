@@ -1,4 +1,4 @@
-"""`bunraku view`: what it shows, where it says the page is, and what it says if it cannot."""
+"""`bunraku view`: the shown source, the printed address, and the error messages."""
 
 import os
 import re

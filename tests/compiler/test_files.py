@@ -1,4 +1,4 @@
-"""Machine code in the cache: in whatever state folders and files are, results are right and nothing is done twice."""
+"""Machine code in the cache: for any state of folders and files, results are right and nothing is compiled twice."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Ready quickly: what a process pays before its first answer when machine code is on disk."""
+"""Start-up time: cost of a process before its first result when machine code is on disk."""
 
 from processes import run
 

@@ -1,4 +1,4 @@
-"""Energy and momentum along the flow: what goes in comes from torques and forces, what is lost is in the dampers."""
+"""Energy and momentum balance along the motion: power of torques and forces, dissipation in dampers."""
 
 import numpy as np
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""The mass matrix: what it is, and what it must agree with."""
+"""The mass matrix: definition, symmetry, and agreement with other methods."""
 
 import numpy as np
 import pytest

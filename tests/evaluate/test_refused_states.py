@@ -1,4 +1,4 @@
-"""States without an answer are named, one by one in a batch; nothing gives a silent NaN."""
+"""States without a solution are named, also within a batch; no function returns a silent NaN."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Stiff mechanisms at O(N): order, stability, agreement, cost, and what the iteration knows of the Jacobian."""
+"""Stiff mechanisms at O(N): order, stability, agreement, cost, and the approximate Jacobian of the iteration."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""MJCF files move here as they do in MuJoCo (constraints and actuators off), and what is odd in them is said."""
+"""MJCF files move here as they do in MuJoCo (constraints and actuators off), and their issues give warnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the methods of [F] for the mass matrix cost: operations, steps and messages are those of the paper."""
+"""Cost of [F]'s methods for the mass matrix: operations, steps and messages are those of the paper."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Mechanisms as people build and ask them."""
+"""Building and querying mechanisms through the public interface."""
 
 import numpy as np
 import pytest

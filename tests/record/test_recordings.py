@@ -1,4 +1,4 @@
-"""Recordings: what is appended is in the file, other tools read it, and what a crash leaves can be read."""
+"""Recordings: appended states are in the file, other tools read it, and so is a file truncated by a crash."""
 
 import json
 import os

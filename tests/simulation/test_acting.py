@@ -1,4 +1,4 @@
-"""What acts on a simulation from outside: external forces, pulls, prescribed motion; beside SciPy and closed forms."""
+"""External action on a simulation: external forces, pulls, prescribed motion; against SciPy and closed forms."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Checkpoints: a simulation goes on from its file as if nothing had been in between, or the file is refused."""
+"""Checkpoints: a simulation continues from its file bit by bit, or the file is rejected."""
 
 import json
 import os

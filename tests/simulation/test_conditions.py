@@ -1,4 +1,4 @@
-"""Conditions watched while a simulation runs: found at the right time, and what they do to the structure."""
+"""Conditions watched while a simulation runs: located at the right time, and their effect on the structure."""
 
 import math
 

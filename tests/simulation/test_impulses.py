@@ -1,4 +1,4 @@
-"""Impulses during a simulation: Newton and Euler, the mass matrix, and what loops answer."""
+"""Impulses during a simulation: Newton and Euler, the mass matrix, and reactions of loops."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Trajectory files: whole or not there, and whatever is wrong with one is a bunraku error that names it."""
+"""Trajectory files: written atomically, and any damage is a bunraku error that names the file."""
 
 import io
 import json

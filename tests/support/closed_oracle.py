@@ -1,4 +1,4 @@
-"""What physics says about a `Closed` structure, densely; shares no code with the package.
+"""Dense oracle for the dynamics of a `Closed` structure; shares no code with the package.
 
 Unknown are the accelerations y of the joints and of the connections, and six components F of the force in every
 connection (on link b, at b's joint frame's origin, world axes). A loop is closed when the pose of b's frame is the same

@@ -1,4 +1,4 @@
-"""What physics says about a `Tree`, densely and from first principles; shares no code with the package.
+"""Dense oracle for the dynamics of a `Tree`, from first principles; shares no code with the package.
 
 Kinematics: every pose is a 4x4 matrix carried with its first and second time derivative by the product rule; no
 spatial algebra, no recursion of velocities. Dynamics: every link on its own under Newton's and Euler's laws, with six

@@ -1,4 +1,4 @@
-"""What an error must be and say."""
+"""Required type and content of error messages."""
 
 import re
 

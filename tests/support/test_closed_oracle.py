@@ -1,4 +1,4 @@
-"""The yardstick for closed structures: against closed forms, energy, and itself; and what the generator promises."""
+"""Tests of the oracle for closed structures: against closed forms, energy, and itself; and of the generator."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The yardsticks themselves: the oracle against textbook formulas, the generator against what it promises."""
+"""Tests of the test oracles: the oracle against textbook formulas, the generator against its specification."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What a page of a benchmark must say of its targets."""
+"""Required statements on targets in the report of a benchmark."""
 
 
 def check_verdicts(page: str, targets: list[dict]) -> None:

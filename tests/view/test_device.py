@@ -1,4 +1,4 @@
-"""Gamepads and 3-D mice: velocities from what browsers report, and what the stage makes of them."""
+"""Gamepads and 3-D mice: velocities from browser reports, and their effect on the stage."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""What people do on the stage: requests as the page sends them, and what the simulation makes of them."""
+"""User interaction on the stage: requests as sent by the page, and their effect on the simulation."""
 
 import time
 

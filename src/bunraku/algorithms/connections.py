@@ -48,7 +48,7 @@ from bunraku.spatial.algebra import (
 from bunraku.spatial.scalar import load, maximum, store
 
 DYNAMICS, IMPULSE, POSITION = 0, 1, 2
-"""What a connection demands: acceleration, velocity (an impact), or position (closing a gap)."""
+"""Level of a connection's constraint: acceleration, velocity (an impact), or position (closing a gap)."""
 AGAIN = 4
 """Added to IMPULSE or POSITION: by the factors that the work array holds."""
 ONCE, TWICE = 8, 16

@@ -76,7 +76,7 @@ def start(front, row, c, side, soft, conn_i, work):
 
 @inline
 def start_demands(front, row, c, side, conn_i, work):
-    """What the connection demands, once: on b."""
+    """Right-hand side of the connection, counted once: on b."""
     rec = f.connection_record(conn_i, c)
     for k in range(conn_i[c, f.ROWS] if side == 1 else 0):
         o, bias = front + f.row_start(row + k), load(work, rec + f.CONN_BIAS + k)

@@ -93,7 +93,7 @@ def joint_axes(body_f, i, R_parent):
 
 
 COMPUTE, NOTE, RECALL = 0, 1, 2
-"""What to do about turns of joints: compute them; note them in the body's record as well; recall what is noted."""
+"""Treatment of joint rotations: compute them; also store them in the body's record; load the stored ones."""
 
 
 @inline

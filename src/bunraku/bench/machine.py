@@ -1,4 +1,4 @@
-"""What a measurement was made on: the machine, the versions, and the peak of one core."""
+"""Environment of a measurement: the machine, the versions, and the peak of one core."""
 
 from __future__ import annotations
 

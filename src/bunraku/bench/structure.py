@@ -288,7 +288,7 @@ def _scaling(build, sizes, options: Options, progress) -> dict:
         loops = plan.loops
         cases[n] = (m, functools.partial(closed_plain.load().call, plan.with_rotors, *state, np.empty(m.nv),
                                          np.empty(loops.work_size)))
-        bk.forward_dynamics(m, *state)  # complains if there is no answer
+        bk.forward_dynamics(m, *state)  # an error if there is no solution
         times[n] = [_time(cases[n][1], 1)]
         impulses[n] = _impulses(m, *state[:2])
         progress.done()

@@ -64,7 +64,7 @@ class Child:
 
 
 def _serve(name, pipe):
-    """What a child does: seeds in, results out, until the pipe is closed."""
+    """Main loop of a child: seeds in, results out, until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     case = module_of(name).case
     with contextlib.suppress(EOFError, OSError):

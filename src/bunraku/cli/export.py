@@ -53,7 +53,7 @@ def run(args) -> int:
     given = {name: getattr(args, name) for name in OPTIONS if getattr(args, name) is not None}
     ending = args.to.suffix.lower()
     if ending not in ENDINGS:
-        raise ModelError(f"--to {args.to}: the ending says what it becomes: {', '.join(ENDINGS)}")
+        raise ModelError(f"--to {args.to}: unsupported extension; use {', '.join(ENDINGS)}")
     for name in given:
         if name not in ENDINGS[ending][1]:
             knows = [other for other, (_, names) in ENDINGS.items() if name in names]

@@ -27,11 +27,11 @@ columns:
 def add_parser(subparsers) -> None:
     """Add `info` to the command line."""
     parser = subparsers.add_parser("info", help="show what is in a model file",
-                                   description="What is in a model file, as a tree or as JSON.", epilog=EPILOG,
+                                   description="Contents of a model file, as a tree or as JSON.", epilog=EPILOG,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", metavar="FILE", help="a model file: .urdf, .xml (MJCF) or .bvh")
     parser.add_argument("--base", choices=("free", "fixed"), default="free",
-                        help="how the root hangs from the ground, if the file does not say (default: free)")
+                        help="how the root hangs from the ground, if the file has no root joint (default: free)")
     parser.add_argument("--strict", action="store_true", help="fail if the file is not clean")
     parser.add_argument("--moving", action="store_true", help="leave out links on fixed joints")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -41,7 +41,7 @@ def add_parser(subparsers) -> None:
     parser.add_argument("--workers", type=int, default=None, metavar="P",
                         help="threads that share the mechanism, at most (default: as many as pay)")
     parser.add_argument("--base", choices=("free", "fixed"), default="free",
-                        help="how the root of a file hangs from the ground, if the file does not say (default: free)")
+                        help="how the root of a file hangs from the ground, if it has no root joint (default: free)")
     parser.add_argument("--single", action="store_true", help="states in float32 (.mcap only): half the size")
     parser.add_argument("--json", action="store_true", help="report as JSON on standard output")
     parser.set_defaults(run=run)
@@ -76,7 +76,7 @@ def run(args) -> int:
 def check_out(out: Path, single: bool) -> None:
     """Check the output path before the work, not after it."""
     if out.suffix not in ENDINGS:
-        raise ModelError(f"--out {out}: the ending says the format, {' or '.join(ENDINGS)}")
+        raise ModelError(f"--out {out}: unsupported extension; use {' or '.join(ENDINGS)}")
     if not out.parent.is_dir():
         raise MissingFileError(f"--out {out}: there is no folder {str(out.parent)!r}; make it first")
     if single and out.suffix != ".mcap":
@@ -98,7 +98,7 @@ def simulation(args) -> tuple[Simulation, float]:
         return scene.simulation(**settings), args.until or scene.seconds
     mechanism = _models.find(args.what, args.base, tuple(SCENES))
     if args.until is None:
-        raise ModelError(f"{args.what} is no scene, which would say how long it lasts: give --until, as in --until 2")
+        raise ModelError(f"{args.what} is a model, not a scene: pass --until SECONDS, as in --until 2")
     return Simulation(mechanism, **settings), args.until
 
 

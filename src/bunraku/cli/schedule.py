@@ -36,7 +36,7 @@ def add_parser(subparsers) -> None:
                         help="microseconds that a message takes, such as 2 over a cluster's network (default: 0.3, "
                              "between threads)")
     parser.add_argument("--base", choices=("free", "fixed"), default="free",
-                        help="how the root of a file hangs from the ground, if the file does not say (default: free)")
+                        help="how the root of a file hangs from the ground, if it has no root joint (default: free)")
     parser.add_argument("--what-if", action="store_true", help="predict for 1 to 10^6 workers as well")
     parser.add_argument("--plot", type=Path, default=None, metavar="FILE",
                         help="draw the assembly tree and the predicted evaluation")

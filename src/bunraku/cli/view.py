@@ -35,7 +35,7 @@ def add_parser(subparsers) -> None:
                              "printed url (default: this machine only)")
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser, only say where the page is")
     parser.add_argument("--base", choices=("free", "fixed"), default="free",
-                        help="how the root of a file hangs from the ground, if the file does not say (default: free)")
+                        help="how the root of a file hangs from the ground, if it has no root joint (default: free)")
     parser.add_argument("--solver", default=None, help="as for bk.Simulation (default: that of the scene, or gear)")
     parser.add_argument("--workers", type=int, default=None, metavar="P", help="threads that share a model, at most")
     parser.add_argument("--paused", action="store_true", help="do not move at once")

@@ -48,7 +48,7 @@ def join(piece: Piece, kind: str) -> Block | None:
 
 
 def aliases(link: Link) -> list[str]:
-    """What Pinocchio's MJCF reader calls the joint of a body with several."""
+    """Name that Pinocchio's MJCF reader gives to the joint of a body with several."""
     return [f"Composite_{name}" for name in part_names(link)[:1]]
 
 

@@ -137,7 +137,7 @@ def refined(solution, rank: float) -> bool:
     """Improve a solution of nearly dependent constraints by singular values; whether they are met then.
 
     Elimination sees Theta = J M^-1 J^T, with the squares of the singular values of J L^-T, M = L L^T, and half of their
-    digits. What a solution leaves of J a + bias = 0 is taken out here along the directions whose singular values are
+    digits. The residual of J a + bias = 0 is removed here along the directions whose singular values are
     above `rank` of the largest: a move that forces at the connections make, so the equations of motion still hold. The
     velocity after an impact always exists, as its demand is J v.
     """

@@ -30,7 +30,7 @@ class Limits(NamedTuple):
 
     closed: float       # [m] gap below which a contact is closed
     slow: float         # [m/s] slip and separation below which there is none
-    approach: float     # [m/s] a closed contact that approaches faster is an impact, to which forces are no answer
+    approach: float     # [m/s] a closed contact that approaches faster is an impact, which finite forces cannot resolve
     refuse: bool = True  # impacts and overlaps are errors; else impacts carry no force yet, and overlaps do not matter
 
 

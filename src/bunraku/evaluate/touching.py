@@ -295,7 +295,7 @@ def gains_energy(answer: Answer) -> bool:
 
 
 KNOWN = ("modes", "held", "mark", "margin")
-"""What a run knows of its contacts."""
+"""Contact state of a run."""
 TALLIES = (SOLVED_COUNT, ITERATIONS, ROUGHLY, ROUGH_CONTACTS, WORST)
 """Counts that stay while memory grows."""
 

@@ -36,7 +36,7 @@ BOUNDED = {"composite": ("count",), "flexcomp": ("count", "cellcount"), "replica
 
 ASSETS = {"mesh": "meshdir", "hfield": "meshdir", "skin": "meshdir", "flexcomp": "meshdir", "composite": "meshdir",
           "geom": "meshdir"}
-"""Elements whose `file` MuJoCo will open, and the compiler setting that says where it is."""
+"""Elements whose `file` MuJoCo will open, and the compiler setting of its directory."""
 
 
 def prescan(path: Path, findings: Findings) -> dict[str, str]:

@@ -51,7 +51,7 @@ KNOWN = {
     "link": {"inertial", "visual"},
     "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"},
 }
-"""What is read inside robot, link and joint."""
+"""Elements that are read inside robot, link and joint."""
 
 QUIET = {
     "robot": {"transmission", "gazebo", "ros2_control", "sensor", "version", "group", "group_state", "end_effector",
@@ -59,7 +59,7 @@ QUIET = {
     "link": {"collision", "contact", "collision_checking", "self_filter", "self_collision_checking", "verbose"},
     "joint": {"safety_controller", "calibration"},
 }
-"""What says nothing about how the robot moves."""
+"""Elements without influence on the robot's motion."""
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 SHAPES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"), "capsule": ("radius", "length")}

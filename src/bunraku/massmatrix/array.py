@@ -14,7 +14,7 @@ from bunraku.massmatrix.count import Count, Counter
 
 
 class Step(NamedTuple):
-    """What a step took: operations of the busiest processor, messages on either network."""
+    """Cost of a step: operations of the busiest processor, messages on either network."""
 
     label: str
     mul: int

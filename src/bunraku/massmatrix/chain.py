@@ -30,7 +30,7 @@ class Unsuitable(Exception):
 
 
 class Turn(NamedTuple):
-    """What a state says about one joint: cosine and sine of theta, and how far it has slid."""
+    """State of one joint: cosine and sine of theta, and its displacement."""
 
     c: Any
     s: Any
@@ -126,7 +126,7 @@ def chain_of(plan: Plan) -> Chain:
 
 
 def generic_chain(n: int, seed: int = 0) -> Chain:
-    """A chain of n revolute joints in which no constant is zero: what operations are counted on."""
+    """A chain of n revolute joints in which no constant is zero, for counting operations."""
     rng = np.random.default_rng(seed)
     chain = Chain([False] * n, rng.normal(size=n).tolist(), [], [], [], [], [], [], [], list(range(n)))
     for j in range(n):

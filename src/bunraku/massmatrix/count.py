@@ -22,7 +22,7 @@ class Count(NamedTuple):
 
 
 class Counter:
-    """What has been done so far."""
+    """Operations counted so far."""
 
     def __init__(self) -> None:
         self.mul = self.add = 0

@@ -41,7 +41,7 @@ ZERO = (0.0, 0.0, 0.0)
 
 @dataclass
 class Run:
-    """What an array gave and what it took."""
+    """Result of a processor array, with its steps and operations."""
 
     matrix: list[list]
     operations: Count

@@ -227,7 +227,7 @@ class Recording:
         self._end, self._crc = end, crc
 
     def _preamble(self) -> bytes:
-        """What comes before the blocks."""
+        """Records before the blocks."""
         from mcap.data_stream import RecordBuilder
 
         version = importlib.import_module("bunraku").__version__
@@ -286,7 +286,8 @@ class Recording:
         self._index, self._size = [], 0
 
     def _summary(self) -> bytes:
-        """What comes after the blocks: channels, counts and the index once more, so that tools need not read it all."""
+        """Records after the blocks: channels, counts and the index again, so that tools need not read the whole
+        file."""
         from mcap.data_stream import RecordBuilder
         from mcap.opcode import Opcode
 
