@@ -1,4 +1,4 @@
-"""The benchmark of dynamics: beside Pinocchio and MuJoCo in one run, share of the machine's peak, and scaling.
+"""Benchmark of dynamics: comparison with Pinocchio and MuJoCo in one run, share of the machine's peak, and scaling.
 
 Nothing is timed before all three libraries give the same accelerations. Contestants are timed one after the other in
 every round. Ratios, and the verdicts on them, compare best with best: the moments when nothing else used the machine;
@@ -57,7 +57,7 @@ class Options:
 
 
 def run(options: Options | None = None, quiet: bool = False, files: dict[Path, bk.Mechanism] | None = None) -> dict:
-    """Everything, as plain numbers; `report.text` makes it readable.
+    """All results as plain data; `report.text` formats them.
 
     `files`, as `bunraku.bench.files` reads them, are measured in place of MODELS, and then no chains.
     """
@@ -283,8 +283,8 @@ def _scaling(options: Options, progress) -> dict:
 
 
 def round_trip(m: bk.Mechanism) -> float:
-    """What inverse dynamics makes of forward dynamics by default: the largest difference of torques, relative to the
-    largest torque or bias; torques of random accelerations."""
+    """Round trip of forward and inverse dynamics with default settings: the largest difference of torques, relative to
+    the largest torque or bias; torques of random accelerations."""
     q, v, _ = (x[0] for x in random_states(m, 1, spread=0.3))
     tau = bk.inverse_dynamics(m, q, v, np.random.default_rng(1).normal(size=m.nv))
     back = bk.inverse_dynamics(m, q, v, bk.forward_dynamics(m, q, v, tau))
@@ -293,11 +293,11 @@ def round_trip(m: bk.Mechanism) -> float:
 
 
 def _round_trip(m) -> dict:
-    """What inverse dynamics makes of forward dynamics.
+    """Residuals of the round trip of forward and inverse dynamics.
 
     residual           worst joint, relative to its torque; torques of random accelerations
     residual_small     relative to the largest; random torques of 10 N m, a billionth of what such a chain carries
-    residual_rounding  by how much rounding the accelerations to doubles alone changes the latter
+    residual_rounding  change of the latter by rounding the accelerations to doubles alone
     """
     q, v, small = (x[0] for x in random_states(m, 1, spread=0.3))
     rng = np.random.default_rng(1)
@@ -313,7 +313,7 @@ def _round_trip(m) -> dict:
 
 
 def _targets(models, scaling) -> list[dict]:
-    """Every promise, what was measured, and whether it was kept."""
+    """Every target, the measured value, and whether it is met."""
     rows = [{"what": f"{model['title']}: {row['label'].removeprefix('bunraku, ')}", "measured": row["speedup"],
              "target": row["target"], "unit": f"x {row['against']}", "met": row["met"]}
             for model in models.values() for row in model["races"]["forward dynamics"] if "target" in row]

@@ -1,4 +1,4 @@
-"""The benchmark of mass matrices: `auto` beside pin.crba in one run, on Talos and on chains.
+"""Benchmark of mass matrices: `auto` compared with pin.crba in one run, on Talos and on chains.
 
 Nothing is timed before both give the same matrices. pin.crba writes the upper triangle only, into memory it keeps;
 every line of bunraku is the whole matrix. What each line measures:
@@ -8,7 +8,7 @@ every line of bunraku is the whole matrix. What each line measures:
     inside compiled code    the same kernel from a compiled loop over states
     batch                   one call with (B, nq) states, divided by B: into fresh memory, into memory at hand (`out`),
                             and a batch small enough that its result stays in the cache
-    zeros                   what it costs to write zeros into that many matrices at hand, through the caches and past
+    zeros                   time to write zeros into as many allocated matrices, through the caches and past
                             them, as `auto` does: memory alone
 """
 
@@ -48,7 +48,7 @@ class Options:
 
 
 def run(options: Options | None = None, quiet: bool = False) -> dict:
-    """Everything, as plain numbers."""
+    """All results as plain data."""
     options = options or Options()
     required("pinocchio")
     progress = Progress(1 + len(options.links), quiet)

@@ -1,4 +1,4 @@
-"""How one joint's coordinates are written elsewhere.
+"""Conversion of one joint's coordinates to another library's convention.
 
 A block takes our q to theirs and back. Velocities follow as v' = T(q) v with T orthogonal in every case here, so
 
@@ -15,7 +15,7 @@ from bunraku.errors import StateError
 
 
 class Block:
-    """Coordinates that stay as they are; the base of those that do not."""
+    """Unchanged coordinates; base class of the other blocks."""
 
     def __init__(self, nq: int, nv: int, nq_other: int | None = None):
         self.nq, self.nv = nq, nv

@@ -1,4 +1,4 @@
-"""Which of our joints is which of theirs.
+"""Matching of our joints with those of another library.
 
 Ours are cut into pieces: one per screw, ball, free or planar joint. Theirs are slots of a kind, with a place in q and
 in v, under the name of the joint they belong to. A library's table says which block joins a piece to a slot.

@@ -29,7 +29,7 @@ if hasattr(os, "register_at_fork"):  # threads do not survive a fork
 
 
 def how_many(workers: int | None, most: int) -> int:
-    """Number of workers for at most `pieces` pieces; None: as many as there are cores."""
+    """Number of workers for at most `most` pieces; None: as many as there are cores."""
     if workers is None:
         workers = available()
     elif isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:

@@ -22,7 +22,7 @@ from bunraku.plan.build import Plan
 
 
 class Unsuitable(Exception):
-    """Why a mechanism is no serial chain of revolute and prismatic joints: the body, and what is wrong with it."""
+    """A mechanism is not a serial chain of revolute and prismatic joints: the body, and the reason."""
 
     def __init__(self, body: int, branches: bool):
         super().__init__("branches off" if branches else "is neither")
@@ -56,7 +56,7 @@ class Chain:
     rest: list[float] = field(default_factory=list)    # and the part of those beyond it
 
     def turns(self, q) -> list[Turn]:
-        """Of a state (n,), or of a batch (B, n) as arrays."""
+        """Joint states of a state (n,), or of a batch (B, n) as arrays."""
         q = np.asarray(q, float)
         out = []
         for j, v in enumerate(self.place):
@@ -90,7 +90,7 @@ class Chain:
 
 
 def chain_of(plan: Plan) -> Chain:
-    """The chain that a plan is, in the frames of [F]; `Unsuitable` if it is none."""
+    """A plan as a serial chain in the frames of [F]; `Unsuitable` if it is not one."""
     body_i, body_f = plan.body_i, plan.body_f
     n = plan.bodies
     for i in range(n):

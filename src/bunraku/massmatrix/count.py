@@ -29,7 +29,7 @@ class Counter:
 
 
 class Counted:
-    """A number that reports to a counter what is done with it."""
+    """A number that reports its operations to a counter."""
 
     __slots__ = ("counter", "value")
 
@@ -82,7 +82,7 @@ def generic(n: int, counter: Counter) -> tuple[Chain, list[Turn]]:
 
 
 def count(method: str, n: int, projection: str = "fixed") -> Count:
-    """Of one processor, on a chain of n revolute joints without special dimensions."""
+    """Operations of one processor, on a chain of n revolute joints without special dimensions."""
     counter = Counter()
     kernel(method, projection)(*generic(n, counter))
     return Count(counter.mul, counter.add)

@@ -1,6 +1,6 @@
 """Original Newton-Euler based algorithm (ON-EB): inverse dynamics once for every column, in body frames. O(n^2).
 
-Column j of M is what inverse dynamics answers to a unit acceleration of joint j at rest [F, eqs. 2-3]. Luh, Walker and
+Column j of M is the inverse dynamics of a unit acceleration of joint j at rest [F, eqs. 2-3]. Luh, Walker and
 Paul (1980), as Walker and Orin (1982) use it in their method 1: every column sweeps the whole chain out and back, and
 every step takes vectors to the next body's frame. [F] gives no listing.
 """

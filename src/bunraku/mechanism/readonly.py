@@ -114,7 +114,7 @@ def read_only(array: np.ndarray, remedy: str) -> ReadOnlyArray:
 
 def sealed(cls: type[T]) -> type[T]:
     """Decorator for frozen dataclasses: setting an attribute raises an error with the text
-`how_to_change(name, value)`."""
+    `how_to_change(name, value)`."""
 
     def refuse(self, name, value=None):
         raise ReadOnlyError(self.how_to_change(name, value))
