@@ -3,8 +3,8 @@
 An attack is a module here with
 
     TITLE           description of a case and its criterion, in one line
-        UNIT            the counted items, in the plural: "structure changes", "files"
-        SEEDS           default number of cases; SHORT of them are enough for continuous integration
+    UNIT            the counted items, in the plural: "structure changes", "files"
+    SEEDS           default number of cases; SHORT of them are enough for continuous integration
     LIMIT           seconds of wall time after which a case counts as hung
     missing()       optional: missing requirements as text; `check all` then skips it
     case(seed)      one case, the same for the same seed; returns a `Case`, raises if anything is wrong
