@@ -12,7 +12,7 @@ from typing import Any
 
 from bunraku.errors import UnsupportedNumba
 
-TESTED = (">=0.62", "<0.69")
+TESTED = (">=0.62.1", "<0.69")
 """Versions of Numba with which the tests pass; the same range as in pyproject.toml."""
 
 NEEDED = {
