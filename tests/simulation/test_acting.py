@@ -53,7 +53,7 @@ def test_external_force_as_scipy_has_it(start, solver):
     sim = bk.Simulation(m, q, v, solver=solver, rtol=1e-9, atol=1e-11, external={link: wrench})
     sim.advance(0.4)
     there, speed = reference(m, q, v, 0.4, lambda t, q, v: {link: wrench})
-    tolerance = 2e-5 if solver == "implicit" else 2e-7
+    tolerance = 2e-5 if solver == "implicit" else 1e-6
     assert np.abs(m.difference(sim.q, there)).max() < tolerance
     assert np.abs(sim.v - speed).max() < 20 * tolerance * np.abs(speed).max()
 

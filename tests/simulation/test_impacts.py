@@ -144,3 +144,17 @@ def test_work_on_a_contact_problem_is_bounded():
     assert answer.iterations <= 1 + ITERATIONS + factorisations_allowed(count) + sweeps
     assert np.isfinite(answer.force).all()
     assert (answer.residual <= 1e-10) == (answer.status == "solved")
+
+
+@pytest.mark.parametrize("step", [4e-3, 1e-3])
+def test_a_ball_in_fixed_steps_gains_as_little_as_by_the_simultaneous_law(step):
+    """A single contact: both laws are one."""
+    m = bk.Mechanism()
+    m.add_link("ball", joint=bk.Free(), mass=1.0, inertia=(0.004,) * 3)
+    m.add_shape("ball", bk.Sphere(0.1), restitution=1.0)
+    m.add_plane(restitution=1.0)
+    q = m.neutral()
+    q[2] = 1.0
+    heights = [bk.Simulation(m, q, solver="symplectic_euler", step=step, impacts=law).run(3.0).q[:, 2]
+               for law in ("simultaneous", "sequential")]
+    np.testing.assert_allclose(heights[1], heights[0], atol=1e-9)

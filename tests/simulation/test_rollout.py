@@ -202,15 +202,15 @@ def test_plain_python_drives_a_batch(settings, workers):
 @pytest.mark.parametrize("settings", [EULER, RK4, {}])
 def test_failing_states_are_all_named_and_disturb_nobody(settings):
     m = bk.models.human(34)
-    q, v = starts(m, 2 * WIDTH + 1)
+    q, v, other = *starts(m, 2 * WIDTH + 1), WIDTH + 1
     good = bk.rollout(m, q, v, times=[0.01, 0.02], **settings)
     bad_q, bad_v = q.copy(), v.copy()
-    bad_v[1, 3], bad_q[2, 3:7], bad_v[WIDTH] = np.nan, 0.0, 1e200
+    bad_v[1, 3], bad_q[2, 3:7], bad_v[other] = np.nan, 0.0, 1e200
     with pytest.raises(bk.SimulationError, match="3 of 17 states" if WIDTH == 8 else "3 of") as caught:
         bk.rollout(m, bad_q, bad_v, times=[0.01, 0.02], **settings)
     error, result = caught.value, caught.value.result
-    assert error.states == result.failed == (1, 2, WIDTH)
-    assert f"state {WIDTH}: the motion cannot go on at t = 0 s" in str(error)
+    assert error.states == result.failed == (1, 2, other)
+    assert f"state {other}: the motion cannot go on at t = 0 s" in str(error)
     assert "v[3] of joint 'root' is nan" in str(error)
     assert "quaternion" in str(error)
     fine = [k for k in range(len(q)) if k not in error.states]

@@ -201,6 +201,7 @@ CALLS = {
         'bk.Simulation(m, solver="geer")',
         'bk.Simulation(m, solver="rk4")',
         'bk.Simulation(m, step=0.01)',
+        'bk.Simulation(m, solver="rk4", step=1e-320)',
         'bk.view.replay_html(m, "motion.html")',
         'bk.Simulation(m, rtol=-1e-6)',
         'bk.Simulation(m, np.zeros((5, 2)))',

@@ -18,6 +18,12 @@ from bunraku.spatial.lanes import WIDTH
 TOLERANCE = 1e-10
 
 
+@pytest.fixture(autouse=True)
+def short_mechanisms_too(monkeypatch):
+    """The mechanisms of these tests grow with the width of lanes; the fewest bodies worth lanes do not."""
+    monkeypatch.setattr(like, "FEWEST", 8)
+
+
 def accelerations(m, found, seed=0):
     """By the plain sweep and in lanes, at a random state."""
     rng = np.random.default_rng(seed)

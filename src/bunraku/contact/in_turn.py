@@ -11,7 +11,6 @@ rebound.
 Cost: O(contacts) for each rebound.
 """
 
-
 from bunraku.contact import fields as c
 from bunraku.contact.memory import ACTIVE
 from bunraku.contact.single import solve_single
@@ -22,9 +21,9 @@ from bunraku.tolerances import AT_REST, IMPACT_ENDS, MOST_REBOUNDS
 @inline
 def rebounds_at(touch, place, h):
     """Whether a contact would close within the step so fast that it rebounds, given its velocity so far."""
-    k, u = touch.active[place], touch.velocity[3 * place]
+    k, u, change = touch.active[place], touch.velocity[3 * place], touch.change[3 * place]
     gap, e = touch.found[c.FOUND * k + c.FOUND_GAP], touch.contact_f[k, c.RESTITUTION]
-    return u < 0.0 and gap + h * u <= 0.0 and e * (0.0 - u) > 2.0 * abs(touch.change[3 * place])
+    return u < 0.0 and gap + h * (u + change) <= 0.0 and e * (0.0 - u) > 2.0 * abs(change)
 
 
 @inner
@@ -39,20 +38,22 @@ def fastest_rebound(touch, h):
 
 @inner
 def rebound(touch, place):
-    """The impulse of one contact alone, with restitution; lower where friction would add energy. Returns whether there
-    is one; updates `velocity` and `struck`."""
+    """The impulse of one contact alone, with restitution: it leaves the step with -e times the normal velocity before
+    it, as in `normal_side`; lower where friction would add energy. Returns whether there is one; updates `velocity` and
+    `struck`."""
     n, theta, u, k = 3 * touch.count[ACTIVE], touch.theta, touch.velocity, touch.active[place]
     i, e, mu = 3 * place, touch.contact_f[k, c.RESTITUTION], touch.contact_f[k, c.FRICTION]
     W, f_n, f_1, f_2 = i * n + i, 0.0, 0.0, 0.0
+    free = u[i] + touch.change[i], u[i + 1] + touch.change[i + 1], u[i + 2] + touch.change[i + 2]
     if not theta[W] > 0.0:
         return False
     while True:
-        f_n, f_1, f_2 = solve_single(W, n, (1.0 + e) * u[i], u[i + 1], u[i + 2], mu, theta)
+        f_n, f_1, f_2 = solve_single(W, n, free[0] + e * u[i], free[1], free[2], mu, theta)
         gained = given = 0.0
         for r in range(3):
             o, f = (i + r) * n + i, f_n if r == 0 else f_1 if r == 1 else f_2
-            gained += f * (u[i + r] + 0.5 * (theta[o] * f_n + theta[o + 1] * f_1 + theta[o + 2] * f_2))
-            given += abs(f * u[i + r])
+            gained += f * (free[r] + 0.5 * (theta[o] * f_n + theta[o + 1] * f_1 + theta[o + 2] * f_2))
+            given += abs(f * free[r])
         if gained <= AT_REST * given or e == 0.0:
             break
         e = 0.5 * e if e > 1e-3 else 0.0
@@ -67,11 +68,11 @@ def rebound(touch, place):
 
 @inner
 def rebounds_in_turn(touch, h):
-    """Rebounds of the contacts in the problem, one after another: impulses into `struck`, velocities with them into
-    `velocity`."""
+    """Rebounds of the contacts in the problem, one after another: impulses into `struck`, velocities with them, at the
+    beginning of the step, into `velocity`."""
     count = touch.count[ACTIVE]
     for i in range(3 * count):
-        touch.velocity[i], touch.struck[i] = touch.speed[i] + touch.change[i], 0.0
+        touch.velocity[i], touch.struck[i] = touch.speed[i], 0.0
     _, first = fastest_rebound(touch, h)
     for _ in range(MOST_REBOUNDS + 4 * count * count):
         place, approach = fastest_rebound(touch, h)

@@ -184,7 +184,7 @@ def impulses_in_turn(touch, start, h):
     rebounds_in_turn(touch, h)
     state_problem(touch, 0.0, h)
     for i in range(3 * count):
-        touch.b[i] += touch.velocity[i] - touch.speed[i] - touch.change[i]
+        touch.b[i] += touch.velocity[i] - touch.speed[i]
     solve_noting(touch, count, start)
     for i in range(3 * count):
         touch.force[i] += touch.struck[i]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 from bunraku.errors import ShapeError
 from bunraku.integrate import bdf, gear, iec, implicit, rk4, rkf, rkg, rki, tsit5
 from bunraku.integrate.history import Family
@@ -31,7 +33,7 @@ def check_order(name: str | Family | Tableau, order: int | None) -> int:
             raise ShapeError(f"{label} has no max_order: its order is fixed")
         return 0
     highest = method.orders
-    if order is not None and not 1 <= order <= highest:
+    if order is not None and not (isinstance(order, Integral) and 1 <= order <= highest):
         raise ShapeError(f"max_order of {name!r} is a number from 1 to {highest}, not {order!r}")
     return order or highest
 

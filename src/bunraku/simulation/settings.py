@@ -22,6 +22,7 @@ from bunraku.simulate.symplectic_euler import run_symplectic_euler
 from bunraku.simulation.failures import cannot_compile
 
 WITH_STEP = (*FIXED_STEP, "symplectic_euler")
+SHORTEST = 1e-12  # [s] of a fixed step
 SOLVERS = (*METHODS, *STRUCTURED, *WITH_STEP)
 
 
@@ -103,6 +104,8 @@ def _steps(solver, step, min_step, max_step) -> tuple[float, float, float]:
         return 0.0, shortest, longest
     if step is None:
         raise ShapeError(f"{solver} has a fixed step: give it, as in step=0.002")
+    if fixed < SHORTEST:
+        raise ShapeError(f"step = {fixed:g} s is too short: at least {SHORTEST:g} s, or rounding stops the time")
     return fixed, fixed, fixed
 
 

@@ -106,6 +106,8 @@ def plot(trajectory: Trajectory | Simulation, path=None, what: Sequence[str] = (
     if not (len(times) and times[-1] > times[0]):
         raise ShapeError("this trajectory has no duration: there is nothing to draw")
     wanted = [panel for name in what for panel in _of(name)(trajectory, joints)]
+    if not wanted:
+        raise ShapeError(f"what to plot? Give some of {', '.join(map(repr, WHAT))}")
     names = [name for panel in wanted for name in panel.curves]
     right = 0.35 + 0.072 * max(map(len, names))
     above, below = 0.95, 0.62
