@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+from collections import Counter
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -31,7 +33,7 @@ def test_an_unknown_name_is_no_attribute():
 
 
 def test_dynamics_is_the_function_whatever_is_imported_first():
-    code = "import bunraku.algorithms.aba, bunraku.entries.forward, bunraku; print(callable(bunraku.dynamics))"
+    code = "import bunraku.algorithms.aba, bunraku.entries.forward_entries, bunraku; print(callable(bunraku.dynamics))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "True"
 
@@ -40,3 +42,9 @@ def test_import_is_light():
     code = "import sys, bunraku; print([m for m in ('numba', 'numpy', 'scipy', 'matplotlib') if m in sys.modules])"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
+
+
+def test_a_file_name_occurs_once():
+    """A traceback or a search result names the place: no two source files have the same name."""
+    names = Counter(path.name for path in Path(bunraku.__file__).parent.rglob("*.py"))
+    assert {name for name, n in names.items() if n > 1} == {"__init__.py", "__main__.py"}

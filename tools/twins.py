@@ -14,9 +14,9 @@ import numpy as np
 
 import bunraku as bk
 from bunraku.bench.machine import describe
-from bunraku.entries.loops import closed_one, closed_plain
-from bunraku.plan.closed import with_connections
-from bunraku.simulate.context import tree_one
+from bunraku.entries.loop_entries import closed_one, closed_plain
+from bunraku.plan.loop_plan import with_connections
+from bunraku.runs.context import tree_one
 
 ROUNDS, CALLS = 200, 200
 

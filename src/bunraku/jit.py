@@ -26,7 +26,7 @@ from numba import types
 from numba.extending import lower_builtin
 from numba.np.numpy_support import as_dtype
 
-from bunraku.compiler import files
+from bunraku.compiler import code_files as files
 from bunraku.compiler.calling import python_function
 from bunraku.compiler.handles import Held, hold, outlived
 from bunraku.compiler.loading import Loaded

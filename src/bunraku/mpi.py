@@ -8,7 +8,7 @@ from __future__ import annotations
 import runpy
 import sys
 
-from bunraku.simulation.ranks import take_part
+from bunraku.simulation.crew.rank_server import take_part
 
 
 def main() -> None:

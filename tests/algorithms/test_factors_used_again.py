@@ -6,11 +6,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import bunraku as bk
-from bunraku.algorithms.connections import AGAIN, DYNAMICS, IMPULSE, ONCE, POSITION, TWICE
-from bunraku.entries.closed import closed_one, velocity_gaps
+from bunraku.algorithms.connection_equations import AGAIN, DYNAMICS, IMPULSE, ONCE, POSITION, TWICE
+from bunraku.entries.closed_solution import closed_one, velocity_gaps
 from bunraku.entries.signatures import FAILED
 from bunraku.plan import fields as f
-from bunraku.plan.closed import reschedule
+from bunraku.plan.loop_plan import reschedule
 from closed import random_closed, random_planar
 from oracle import close
 from processes import run
@@ -109,7 +109,7 @@ def test_any_basis_of_the_constrained_directions_serves(angle, apart):
 LANES = """
 import numpy as np, bunraku as bk
 from bunraku.algorithms.ada import ada, ada_again
-from bunraku.algorithms.connections import *
+from bunraku.algorithms.connection_equations import *
 m = bk.models.n_four_bar(2)
 plan = m.plan()
 loops, rng, W, nv = plan.loops, np.random.default_rng(0), 3, plan.nv

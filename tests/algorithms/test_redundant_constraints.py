@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import bunraku as bk
-from bunraku.algorithms.connections import DYNAMICS
+from bunraku.algorithms.connection_equations import DYNAMICS
 from bunraku.check.structures import well_conditioned_structure
-from bunraku.entries.closed import forces, solve
+from bunraku.entries.closed_solution import forces, solve
 from oracle import close
 
 

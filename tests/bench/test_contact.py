@@ -9,7 +9,8 @@ from scipy.spatial.transform import Rotation
 pytest.importorskip("mujoco")
 pytest.importorskip("pinocchio")
 
-from bunraku.bench import contact, contact_cases, contact_peers
+from bunraku.bench import bench_contact as contact
+from bunraku.bench import contact_cases, contact_peers
 from bunraku.bench.contact_cases import MU, STEP
 from bunraku.bench.contact_peers import G, Motion
 from robots import needs_robots

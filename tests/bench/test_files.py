@@ -4,7 +4,8 @@ import pytest
 
 import bunraku as bk
 from bunraku import cli
-from bunraku.bench import files, report
+from bunraku.bench import model_files as files
+from bunraku.bench import report
 from bunraku.bench.flops import forward_dynamics_flops
 from robots import needs_robots
 from verdicts import check_verdicts
@@ -33,7 +34,8 @@ def agreement(path):
     """Of the libraries on a file, and why MuJoCo is not among them."""
     pytest.importorskip("pinocchio")
     pytest.importorskip("mujoco")
-    from bunraku.bench import dynamics, peers
+    from bunraku.bench import bench_dynamics as dynamics
+    from bunraku.bench import peers
 
     m, _notes = files.read(path)
     try:
@@ -76,7 +78,7 @@ def test_files_are_measured_without_passive_forces(tmp_path):
 
 
 def test_command_takes_files(tmp_path, monkeypatch, capsys):
-    from bunraku.bench import dynamics
+    from bunraku.bench import bench_dynamics as dynamics
 
     got = {}
     monkeypatch.setattr(dynamics, "run", lambda options, quiet, files: got.update(files) or {})
@@ -99,7 +101,7 @@ def test_command_says_which_file_is_missing(name, capsys):
 def test_a_file_is_timed_beside_its_peers_and_judged(tmp_path, monkeypatch):
     pytest.importorskip("pinocchio")
     pytest.importorskip("mujoco")
-    from bunraku.bench import dynamics
+    from bunraku.bench import bench_dynamics as dynamics
 
     monkeypatch.setattr(dynamics, "BATCH", dynamics.IN_TURN)
     monkeypatch.setitem(dynamics.TARGETS, "python", 1e9)

@@ -8,7 +8,7 @@ from bunraku.spatial.lanes import WIDTH
 
 def test_mujoco_takes_the_same_steps():
     pytest.importorskip("mujoco")
-    from bunraku.bench import rollout
+    from bunraku.bench import bench_rollout as rollout
 
     found = rollout.agreement(bk.models.human(34), 100, copies=WIDTH + 1)
     rollout.refuse_disagreement(found)
@@ -19,7 +19,7 @@ def test_mujoco_takes_the_same_steps():
 
 def test_the_page_shows_contestants_and_verdicts(monkeypatch):
     pytest.importorskip("mujoco")
-    from bunraku.bench import rollout
+    from bunraku.bench import bench_rollout as rollout
 
     monkeypatch.setattr(rollout, "COPIES", 2 * WIDTH)
     monkeypatch.setattr(rollout, "FEW", 2)

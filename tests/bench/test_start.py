@@ -11,8 +11,8 @@ import pytest
 
 import bunraku as bk
 from bunraku import cli
-from bunraku.bench import start
-from bunraku.bench.start import Row, Version
+from bunraku.bench import bench_start as start
+from bunraku.bench.bench_start import Row, Version
 from bunraku.bench.timing import Progress
 from one_entry import integrate_alone
 from processes import PACKAGE

@@ -1,6 +1,6 @@
 """`bunraku bench stiff` meets its targets."""
 
-from bunraku.bench import stiff as stiff_bench
+from bunraku.bench import bench_stiff as stiff_bench
 
 
 def test_targets_that_are_not_times_are_met():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bunraku as bk
-from bunraku.bench import files
+from bunraku.bench import model_files as files
 from robots import needs_robots
 from verdicts import check_verdicts
 
@@ -13,7 +13,7 @@ from verdicts import check_verdicts
 @pytest.mark.parametrize("held", [1, 4])
 def test_limbs_held_give_pinocchios_accelerations(held):
     pytest.importorskip("pinocchio")
-    from bunraku.bench import structure
+    from bunraku.bench import bench_structure as structure
 
     m = files.read(files.find(structure.ROBOT))[0]
     assert m.nv == 38
@@ -29,7 +29,8 @@ def test_limbs_held_give_pinocchios_accelerations(held):
 @needs_robots
 def test_structures_are_timed_beside_pinocchio_and_judged(monkeypatch):
     pytest.importorskip("pinocchio")
-    from bunraku.bench import structure, structure_report
+    from bunraku.bench import bench_structure as structure
+    from bunraku.bench import structure_report
 
     monkeypatch.setattr(structure, "BATCH", structure.IN_TURN)
     monkeypatch.setitem(structure.TARGETS, "change", 1e9)

@@ -6,7 +6,7 @@ pytest.importorskip("viser")
 
 
 def test_the_page_shows_frames_changes_and_verdicts(monkeypatch):
-    from bunraku.bench import view
+    from bunraku.bench import bench_view as view
 
     monkeypatch.setattr(view, "in_browser", lambda *_: {"script_ms": None, "script_wall_ms": None, "drawn": None})
     options = view.Options(frames=5, rounds=2, simulated=0.05, hour=2.0, changes=2)

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import bunraku as bk
-from bunraku.check import closed, marathon, redundant
+from bunraku.check import attack_closed as closed
+from bunraku.check import attack_marathon as marathon
+from bunraku.check import attack_redundant as redundant
 
 
 @pytest.mark.parametrize("seed", [1089, 1792, 2192, 2858, 3656, 6078, 8079])

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from bunraku.check import files, kill
+from bunraku.check import attack_files as files
+from bunraku.check import attack_kill as kill
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -257,7 +257,7 @@ def test_doctor_knows_the_installation(capsys):
     assert report["lanes"] in (2, 4, 8)
     assert report["cores"] >= 1
     assert report["bunraku"] == bk.__version__
-    assert "entries.kinematics.observe_batch" in [*report["kernels"]["compiled"], *report["kernels"]["missing"]]
+    assert "entries.kinematics_entries.observe_batch" in [*report["kernels"]["compiled"], *report["kernels"]["missing"]]
     assert report["cache"]["bytes"] > 0 or not report["cache"]["exists"]
     assert report["extras"]["record"]["installed"]
     assert cli.main(["doctor"]) == 0

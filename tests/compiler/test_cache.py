@@ -12,7 +12,7 @@ import pytest
 
 import bunraku as bk
 from bunraku import jit
-from bunraku.compiler import files
+from bunraku.compiler import code_files as files
 from one_entry import integrate_alone
 from processes import PACKAGE, run
 from structures import random_tree
@@ -93,7 +93,7 @@ def test_python_calls_entries_only():
 
 
 def test_kernels_of_another_lane_width_are_kept_apart():
-    code = "from bunraku.compiler.files import cache_directory; print(cache_directory())"
+    code = "from bunraku.compiler.code_files import cache_directory; print(cache_directory())"
     assert run(code, BUNRAKU_LANE_WIDTH="2")[0] != run(code, BUNRAKU_LANE_WIDTH="4")[0]
 
 
@@ -119,7 +119,7 @@ def test_without_a_writable_cache_folder_kernels_are_compiled_for_the_process(tm
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     code = integrate_alone(bk.models.chain(2), [0, 0], [1, 2])
-    code += "from bunraku.compiler.files import writable_directory; print(writable_directory())"
+    code += "from bunraku.compiler.code_files import writable_directory; print(writable_directory())"
     shown, said = run(code, NUMBA_CACHE_DIR=str(blocked), BUNRAKU_QUIET="")
     answer, folder = shown.splitlines()
     assert answer == "1.0 2.0"

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import small_kernel
-from bunraku.compiler import files, targets
+from bunraku.compiler import code_files as files
+from bunraku.compiler import targets
 from bunraku.compiler.loading import Loaded
 from damage import DAMAGE
 from powers import ordinary, skip_if_impossible

@@ -16,7 +16,8 @@ import pytest
 from numba.core.registry import cpu_target
 
 from bunraku import jit
-from bunraku.compiler import files, together
+from bunraku.compiler import code_files as files
+from bunraku.compiler import together
 from bunraku.entries import moves
 from processes import PACKAGE
 
@@ -134,7 +135,7 @@ def test_ctrl_c_ends_the_children(prepared, sleeping, monkeypatch):
     assert all(process.returncode is not None and process.stdout.closed for process in sleeping)
 
 
-SLOW = "simulate.multistep.run_multistep"
+SLOW = "runs.multistep_run.run_multistep"
 LEFT = f"""
 import gc, sys, bunraku.compiler.together as together
 from pathlib import Path

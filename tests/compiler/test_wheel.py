@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bunraku.compiler import files, loading, targets
+from bunraku.compiler import code_files as files
+from bunraku.compiler import loading, targets
 from damage import DAMAGE
 from powers import ordinary, skip_if_impossible
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 import bunraku as bk
-from bunraku.check import contacts as check
-from bunraku.contact import fields as c
-from bunraku.contact.entries import found_contacts
+from bunraku.check import attack_contacts as check
+from bunraku.contact import contact_fields as c
+from bunraku.contact.contact_entries import found_contacts
 from bunraku.mechanism.shapes import Plane
 
 SHAPES = {c.SPHERE: bk.Sphere(0.25), c.CAPSULE: bk.Capsule(0.125, 1.0), c.BOX: bk.Box(1.0, 0.5, 0.25),

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from bunraku.check import problems as check
-from bunraku.contact import fields as c
-from bunraku.contact.entries import problem_one
+from bunraku.check import attack_problems as check
+from bunraku.contact import contact_fields as c
+from bunraku.contact.contact_entries import problem_one
 from bunraku.contact.least_norm import least_norm
 from bunraku.errors import ShapeError
 from bunraku.evaluate.contact_problem import solve_problem

@@ -6,8 +6,8 @@ import pytest
 import bunraku as bk
 from bunraku.algorithms.passive import joint_slopes, passive_torque
 from bunraku.algorithms.states import coordinate_rates, tangent_rates
+from bunraku.bench.bench_stiff import rod
 from bunraku.bench.order import STEPS, UNTIL, error, fix, pendulum, problems
-from bunraku.bench.stiff import rod
 from bunraku.plan import fields as f
 
 

@@ -8,10 +8,10 @@ from scipy.integrate import solve_ivp
 
 import bunraku as bk
 from bunraku.bench.order import fix
-from bunraku.integrate import memory as places
+from bunraku.integrate import solver_memory as places
 from bunraku.integrate.methods import METHODS, memory_for
 from bunraku.integrate.record import empty_record
-from bunraku.ivp import entries as ivp
+from bunraku.ivp import ivp_entries as ivp
 from bunraku.ivp.functions import right_hand_side
 
 PAIRS = {"iec": 2, "rki": 3, "rkg": 4, "rkf": 5, "tsit5": 5}  # and their orders

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import bunraku as bk
-from bunraku.bench import detest, integrators
+from bunraku.bench import bench_integrators as integrators
+from bunraku.bench import detest
 from bunraku.integrate.methods import METHODS
 
 PAIRS = {"iec": 2, "rki": 3, "rkg": 4, "rkf": 5, "tsit5": 5}  # and their orders

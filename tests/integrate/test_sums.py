@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bunraku as bk
-from bunraku.integrate import memory as m
+from bunraku.integrate import solver_memory as m
 from processes import run
 
 ONE_PER_EVALUATION = ("gear", "tsit5", "rkf", "rki", "rk4")

@@ -6,7 +6,7 @@ import pytest
 import bunraku as bk
 from bunraku import ModelError, StateError
 from bunraku.massmatrix import chain_of, mass_matrix, simulate
-from bunraku.massmatrix.matrix import to_array
+from bunraku.massmatrix.by_method import to_array
 from structures import random_chain
 
 FAMILY = ("oke", "vke", "oneb", "vneb", "ocrb", "vcrb")

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import bunraku as bk
-from bunraku.entries.forward import forward_dynamics
+from bunraku.entries.forward_entries import forward_dynamics
 from bunraku.mechanism.describe import describe, rebuild
 from bunraku.plan.build import Plan, lay_out_records, mark_slots
 from moving import figure

@@ -20,7 +20,7 @@ import bunraku as bk
 from bunraku.mechanism.coordinate_names import coordinate_names
 from bunraku.record import Recording
 from bunraku.record import writing as writing_module
-from bunraku.simulation.trajectory import Event, record
+from bunraku.simulation.records.trajectory import Event, record
 from moving import pendulum
 
 

@@ -610,7 +610,7 @@ def test_an_actuation_that_says_what_it_reads_gets_that_only():
 def test_messages_of_an_actuation_grow_with_what_it_reads():
     from bunraku.evaluate.team import divide
     from bunraku.plan import fields as f
-    from bunraku.plan.chunk import Read
+    from bunraku.plan.chunk_plan import Read
 
     floats = []
     for links in (40, 80):

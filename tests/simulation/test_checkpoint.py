@@ -10,7 +10,7 @@ import pytest
 
 import bunraku as bk
 from bunraku.integrate.rkf import METHOD as OWN
-from bunraku.simulation import storage
+from bunraku.simulation.records import storage
 from hanging import go_on, hanging, knowledge, swing
 
 SOLVERS = {"gear": {}, "bdf": {"max_order": 3}, "implicit": {}, "tsit5": {}, "rk4": {"step": 2e-3},

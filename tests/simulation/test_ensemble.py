@@ -20,7 +20,7 @@ import pytest
 import bunraku as bk
 import ensemble_cases
 import mpi
-from bunraku.simulation.results_file import FRAME, MAGIC, pack, unpack
+from bunraku.simulation.batches.results_file import FRAME, MAGIC, pack, unpack
 from processes import PACKAGE, SUPPORT, start
 from processes import run as run_code
 
@@ -388,7 +388,7 @@ def test_the_scripts_of_the_page_run(tmp_path, name, says):
 
 
 def test_the_benchmark_compares_results_and_judges():
-    from bunraku.bench import ensemble
+    from bunraku.bench import bench_ensemble as ensemble
 
     result = ensemble.run(ensemble.Options(cases=60, rounds=1), quiet=True)
     assert list(result["rows"]) == ["one process", "two copies", "ensemble", "with a file", "in lanes"]

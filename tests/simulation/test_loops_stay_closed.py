@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bunraku as bk
-from bunraku.entries.closed import gaps, velocity_gaps
+from bunraku.entries.closed_solution import gaps, velocity_gaps
 
 FIXED = {"rk4": 2e-3, "symplectic_euler": 1e-3}
 LINKAGES = {"three four-bars": lambda: bk.models.n_four_bar(3), "Bricard": bk.models.bricard,

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import bunraku as bk
-from bunraku.bench.parallel import free_tree
+from bunraku.bench.bench_parallel import free_tree
 from bunraku.integrate import pace
-from bunraku.simulation.pages import Kept
+from bunraku.simulation.records.pages import Kept
 
 M = free_tree(30)
 TWO = bk.schedule(M, 2, exactly=True)

@@ -80,7 +80,7 @@ def test_several_simulations_of_a_program_have_shares_of_their_own(tmp_path):
 
 FAILS = """
 import os, signal, sys, time, numpy as np, bunraku as bk
-from bunraku.simulation.mpi import join
+from bunraku.simulation.crew.mpi_ranks import join
 m = bk.models.chain(60)
 sim = bk.Simulation(m, np.full(m.nq, 0.2), rtol=1e-9, workers=2)
 sim.advance(0.001)
@@ -127,7 +127,7 @@ def test_a_killed_rank_ends_the_others(victim, tmp_path):
 COUNTS = """
 import json
 from bunraku.bench import ranks as bench
-from bunraku.simulation.mpi import ranks
+from bunraku.simulation.crew.mpi_ranks import ranks
 
 def keep(sim, sims=[]):
     sims.append(sim)

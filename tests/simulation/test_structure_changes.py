@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bunraku as bk
-from bunraku.check import marathon
+from bunraku.check import attack_marathon as marathon
 from bunraku.mechanism import Connection
 from bunraku.mechanism.describe import describe
 from bunraku.simulation.closing import capture, gap

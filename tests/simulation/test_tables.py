@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bunraku as bk
-from bunraku.simulation.table import write_csv
+from bunraku.simulation.records.data_frame import write_csv
 from moving import pendulum
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bunraku as bk
-from bunraku.simulation.trajectory import Event, Segment
+from bunraku.simulation.records.trajectory import Event, Segment
 from moving import pendulum
 
 

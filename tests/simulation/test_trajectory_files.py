@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import bunraku as bk
-from bunraku.simulation.trajectory import Event
+from bunraku.simulation.records.trajectory import Event
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bunraku as bk
-from bunraku.bench.parallel import free_tree
-from bunraku.integrate import memory
+from bunraku.bench.bench_parallel import free_tree
+from bunraku.integrate import solver_memory as memory
 from structures import random_tree
 
 ADAPTIVE = ("gear", "tsit5", "rkf", "rkg", "rki", "iec", "implicit")

@@ -7,9 +7,9 @@ import numpy as np
 import bunraku as bk
 from bunraku.entries.signatures import FINE
 from bunraku.evaluate.team import accelerations
-from bunraku.plan.chunk import Assembly, Division
+from bunraku.plan.chunk_plan import Assembly, Division
 from bunraku.scheduling.clusters import NONE, clusters
-from bunraku.scheduling.tree import Tree
+from bunraku.scheduling.forest import Tree
 from bunraku.workers.threads import Team
 
 __all__ = ["FINE", "by_team", "possible_cuts", "random_assembly", "state"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bunraku.errors import MissingExtra
-from bunraku.simulation.mpi import mpiexec as launcher
+from bunraku.simulation.crew.mpi_ranks import mpiexec as launcher
 
 
 def mpiexec(ranks: int, *arguments, timeout: float = 120.0, check: bool = True,

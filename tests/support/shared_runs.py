@@ -8,7 +8,7 @@ import threading
 import numpy as np
 
 from bunraku.integrate import implicit, nordsieck, runge_kutta
-from bunraku.integrate import memory as m
+from bunraku.integrate import solver_memory as m
 from bunraku.integrate.advance import advance
 from bunraku.integrate.history import Family
 from bunraku.integrate.methods import memory_for, method_of

@@ -7,7 +7,7 @@ from PIL import Image
 import bunraku as bk
 from browser import browser_page
 from bunraku.view import Camera, Figure, filmstrip, replay_html, solids
-from bunraku.view.contact import LONGEST, SLIDES, STICKS, WEIGHT, arrows, floor_height, patches, vector
+from bunraku.view.contact_drawing import LONGEST, SLIDES, STICKS, WEIGHT, arrows, floor_height, patches, vector
 from bunraku.view.figure import FIXTURE
 from bunraku.view.film import film
 from bunraku.view.solids import rgba

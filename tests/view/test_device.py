@@ -12,7 +12,7 @@ from bunraku.view import device
 from bunraku.view.device import DEAD_ZONE, motion, read
 
 viser = pytest.importorskip("viser")
-from bunraku.view.hands import CUT, MOVE, SPEED, STALE, TURN_LEASH, TURN_SPEED  # noqa: E402
+from bunraku.view.gestures import CUT, MOVE, SPEED, STALE, TURN_LEASH, TURN_SPEED  # noqa: E402
 from bunraku.view.stage import Stage  # noqa: E402
 
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 import bunraku as bk
 from bunraku.simulation import Segment, Trajectory
-from bunraku.simulation.trajectory import Event
+from bunraku.simulation.records.trajectory import Event
 from bunraku.view.film import film
 from bunraku.view.filmstrip import PAPER
 from moving import pendulum

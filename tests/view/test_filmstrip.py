@@ -7,7 +7,7 @@ import pytest
 
 import bunraku as bk
 from bunraku.simulation import Segment, Trajectory
-from bunraku.simulation.trajectory import Event
+from bunraku.simulation.records.trajectory import Event
 from bunraku.view import Camera, Figure, filmstrip, replay_html
 from bunraku.view.figure import FIXTURE, LEFT, MIDDLE, RIGHT
 from bunraku.view.filmstrip import covered, round_times

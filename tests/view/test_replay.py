@@ -11,7 +11,7 @@ import bunraku as bk
 from browser import browser_page
 from bunraku.errors import ShapeError
 from bunraku.simulation import Segment, Trajectory
-from bunraku.simulation.trajectory import Event
+from bunraku.simulation.records.trajectory import Event
 from bunraku.view.replay import replay_html, replay_page
 
 PACKAGED = files("bunraku") / "view" / "data" / "highbar.html"

@@ -10,7 +10,7 @@ import bunraku as bk
 from bunraku.errors import ViewerError
 from bunraku.view.drawing import FORCES, LOOPS, WORKERS, hit, quaternions
 from bunraku.view.figure import MIDDLE
-from bunraku.view.hands import CONNECT, CUT
+from bunraku.view.gestures import CONNECT, CUT
 from bunraku.view.solids import Solid, solids
 from bunraku.view.stage import FRAME, Stage
 

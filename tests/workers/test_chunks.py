@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bunraku as bk
-from bunraku.plan.chunk import Division
+from bunraku.plan.chunk_plan import Division
 from bunraku.workers.threads import Team
 from divided import by_team, possible_cuts, random_assembly, state
 from oracle import close, solve
@@ -109,7 +109,7 @@ def test_an_error_in_one_worker_ends_the_waiting_of_the_others():
     q, v, tau = state(m, rng)
     assembly = random_assembly(m, rng, ["link5"], 1.0)._replace(worker=np.arange(2))
     team = Team(Division(m.plan(), assembly))
-    from bunraku.entries.parts import part_of_state, part_one
+    from bunraku.entries.part_entries import part_of_state, part_one
     from bunraku.evaluate.team import accelerations
 
     def work(k):

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import bunraku as bk
-from bunraku.bench.parallel import free_tree
+from bunraku.bench.bench_parallel import free_tree
 
 ALARMS = """
 import random, signal, sys, time
 import numpy as np, bunraku as bk
-from bunraku.bench.parallel import free_tree
+from bunraku.bench.bench_parallel import free_tree
 
 class Alarm(Exception): pass
 armed = []

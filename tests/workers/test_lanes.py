@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import bunraku as bk
-from bunraku.entries.parts import lanes_one, repeat
+from bunraku.entries.part_entries import lanes_one, repeat
 from bunraku.plan import fields as f
 from bunraku.plan import like
 from bunraku.plan.like import in_lanes
-from bunraku.simulate.context import tree_one
+from bunraku.runs.context import tree_one
 from bunraku.spatial.lanes import WIDTH
 
 TOLERANCE = 1e-10
@@ -261,7 +261,7 @@ def test_other_widths(width):
         pytest.skip("the other tests are about it")
     code = """
 import numpy as np, bunraku as bk
-from bunraku.entries.parts import lanes_one, repeat
+from bunraku.entries.part_entries import lanes_one, repeat
 from bunraku.plan.like import in_lanes
 from bunraku.spatial.lanes import WIDTH
 for m in (bk.models.chain(16 * WIDTH + 3), bk.models.chain(16 * WIDTH, "spherical"),

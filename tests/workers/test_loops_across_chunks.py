@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import bunraku as bk
 import closed_oracle
-from bunraku.algorithms.connections import AGAIN, DYNAMICS, IMPULSE, POSITION, TWICE
-from bunraku.entries.loops import closed_one
-from bunraku.entries.parts import part_closed, part_of_state
+from bunraku.algorithms.connection_equations import AGAIN, DYNAMICS, IMPULSE, POSITION, TWICE
+from bunraku.entries.loop_entries import closed_one
+from bunraku.entries.part_entries import part_closed, part_of_state
 from bunraku.entries.signatures import DOUBTFUL, FINE
 from bunraku.plan import fields as f
 from bunraku.plan.chunk_loops import ClosedDivision

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import bunraku as bk
-from bunraku.bench.parallel import free_tree
-from bunraku.plan.chunk import Division
+from bunraku.bench.bench_parallel import free_tree
+from bunraku.plan.chunk_plan import Division
 from bunraku.scheduling import Tree, distribute
 from divided import state
 from structures import random_tree

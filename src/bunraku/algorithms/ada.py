@@ -32,7 +32,7 @@ dense solutions in tests/algorithms/test_closed_structures.py.]
 """
 
 from bunraku.algorithms.aba import ascend_force, deliver, follow, inward, outward
-from bunraku.algorithms.connections import DYNAMICS, meet_connections
+from bunraku.algorithms.connection_equations import DYNAMICS, meet_connections
 from bunraku.algorithms.fronts import (
     attach,
     attach_demands,

@@ -1,5 +1,5 @@
 """Joints of connections: coordinates from the relative pose, rates from the relative motion, free and constrained
-directions; one law per kind of joint (`plan/fields.py`, LAW). See `connections.py`.
+directions; one law per kind of joint (`plan/fields.py`, LAW). See `connection_equations.py`.
 """
 
 from bunraku.algorithms.passive import constant_like

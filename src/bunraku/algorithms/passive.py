@@ -7,7 +7,7 @@ on its length. A limit acts once it has a stiffness: a one-sided spring and, whi
 import numpy as np
 from numba.extending import register_jitable
 
-from bunraku.algorithms.kinematics import link_state
+from bunraku.algorithms.body_motion import link_state
 from bunraku.algorithms.tree import row3, zero3
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f

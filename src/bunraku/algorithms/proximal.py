@@ -19,7 +19,7 @@ Cost: one `ada`, and for each further solution (2 to 4 as a rule) about half of 
 import numpy as np
 
 from bunraku.algorithms.ada import ada, answer_demands
-from bunraku.algorithms.connections import DYNAMICS, ONCE, TWICE
+from bunraku.algorithms.connection_equations import DYNAMICS, ONCE, TWICE
 from bunraku.jit import allocating, inline, inner
 from bunraku.plan import fields as f
 from bunraku.tolerances import INCONSISTENT, PROXIMAL, PROXIMAL_GAP, PROXIMAL_RESIDUAL, SURE

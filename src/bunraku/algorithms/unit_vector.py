@@ -10,9 +10,9 @@ seen by them, tau_G = W^T tau_O [YN99, eq. 3]: nothing but the loops' own factor
 
 import numpy as np
 
-from bunraku.algorithms.constraints import constraints
+from bunraku.algorithms.body_motion import STATE
+from bunraku.algorithms.constraint_jacobian import constraints
 from bunraku.algorithms.generalised import dependence, factor, reflect, solve_dependent, solve_forces
-from bunraku.algorithms.kinematics import STATE
 from bunraku.algorithms.rnea import RECORD, rnea
 from bunraku.jit import allocating
 from bunraku.plan import fields as f

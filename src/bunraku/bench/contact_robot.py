@@ -20,11 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 
 import bunraku as bk
-from bunraku.bench import files
+from bunraku.bench import model_files as files
+from bunraku.bench.bench_rollout import Rolled
+from bunraku.bench.bench_structure import LIMBS, ROBOT, hold
 from bunraku.bench.contact_peers import admm, cones, recommend
 from bunraku.bench.peers import MuJoCo, Pinocchio, required
-from bunraku.bench.rollout import Rolled
-from bunraku.bench.structure import LIMBS, ROBOT, hold
 from bunraku.bench.timing import Contestant, each, race
 from bunraku.entries.pool import available
 from bunraku.mechanism import Revolute

@@ -113,8 +113,8 @@ def _count(m) -> int:
 
 
 if __name__ == "__main__":
-    from bunraku.bench.dynamics import MODELS
-    from bunraku.bench.files import read
+    from bunraku.bench.bench_dynamics import MODELS
+    from bunraku.bench.model_files import read
 
     print(json.dumps({name: _count(MODELS[name]() if name in MODELS else read(Path(name))[0])
                       for name in sys.argv[1:]}))

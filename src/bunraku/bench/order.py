@@ -10,7 +10,7 @@ import numpy as np
 
 import bunraku as bk
 from bunraku.entries import moves
-from bunraku.integrate import memory as places
+from bunraku.integrate import solver_memory as places
 from bunraku.integrate.history import HIGHEST
 from bunraku.plan import fields as f
 
@@ -28,7 +28,7 @@ def pendulum(damping: float = 20.0) -> bk.Mechanism:
 
 def problems() -> dict[str, Smooth]:
     """Hinges, balls, one ball."""
-    from bunraku.bench.stiff import rod
+    from bunraku.bench.bench_stiff import rod
 
     return {"spherical pendulum": Smooth(pendulum(), (0.8, -0.4, 0.5)),
             "rod of 8 hinges": Smooth(rod(8, bending=5.0), (0.05,) * 8),

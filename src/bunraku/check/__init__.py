@@ -1,6 +1,6 @@
 """Randomised tests ("attacks") of the library, each case checked against laws of mechanics or independent solutions.
 
-An attack is a module here with
+An attack is a module `attack_NAME.py` here with
 
     TITLE           description of a case and its criterion, in one line
     UNIT            the counted items, in the plural: "structure changes", "files"

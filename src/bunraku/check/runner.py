@@ -27,7 +27,7 @@ START_LIMIT = 600.0  # [s] for a child's first case, which may have to compile
 
 def module_of(name: str):
     """The module of an attack: one of ours by its name, any other by its path with dots."""
-    return importlib.import_module(name if "." in name else f"bunraku.check.{name}")
+    return importlib.import_module(name if "." in name else f"bunraku.check.attack_{name}")
 
 
 class Child:

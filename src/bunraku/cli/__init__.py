@@ -46,10 +46,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         given = sys.argv[1:] if argv is None else list(argv)
         if given[:1] == ["run"] and not {"-h", "--help"} & set(given):
-            from bunraku.simulation.mpi import launched
+            from bunraku.simulation.crew.mpi_ranks import launched
 
             if launched():  # by mpiexec: rank 0 goes on, the others are at its service
-                from bunraku.simulation.ranks import take_part
+                from bunraku.simulation.crew.rank_server import take_part
 
                 take_part()
         args = parser().parse_args(argv)

@@ -1,7 +1,8 @@
 """`bunraku bench`: benchmarks, compared with other libraries.
 
-A benchmark is a module `bunraku/bench/<name>.py` with `run(...) -> dict`, which measures, and, there or in a module of
-its own, `text(result) -> str`, which formats the report. Benchmarks with a short version have `Options` with `quick()`.
+A benchmark is a module `bunraku/bench/bench_<name>.py` with `run(...) -> dict`, which measures, and, there or in a
+module of its own, `text(result) -> str`, which formats the report. Benchmarks with a short version have `Options` with
+`quick()`.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ def add_parser(subparsers):
 
 def run(args) -> int:
     """Measure and print; 0 whether or not the targets are met."""
-    bench, module = BENCHES[args.name], import_module(f"bunraku.bench.{args.name}")
+    bench, module = BENCHES[args.name], import_module(f"bunraku.bench.bench_{args.name}")
     settings: dict = {"files": _read(args.model)} if args.model else {}
     if args.name == "start":
         settings = {"before": args.before, "wheel": args.wheel, "only": args.only, "quiet": args.json}
@@ -148,14 +149,14 @@ def run(args) -> int:
     if args.json:
         print(json.dumps(result, indent=2))
     else:
-        words = import_module(f"bunraku.bench.{bench.words or args.name}")
+        words = import_module(f"bunraku.bench.{bench.words or 'bench_' + args.name}")
         print(words.text(result, **({"colour": sys.stdout.isatty()} if bench.colours else {})))
     return 0
 
 
 def _read(names: list[str]) -> dict:
     """Mechanisms by file; one line on stderr for each file that is not clean."""
-    from bunraku.bench import files
+    from bunraku.bench import model_files as files
 
     models = {}
     for path in dict.fromkeys(map(files.find, names)):

@@ -74,13 +74,13 @@ def chosen(names: list[str], everything: bool) -> list:
 
 def usual() -> list:
     """The usual entries: evaluations of one state, simulations and the demo."""
-    from bunraku.entries.forward import forward_one
-    from bunraku.entries.inverse import inverse_one
-    from bunraku.entries.loops import closed_plain
-    from bunraku.simulate.context import tree_one
-    from bunraku.simulate.multistep import run_multistep
-    from bunraku.simulate.runge_kutta import run_runge_kutta
-    from bunraku.simulation.kernels import ALWAYS, ENERGY, EVENTS, LOOPS
+    from bunraku.entries.forward_entries import forward_one
+    from bunraku.entries.inverse_entries import inverse_one
+    from bunraku.entries.loop_entries import closed_plain
+    from bunraku.runs.context import tree_one
+    from bunraku.runs.multistep_run import run_multistep
+    from bunraku.runs.runge_kutta_run import run_runge_kutta
+    from bunraku.simulation.needed_kernels import ALWAYS, ENERGY, EVENTS, LOOPS
 
     return list(dict.fromkeys((*ALWAYS, *LOOPS, *EVENTS, *ENERGY, tree_one, run_multistep, run_runge_kutta, forward_one,
                                inverse_one, closed_plain)))

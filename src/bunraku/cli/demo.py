@@ -84,7 +84,7 @@ def run(args) -> int:
         with as_file(files("bunraku") / "view" / "data" / replay.name) as packaged:
             shutil.copyfile(packaged, replay)  # from where every browser may read
         shown = _show(replay, args)
-    from bunraku.simulation.kernels import prepare_scene
+    from bunraku.simulation.needed_kernels import prepare_scene
     from bunraku.view.replay import replay_html
 
     kind = getattr(import_module(f"bunraku.cli.scenes.{args.name}"), SCENES[args.name][0])

@@ -47,7 +47,7 @@ def summary() -> dict:
     """The report of `doctor` as plain data for JSON."""
     from bunraku import __version__
     from bunraku.bench.machine import describe
-    from bunraku.compiler import files
+    from bunraku.compiler import code_files as files
     from bunraku.compiler.targets import level
     from bunraku.jit import JIT_OFF, all_entries
 

@@ -69,7 +69,7 @@ def run(args) -> int:
 
 def _write(trajectory, path: Path, ending: str, options: dict) -> Path:
     if ending == ".csv":
-        from bunraku.simulation.table import evenly, write_csv
+        from bunraku.simulation.records.data_frame import evenly, write_csv
 
         return write_csv(evenly(trajectory, options["fps"]) if options else trajectory, path)
     if ending in (".gif", ".mp4"):
@@ -84,7 +84,7 @@ def _write(trajectory, path: Path, ending: str, options: dict) -> Path:
 
         return replay_html(trajectory, path, **options)
     if options:
-        from bunraku.simulation.trajectory import record
+        from bunraku.simulation.records.trajectory import record
 
         return record(trajectory, path, single=True)
     return trajectory.save(path)

@@ -9,7 +9,7 @@ import importlib
 import json
 from pathlib import Path
 
-from bunraku.compiler import files
+from bunraku.compiler import code_files as files
 from bunraku.compiler.together import make
 
 

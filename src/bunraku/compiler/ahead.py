@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bunraku.compiler import files
+from bunraku.compiler import code_files as files
 from bunraku.compiler.targets import level
 from bunraku.compiler.together import Children, Made, Progress, processors
 from bunraku.errors import BunrakuError

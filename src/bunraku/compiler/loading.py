@@ -8,7 +8,7 @@ import functools
 import llvmlite.binding as llvm
 
 from bunraku.compiler import calling
-from bunraku.compiler.files import Code, Unusable
+from bunraku.compiler.code_files import Code, Unusable
 from bunraku.compiler.numba_inside import cpu_target, rtsys
 from bunraku.compiler.targets import level, target_machine
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bunraku.compiler import files
+from bunraku.compiler import code_files as files
 
 START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from bunraku.compiler.__main__ import main; main()"
 WORTH_A_CHILD = 4.0  # [s] of compilation: starting a process takes one

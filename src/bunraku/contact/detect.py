@@ -3,9 +3,9 @@
 Cost O(shapes + pairs), with a dozen operations for a pair that is far apart in all states of a lane.
 """
 
-from bunraku.algorithms.kinematics import STATE
+from bunraku.algorithms.body_motion import STATE
 from bunraku.algorithms.tree import row3, row9, unit9, zero3
-from bunraku.contact import fields as c
+from bunraku.contact import contact_fields as c
 from bunraku.contact.nearest import (
     ball_ball,
     ball_box,
@@ -22,7 +22,7 @@ from bunraku.spatial.scalar import largest, total
 
 @inner
 def place_shapes(shape_i, shape_f, states, places):
-    """Pose of every shape, from the states of the bodies (`algorithms/kinematics.py`)."""
+    """Pose of every shape, from the states of the bodies (`algorithms/body_motion.py`)."""
     for k in range(shape_i.shape[0]):
         body = shape_i[k, c.SHAPE_BODY]
         if body < 0:

@@ -11,7 +11,7 @@ no direction is distinguished (concentric spheres) the normal is some unit vecto
 
 import numpy as np
 
-from bunraku.contact import fields as c
+from bunraku.contact import contact_fields as c
 from bunraku.jit import inline
 from bunraku.spatial.algebra import (
     add,

@@ -37,7 +37,7 @@ comparisons" (2018). Cost: an iteration is a factorisation of at most 3K rows; s
 
 import numpy as np
 
-from bunraku.contact.fields import (
+from bunraku.contact.contact_fields import (
     FORCES,
     GIVEN,
     MODES,

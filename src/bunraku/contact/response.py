@@ -11,7 +11,7 @@ Needs joints that are eliminated column by column (`Plan.with_columns`): others 
 """
 
 from bunraku.algorithms.aba import joint_part_size
-from bunraku.algorithms.kinematics import STATE
+from bunraku.algorithms.body_motion import STATE
 from bunraku.algorithms.tree import is_anchor, zero3
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f

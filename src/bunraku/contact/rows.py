@@ -16,11 +16,11 @@ points. [Montana (1988) has the same for surfaces with a curvature.]
 
 import numpy as np
 
-from bunraku.algorithms.kinematics import STATE
+from bunraku.algorithms.body_motion import STATE
 from bunraku.algorithms.tree import row9, zero3
-from bunraku.contact import fields as c
+from bunraku.contact import contact_fields as c
+from bunraku.contact.contact_memory import ACTIVE, FULL, HANDLES, PATH, ROW, ROWS, STATUS, WORST
 from bunraku.contact.detect import of_solids
-from bunraku.contact.memory import ACTIVE, FULL, HANDLES, PATH, ROW, ROWS, STATUS, WORST
 from bunraku.contact.nearest import across, magnitude
 from bunraku.contact.response import between_ground_and, group_origin
 from bunraku.jit import inline, inner

@@ -14,7 +14,7 @@ made positive definite, has r rows only.
 
 import numpy as np
 
-from bunraku.contact.fields import SLIDING, STICKING
+from bunraku.contact.contact_fields import SLIDING, STICKING
 from bunraku.contact.least_norm import add, cholesky_solve, dot
 from bunraku.jit import inline, inner
 from bunraku.spatial.scalar import load, store

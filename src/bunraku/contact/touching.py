@@ -15,13 +15,12 @@ column is one evaluation in mode IMPULSE, so that loops stay closed.
 
 import numpy as np
 
-from bunraku.algorithms.connections import IMPULSE
-from bunraku.algorithms.kinematics import STATE, body_states
+from bunraku.algorithms.body_motion import STATE, body_states
+from bunraku.algorithms.connection_equations import IMPULSE
 from bunraku.algorithms.tree import joint_column, joint_motion, zero3
-from bunraku.contact import fields as c
-from bunraku.contact.detect import find_contacts, place_shapes
-from bunraku.contact.fields import SOLVED
-from bunraku.contact.memory import (
+from bunraku.contact import contact_fields as c
+from bunraku.contact.contact_fields import SOLVED
+from bunraku.contact.contact_memory import (
     ACTIVE,
     BASE,
     HANDLES,
@@ -35,6 +34,7 @@ from bunraku.contact.memory import (
     SOLVED_COUNT,
     STATUS,
 )
+from bunraku.contact.detect import find_contacts, place_shapes
 from bunraku.contact.problem import solve_contacts
 from bunraku.contact.response import group_origin, handle_responses, respond
 from bunraku.contact.rows import make_rows, make_theta, put_forces

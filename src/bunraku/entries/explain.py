@@ -29,7 +29,7 @@ def explain(plan, q, inputs: dict[str, np.ndarray]) -> str:
                 return (f"the quaternion of joint {plan.names[link][1]!r} (q[{k}:{k + 4}]) is zero; "
                         "use (1, 0, 0, 0) for zero rotation")
     if plan.nv <= 2000:
-        from bunraku.entries.mass_matrix import matrix_one
+        from bunraku.entries.mass_matrix_entries import matrix_one
 
         matrix = np.empty((plan.nv, plan.nv))
         matrix_one.call(plan.arrays, q, matrix)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from bunraku.algorithms.connections import DYNAMICS
-from bunraku.algorithms.forward import gather_forces
-from bunraku.algorithms.kinematics import STATE
+from bunraku.algorithms.body_motion import STATE
+from bunraku.algorithms.connection_equations import DYNAMICS
+from bunraku.algorithms.forward_passes import gather_forces
 from bunraku.algorithms.unit_vector import CONTRADICTION, SOLVED, unit_vector, unit_vector_closed
 from bunraku.checks import aligned
-from bunraku.entries import closed
+from bunraku.entries import closed_solution as closed
 from bunraku.entries.explain import refuse
 from bunraku.entries.pool import spread
 from bunraku.entries.signatures import CLASHED, FAILED, FINE, PLAN, flags, int64, table

@@ -4,7 +4,7 @@ import numpy as np
 from numba import types
 
 from bunraku.jit import Held, allocating, called_by_address
-from bunraku.plan.arrays import Arrays
+from bunraku.plan.plan_arrays import Arrays
 from bunraku.spatial.lanes import WIDTH
 
 int64 = types.int64

@@ -13,9 +13,9 @@ from bunraku.evaluate.dynamics import (
     joint_forces,
 )
 from bunraku.evaluate.kinematics import Kinematics, kinematics, poses
-from bunraku.evaluate.loops import coordinates, impact, project
-from bunraku.evaluate.matrix import ProcessorArray, mass_matrix, operation_count, processor_array
-from bunraku.evaluate.schedule import Schedule, schedule
+from bunraku.evaluate.loop_closure import coordinates, impact, project
+from bunraku.evaluate.mass_matrices import ProcessorArray, mass_matrix, operation_count, processor_array
+from bunraku.evaluate.schedules import Schedule, schedule
 
 __all__ = ["ClosedChain", "Constraints", "Contact", "Contacts", "Dynamics", "Kinematics", "ProcessorArray", "Report",
            "Schedule", "closed_chain", "connection_forces", "constraints", "contacts", "coordinates", "dynamics",

@@ -10,8 +10,8 @@ from bunraku.errors import ModelError
 from bunraku.mechanism import Fixed, Mechanism
 from bunraku.plan import fields as f
 from bunraku.plan.build import Plan
-from bunraku.plan.chunk import Assembly
-from bunraku.plan.closed import clusters as together
+from bunraku.plan.chunk_plan import Assembly
+from bunraku.plan.loop_plan import clusters as together
 from bunraku.scheduling import Costs, Partition, Partitions, Prediction, Tree, cut_at, groups, predict
 from bunraku.scheduling.assembly import assembly_order
 from bunraku.scheduling.clusters import NONE
@@ -100,7 +100,7 @@ class Chunked:
         return member
 
     def assembly(self, plan: Plan, partition: Partition) -> Assembly:
-        """The partition in the form from which `plan/chunk.py` divides the plan of this mechanism."""
+        """The partition in the form from which `plan/chunk_plan.py` divides the plan of this mechanism."""
         chunks, joins = partition.chunks, partition.joins
         chunk = self.members(partition)[plan.body_link]
         return Assembly(chunk, chunks.worker, partition.waits & (chunks.far >= 0), joins.left, joins.right,

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bunraku.checks import aligned
-from bunraku.entries.closed import refuse_open
-from bunraku.entries.constraints import Demands, choose, demands
+from bunraku.entries.closed_solution import refuse_open
+from bunraku.entries.constraint_entries import Demands, choose, demands
 from bunraku.entries.explain import several
-from bunraku.entries.inverse import inverse_dynamics
+from bunraku.entries.inverse_entries import inverse_dynamics
 from bunraku.errors import ActuationError, ModelError, StateError
 from bunraku.evaluate.constraints import one_state, parts
 from bunraku.evaluate.kinematics import kinematics
-from bunraku.evaluate.loops import project
+from bunraku.evaluate.loop_closure import project
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.plan import fields as f

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bunraku.entries.constraints import demands
+from bunraku.entries.constraint_entries import demands
 from bunraku.errors import ShapeError
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism

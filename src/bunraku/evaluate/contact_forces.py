@@ -10,18 +10,18 @@ from typing import NamedTuple
 import numpy as np
 
 from bunraku.checks import aligned
-from bunraku.contact import fields as c
-from bunraku.contact.fields import NO_SOLUTION, ROUGH, SLIDING, SOLVED
-from bunraku.contact.memory import ACTIVE, FULL, ROW, ROWS, STATUS, WORST
-from bunraku.contact.motion import APPROACHING, DIRECT, LOOK, OVERLAPPING, contact_solve
-from bunraku.contact.stepping import QUICK
-from bunraku.entries import closed
+from bunraku.contact import contact_fields as c
+from bunraku.contact.contact_fields import NO_SOLUTION, ROUGH, SLIDING, SOLVED
+from bunraku.contact.contact_memory import ACTIVE, FULL, ROW, ROWS, STATUS, WORST
+from bunraku.contact.contact_motion import APPROACHING, DIRECT, LOOK, OVERLAPPING, contact_solve
+from bunraku.contact.contact_step import QUICK
+from bunraku.entries import closed_solution as closed
 from bunraku.entries.explain import refuse, several
 from bunraku.entries.signatures import FINE
 from bunraku.errors import ContactError, ModelError, StateError
 from bunraku.evaluate.contact_problem import solve_problem
+from bunraku.evaluate.contact_workspace import SLOW, TOO_DEEP, Acts, Touching
 from bunraku.evaluate.contacts import MARGIN, MODES, Contacts
-from bunraku.evaluate.touching import SLOW, TOO_DEEP, Acts, Touching
 from bunraku.mechanism import Free, Mechanism
 
 
@@ -191,8 +191,8 @@ def _listed(touching: Touching, q, rows, force, axes, residual: float, found=Non
 def step_forces(mechanism: Mechanism, q, v, tau, step: float, external=None, prescribed=None) -> Contacts:
     """Contacts at a state with their forces in the time step that begins there: impulses divided by the step.
 
-    The problem of `contact/stepping.py`, with minimum-norm forces where they are not unique. (With friction the motion
-    itself may be non-unique: a run, which starts from the forces of its last step, may find another solution.)
+    The problem of `contact/contact_step.py`, with minimum-norm forces where they are not unique. (With friction the
+    motion itself may be non-unique: a run, which starts from the forces of its last step, may find another solution.)
     """
     touching, _, (q, v, tau, drives, pushed) = _given(mechanism, q, v, tau, external, prescribed)
     q, v, acts = np.ascontiguousarray(q), np.ascontiguousarray(v), _acts(touching, tau, drives, pushed)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bunraku.contact import fields as c
+from bunraku.contact import contact_fields as c
 from bunraku.errors import ShapeError
 
 STARTS = {"none": c.NONE, "forces": c.FORCES, "modes": c.MODES}
@@ -37,7 +37,7 @@ def solve_problem(theta, b, mu, *, slip=None, start="none", force=None, modes=No
     start     "none"; "forces": from `force`, (K, 3); "modes": from `modes`, K names, and the directions of `force`
     smallest  replace indeterminate contact forces by their minimum-norm choice
     """
-    from bunraku.contact.entries import problem_one
+    from bunraku.contact.contact_entries import problem_one
 
     b = _floats("b", b)
     count = b.size // 3

@@ -8,7 +8,7 @@ from typing import NamedTuple, overload
 import numpy as np
 
 from bunraku.checks import as_floats, as_size
-from bunraku.contact import fields as c
+from bunraku.contact import contact_fields as c
 from bunraku.errors import ModelError, ShapeError
 from bunraku.evaluate.kinematics import poses
 from bunraku.mechanism import Mechanism
@@ -136,7 +136,7 @@ def contacts(mechanism: Mechanism, q, margin: float = MARGIN, workers: int | Non
     if not m.shapes:
         raise ModelError(f"{m.name} has no shapes, so nothing can touch; use m.add_shape(link, bk.Sphere(0.1)) and "
                          "m.add_plane()")
-    from bunraku.contact.entries import found_contacts
+    from bunraku.contact.contact_entries import found_contacts
 
     q = as_floats("q", q, m.nq)
     arrays = m.contact_pairs().arrays

@@ -9,24 +9,27 @@ from functools import cache
 import numpy as np
 from numpy import empty
 
-from bunraku.algorithms.connections import DYNAMICS
+from bunraku.algorithms.connection_equations import DYNAMICS
 from bunraku.checks import as_array, as_count, as_floats, hint
-from bunraku.entries import closed, forward, inverse, reference
-from bunraku.entries.forward import forward_one
-from bunraku.entries.loops import closed_plain
-from bunraku.entries.parts import lanes_of_state, lanes_one
+from bunraku.entries import closed_solution as closed
+from bunraku.entries import forward_entries as forward
+from bunraku.entries import inverse_entries as inverse
+from bunraku.entries import reference
+from bunraku.entries.forward_entries import forward_one
+from bunraku.entries.loop_entries import closed_plain
+from bunraku.entries.part_entries import lanes_of_state, lanes_one
 from bunraku.errors import ModelError, NamingError, ShapeError
 from bunraku.evaluate.closed_chain import closed_inverse_dynamics
 from bunraku.evaluate.contacts import Contacts, with_contacts, without_contact
 from bunraku.evaluate.kinematics import kinematics
-from bunraku.evaluate.schedule import Schedule
+from bunraku.evaluate.schedules import Schedule
 from bunraku.evaluate.team import accelerations, team_for
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.mechanism.named import Named
 from bunraku.notebook import html_table
 from bunraku.plan import fields as f
-from bunraku.plan.closed import reschedule, with_connections
+from bunraku.plan.loop_plan import reschedule, with_connections
 
 METHODS = ("auto", "aba", "ada", "unit_vector")
 

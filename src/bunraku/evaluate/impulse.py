@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from bunraku.algorithms.connections import IMPULSE
+from bunraku.algorithms.connection_equations import IMPULSE
 from bunraku.checks import as_array
-from bunraku.entries import closed
+from bunraku.entries import closed_solution as closed
 from bunraku.errors import ModelError, NamingError, ShapeError
 from bunraku.evaluate.kinematics import kinematics
 from bunraku.mechanism import Mechanism
-from bunraku.plan.closed import with_connections
+from bunraku.plan.loop_plan import with_connections
 
 
 def impulse(mechanism: Mechanism, q, v, link: str, impulse, moment=None, *, point=(0.0, 0.0, 0.0), locked=frozenset()):

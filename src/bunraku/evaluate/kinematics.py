@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from bunraku.checks import as_vector
-from bunraku.entries.kinematics import observation, point_jacobian
+from bunraku.entries.kinematics_entries import observation, point_jacobian
 from bunraku.errors import ShapeError
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism

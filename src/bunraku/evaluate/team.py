@@ -6,19 +6,19 @@ import weakref
 
 import numpy as np
 
-from bunraku.algorithms.connections import DYNAMICS
-from bunraku.entries.closed import DENSE
-from bunraku.entries.parts import part_closed, part_of_state, part_one
+from bunraku.algorithms.connection_equations import DYNAMICS
+from bunraku.entries.closed_solution import DENSE
+from bunraku.entries.part_entries import part_closed, part_of_state, part_one
 from bunraku.entries.pool import available
 from bunraku.entries.signatures import DOUBTFUL, FINE
 from bunraku.errors import ModelError
-from bunraku.evaluate.schedule import Schedule
-from bunraku.evaluate.schedule import schedule as schedule_for
+from bunraku.evaluate.schedules import Schedule
+from bunraku.evaluate.schedules import schedule as schedule_for
 from bunraku.mechanism import Mechanism
 from bunraku.plan.build import Plan
-from bunraku.plan.chunk import Assembly, Division, Read
 from bunraku.plan.chunk_loops import ClosedDivision
-from bunraku.plan.closed import with_connections
+from bunraku.plan.chunk_plan import Assembly, Division, Read
+from bunraku.plan.loop_plan import with_connections
 from bunraku.workers.threads import Team
 
 

@@ -16,7 +16,7 @@ workers. Every decision depends on the combined values only.
 To restart after a discontinuity: put the state into rows[0] and set tally[STARTED] and clock[STEP] to 0.
 """
 
-from bunraku.integrate import memory as m
+from bunraku.integrate import solver_memory as m
 from bunraku.jit import inline
 
 SPECK = 1e-6  # of the way to a new stop: a past shorter than this says nothing about the steps to take there

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from bunraku.integrate import memory as m
+from bunraku.integrate import solver_memory as m
 from bunraku.integrate.dense import factor, solve
 from bunraku.integrate.gear import product
 from bunraku.integrate.history import (

@@ -2,7 +2,7 @@
 
 import math
 
-from bunraku.integrate.memory import EPSILON, MAX_STEP, MIN_STEP, TIME, UNTIL
+from bunraku.integrate.solver_memory import EPSILON, MAX_STEP, MIN_STEP, TIME, UNTIL
 from bunraku.integrate.sums import root_mean_square, span_end, span_start
 from bunraku.jit import inline
 from bunraku.tolerances import LAST_STAGE

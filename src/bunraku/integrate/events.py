@@ -12,7 +12,7 @@ for where g, continued straight from the neighbouring parts, would reach zero. A
 several times within a part, can be missed; a smaller max_step finds it.
 """
 
-from bunraku.integrate.memory import EPSILON
+from bunraku.integrate.solver_memory import EPSILON
 from bunraku.jit import inline, inner
 
 PARTS = 3        # of a step

@@ -36,7 +36,7 @@ from bunraku.integrate.history import (
     Family,
     compare_orders,
 )
-from bunraku.integrate.memory import EVALUATIONS, ORDER, RATE, STEEPNESS, WAIT, copy
+from bunraku.integrate.solver_memory import EVALUATIONS, ORDER, RATE, STEEPNESS, WAIT, copy
 from bunraku.integrate.sums import root_mean_square, span_end, span_start
 from bunraku.jit import inline, inner
 

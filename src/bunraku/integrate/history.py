@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from bunraku.integrate.memory import ORDER, table
+from bunraku.integrate.solver_memory import ORDER, table
 from bunraku.integrate.sums import span_end, span_start
 from bunraku.jit import Held, inner
 

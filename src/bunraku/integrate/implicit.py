@@ -17,7 +17,7 @@ part of J has missed cost r iterations more, instead of small steps. RATE is the
 per unit of its residual: |difference of answers| / |difference of residuals|, which is rho / |1 - rho| for an
 iteration that multiplies errors by rho.
 
-For mechanisms (`simulate/implicit.py`) `improve` costs as much as one evaluation. Usually one per step is enough.
+For mechanisms (`runs/implicit_run.py`) `improve` costs as much as one evaluation. Usually one per step is enough.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from bunraku.integrate.history import (
     Family,
     compare_orders,
 )
-from bunraku.integrate.memory import EVALUATIONS, FACTORISATIONS, ORDER, RATE, SIZE, WAIT
+from bunraku.integrate.solver_memory import EVALUATIONS, FACTORISATIONS, ORDER, RATE, SIZE, WAIT
 from bunraku.integrate.sums import add_squares, root_mean_square, span_end, span_start
 from bunraku.jit import inline, inner
 

@@ -7,8 +7,8 @@ from numbers import Integral
 from bunraku.errors import ShapeError
 from bunraku.integrate import bdf, gear, iec, implicit, rk4, rkf, rkg, rki, tsit5
 from bunraku.integrate.history import Family
-from bunraku.integrate.memory import MAX_ORDER, Memory, make_memory
 from bunraku.integrate.runge_kutta import Tableau
+from bunraku.integrate.solver_memory import MAX_ORDER, Memory, make_memory
 
 METHODS: dict[str, Family | Tableau] = {
     "gear": gear.METHOD, "bdf": bdf.METHOD, "tsit5": tsit5.METHOD, "rkf": rkf.METHOD, "rkg": rkg.METHOD,

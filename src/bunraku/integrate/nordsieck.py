@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 
-from bunraku.integrate import memory as m
+from bunraku.integrate import solver_memory as m
 from bunraku.integrate.bdf import newton
 from bunraku.integrate.control import fitted_step, smallest_step
 from bunraku.integrate.gear import functional, independent
@@ -41,7 +41,7 @@ from bunraku.integrate.history import (
     retract,
     shift,
 )
-from bunraku.integrate.memory import copy
+from bunraku.integrate.solver_memory import copy
 from bunraku.integrate.sums import add_squares, root_mean_square, span_end, span_start
 from bunraku.jit import inline, inner
 

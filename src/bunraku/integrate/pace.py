@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bunraku.integrate.memory import MAX_STEP, REJECTED, STEPS, TIME, UNTIL, Memory
+from bunraku.integrate.solver_memory import MAX_STEP, REJECTED, STEPS, TIME, UNTIL, Memory
 
 SPREAD = 32         # steps between the states that are compared with
 MANY = 20_000       # steps left at this pace from which on it is looked at

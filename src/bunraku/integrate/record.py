@@ -14,7 +14,7 @@ from numba import types
 from bunraku.integrate.callbacks import call_function
 from bunraku.integrate.events import PARTS, boundary, crosses, evaluate, extreme, leaves, locate, may_touch
 from bunraku.integrate.history import HIGHEST
-from bunraku.integrate.memory import ACTUATION_FAILED, EVENT, RECORDED, TAKEN, TIME, copy, counts, floats, table
+from bunraku.integrate.solver_memory import ACTUATION_FAILED, EVENT, RECORDED, TAKEN, TIME, copy, counts, floats, table
 from bunraku.jit import Held, inline, inner
 
 COEFFICIENTS = HIGHEST + 1    # rows of a polynomial

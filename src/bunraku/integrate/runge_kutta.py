@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from bunraku.integrate import memory as m
+from bunraku.integrate import solver_memory as m
 from bunraku.integrate.control import (
     SLOPE,
     STATE,
@@ -28,7 +28,7 @@ from bunraku.integrate.control import (
     smallest_step,
     weight,
 )
-from bunraku.integrate.memory import LARGEST, floats, table
+from bunraku.integrate.solver_memory import LARGEST, floats, table
 from bunraku.integrate.sums import root_mean_square, span_end, span_start
 from bunraku.jit import Held, inline, inner
 

@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from bunraku.integrate.memory import LARGEST, SIZE, SUMS
+from bunraku.integrate.solver_memory import LARGEST, SIZE, SUMS
 from bunraku.jit import inline
 
 

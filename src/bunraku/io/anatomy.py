@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bunraku.models.human import SEGMENTS
-from bunraku.models.solids import Solid
+from bunraku.models.solid_inertias import Solid
 
 DENSITY = 1000.0   # [kg/m^3]
 SHORTEST = 0.02    # [m] a moving segment without length counts as a ball of this share

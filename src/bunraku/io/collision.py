@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
-from bunraku.contact import fields as c
+from bunraku.contact import contact_fields as c
 from bunraku.io.findings import Findings
 from bunraku.mechanism import Capsule, Mechanism, Points, Shape
 from bunraku.mechanism.links import GROUND

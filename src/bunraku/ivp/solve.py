@@ -12,15 +12,15 @@ import numpy as np
 
 from bunraku.checks import as_array, as_positive, as_size, hint
 from bunraku.errors import ModelError, ShapeError, SimulationError, SimulationWarning, StateError
-from bunraku.integrate import memory as m
+from bunraku.integrate import solver_memory as m
 from bunraku.integrate.callbacks import PlainFunction, call_function
 from bunraku.integrate.events import PARTS
 from bunraku.integrate.history import Family
 from bunraku.integrate.methods import METHODS, STRUCTURED, memory_for
 from bunraku.integrate.pace import EQUATION, Pace, step_too_small
 from bunraku.integrate.record import COEFFICIENTS, CURSOR, EVENTS, NEXT_TIME, PER_STEP, SPLIT, Record
-from bunraku.ivp.entries import solver_of
 from bunraku.ivp.functions import event_function, right_hand_side
+from bunraku.ivp.ivp_entries import solver_of
 from bunraku.terminal import Interrupts
 
 ROOM, ROOM_PLAIN = 512, 64  # steps recorded in one call of compiled code; of a plain f, so that Ctrl-C waits less

@@ -11,13 +11,13 @@ counts. This is the family to read and compare; `bk.mass_matrix(..., method="aut
     variant Newton-Euler based          vneb   O(n^2), one fixed frame
     original composite rigid body       ocrb   O(n^2), body frames
     variant composite rigid body        vcrb   O(n^2), step 1 in body frames, step 2 in a fixed one
-    vneb and vcrb on processor arrays   parallel.py, array.py
+    vneb and vcrb on processor arrays   parallel_methods.py, array.py
 """
 
-from bunraku.massmatrix.chain import Chain, Turn, chain_of, generic_chain
+from bunraku.massmatrix.by_method import METHODS, kernel, mass_matrix
 from bunraku.massmatrix.count import Count, Counted, Counter, count, counted
-from bunraku.massmatrix.matrix import METHODS, kernel, mass_matrix
-from bunraku.massmatrix.parallel import ARRAYS, parallel_run, simulate
+from bunraku.massmatrix.parallel_methods import ARRAYS, parallel_run, simulate
+from bunraku.massmatrix.serial_chain import Chain, Turn, chain_of, generic_chain
 
 __all__ = ["ARRAYS", "METHODS", "Chain", "Count", "Counted", "Counter", "Turn", "chain_of", "count", "counted",
            "generic_chain", "kernel", "mass_matrix", "parallel_run", "simulate"]

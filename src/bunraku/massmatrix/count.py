@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from bunraku.massmatrix.chain import Chain, Turn, generic_chain
-from bunraku.massmatrix.matrix import kernel
+from bunraku.massmatrix.by_method import kernel
+from bunraku.massmatrix.serial_chain import Chain, Turn, generic_chain
 
 
 class Count(NamedTuple):

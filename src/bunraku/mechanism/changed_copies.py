@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bunraku.checks import as_rotation, as_size, as_vector, check_inertia, check_name, hint
-from bunraku.contact.fields import PLANE
+from bunraku.contact.contact_fields import PLANE
 from bunraku.errors import ModelError, NamingError
 from bunraku.mechanism.joints import PASSIVE, Joint, as_joint
 from bunraku.mechanism.shapes import Plane, Shape, find_shape, surface

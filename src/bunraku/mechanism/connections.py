@@ -85,7 +85,7 @@ class Carry:
 
     def __call__(self, q, v) -> tuple[np.ndarray, np.ndarray]:
         from bunraku.checks import aligned
-        from bunraku.entries.kinematics import observation
+        from bunraku.entries.kinematics_entries import observation
 
         before = self._before
         _, (q, v) = aligned(("q", q, before.nq), ("v", v, before.nv))

@@ -326,7 +326,7 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
         """(kinetic, potential). Kinetic: links and rotors (armature), half v' M v. Potential: gravity (zero at the
         world's origin), joint springs, limits and point springs.
         """
-        from bunraku.entries.kinematics import energy
+        from bunraku.entries.kinematics_entries import energy
 
         return energy(self.plan(), q, v)
 

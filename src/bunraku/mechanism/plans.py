@@ -98,7 +98,7 @@ class Plans:
         self._refuse_massless_ends(plan)
         if not self.connections:
             return plan
-        from bunraku.plan.closed import with_connections
+        from bunraku.plan.loop_plan import with_connections
 
         return with_connections(plan, list(self.connections.values()), self.length_scale, frozenset(given), passive)
 

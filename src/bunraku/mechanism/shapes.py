@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from bunraku.checks import as_count, as_number, as_positive, as_rotation, as_size, as_vector, check_name, hint
-from bunraku.contact import fields as c
+from bunraku.contact import contact_fields as c
 from bunraku.errors import ModelError, NamingError
 from bunraku.mechanism.joints import Fixed, Free
 from bunraku.mechanism.links import GROUND
 from bunraku.mechanism.readonly import ReadOnlyDict, read_only, sealed
 
 if TYPE_CHECKING:
-    from bunraku.contact.arrays import ContactArrays
+    from bunraku.contact.contact_arrays import ContactArrays
 
 BITS = 31
 """Groups that a mask can name: its bits."""
@@ -28,7 +28,7 @@ class Shape:
     kind: ClassVar[int]
 
     def size(self) -> tuple[float, float, float]:
-        """As in SHAPE_SIZE of `contact/fields.py`."""
+        """As in SHAPE_SIZE of `contact/contact_fields.py`."""
         return 0.0, 0.0, 0.0
 
     def corners(self) -> np.ndarray:
@@ -156,7 +156,7 @@ class ContactShape:
     restitution: float
     group: int              # bits: the groups that it belongs to
     meets: int              # bits: the groups that it touches
-    row: np.ndarray = field(init=False, repr=False)  # of shape_f (`contact/fields.py`), in the link's frame
+    row: np.ndarray = field(init=False, repr=False)  # of shape_f (`contact/contact_fields.py`), in the link's frame
 
     def __post_init__(self):
         mine = self.__dict__
@@ -282,7 +282,7 @@ class Shapes:
     def contact_pairs(self) -> Pairs:
         """The pairs of shapes that may touch, as arrays; kept until something changes."""
         if "contact" not in self._variants:
-            from bunraku.contact.build import build
+            from bunraku.contact.contact_build import build
 
             shapes = tuple(self.shapes.values())
             arrays = build(shapes, [self._ordered(*pair) for pair in self._meeting()], self.plan("tree"))

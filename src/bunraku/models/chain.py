@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bunraku.checks import as_count, as_positive
 from bunraku.errors import ModelError
 from bunraku.mechanism import Free, Joint, Mechanism, Revolute, Spherical
-from bunraku.models.solids import box
+from bunraku.models.solid_inertias import box
 
 JOINTS = ("revolute", "spherical")
 BASES = ("fixed", "free")

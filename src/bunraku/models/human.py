@@ -17,7 +17,7 @@ import numpy as np
 from bunraku.checks import as_positive
 from bunraku.errors import ModelError
 from bunraku.mechanism import Box, Capsule, Fixed, Free, Joint, Mechanism, Revolute, Sphere, Spherical
-from bunraku.models.solids import FIGURE, Solid, box, gyrated, thickness
+from bunraku.models.solid_inertias import FIGURE, Solid, box, gyrated, thickness
 
 STATURE = 1.741  # [m] of de Leva's men; the lengths below are in millimetres for it
 

@@ -6,7 +6,7 @@ Sizes and masses are round numbers typical of full-size humanoids; every link is
 from __future__ import annotations
 
 from bunraku.mechanism import Box, Capsule, Free, Mechanism, Revolute
-from bunraku.models.solids import FIGURE, box
+from bunraku.models.solid_inertias import FIGURE, box
 
 AXES = {"roll": (1.0, 0.0, 0.0), "pitch": (0.0, 1.0, 0.0), "yaw": (0.0, 0.0, 1.0)}
 

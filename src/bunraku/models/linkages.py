@@ -18,7 +18,7 @@ import numpy as np
 from bunraku.checks import as_count
 from bunraku.errors import ModelError
 from bunraku.mechanism import Joint, Mechanism, Prismatic, Revolute, Spherical
-from bunraku.models.solids import Solid, box, rod
+from bunraku.models.solid_inertias import Solid, box, rod
 
 HINGE = (0.0, -1.0, 0.0)  # seen with x to the right and z up, anticlockwise
 

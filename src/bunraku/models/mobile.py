@@ -20,7 +20,7 @@ import numpy as np
 from bunraku.checks import as_count, as_positive, as_size
 from bunraku.errors import ModelError
 from bunraku.mechanism import Free, Mechanism, Revolute
-from bunraku.models.solids import Solid
+from bunraku.models.solid_inertias import Solid
 
 MOST = 1_000_000  # bodies
 

@@ -14,7 +14,7 @@ from bunraku.mechanism import Compound, Free, Joint, Link, Mechanism, Prismatic,
 from bunraku.mechanism.links import GROUND
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.motion.curve import Curve, continuous
-from bunraku.motion.dynamics import JointMoments, joint_moments
+from bunraku.motion.joint_moments import JointMoments, joint_moments
 from bunraku.motion.plates import ForcePlate
 from bunraku.motion.smoothing import low_pass, sampling_rate
 from bunraku.motion.tracking import tracking

@@ -13,7 +13,7 @@ import numpy as np
 from bunraku.io.findings import Findings
 from bunraku.io.lines import Lines
 from bunraku.io.xml import clip
-from bunraku.motion.table import MotionTable
+from bunraku.motion.motion_table import MotionTable
 
 ROWS, COLUMNS = ("nrows", "datarows"), ("ncolumns", "datacolumns")
 MAX_HEADER = 1000

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from bunraku.plan import fields as f
-from bunraku.plan.arrays import NO_CHUNKS, NO_CONTACT, NO_LOOPS, Arrays
 from bunraku.plan.elements import ELEMENT, FIXED_ROWS, LINK
+from bunraku.plan.plan_arrays import NO_CHUNKS, NO_CONTACT, NO_LOOPS, Arrays
 
 LARGE = 64  # bodies from which on a plan is looked at for like chunks
 
@@ -37,7 +37,7 @@ class Plan:
     dof_link: np.ndarray           # (nv,) link whose joint has the velocity
     coordinate_link: np.ndarray    # (nq,) link whose joint has the coordinate
     names: tuple                   # (links,) name of each link and of its joint, for people
-    loops: Any = None              # the connections that close loops (`closed.py`); None for a tree
+    loops: Any = None              # the connections that close loops (`loop_plan.py`); None for a tree
     ties: dict = field(default_factory=dict, repr=False)  # connections as rows of numbers, kept while the tree is
     zero_tau: np.ndarray = field(init=False)
     nothing: np.ndarray = field(init=False)

@@ -28,7 +28,7 @@ import numpy as np
 
 from bunraku.plan import fields as f
 from bunraku.plan.build import Plan
-from bunraku.plan.chunk import Assembly, Division, Edge, Part, Read
+from bunraku.plan.chunk_plan import Assembly, Division, Edge, Part, Read
 from bunraku.plan.program import Program, Structure
 from bunraku.plan.tip_to_root import tip_to_root
 

@@ -246,7 +246,7 @@ ROW_BETA = 7     # 1, acceleration of the handle at rest of near body and zero h
 ROW_SIZE = 8     # 1, magnitude of the initial beta
 ROW_THETA = 9    # row + 1, acceleration per handle force
 
-# -- chunks: a mechanism cut at joints, each chunk a plan of its own whose ground moves (`chunk.py`) -------------------
+# -- chunks: a mechanism cut at joints, each chunk a plan of its own whose ground moves (`chunk_plan.py`) ---------
 # chunk_i (chunks, CHUNK_I) int32: the chunks of one worker, parents first. A chunk hangs from the link *above* it, and
 # may carry others at its *far* body. Its bodies are numbered depth first, those between the two first: its *path*.
 # Spatial quantities are in the axes of the link above, about that link's origin (own axes: no pose is needed).

@@ -5,8 +5,8 @@ joint on the link above may differ. Two sources of them: a stretch of a chain wh
 into chunks of equal length that hang one from the other (with far handles, `algorithms/far.py`); and equal branches
 that hang from the same link. W like chunks are a *bundle*. All other bodies are ordinary chunks, swept after what they
 carry.
-`in_lanes` finds the partition and writes the operations (`workers/lanes.py`): bundle by bundle, root to tips, passes 1
-and 2; joins, tips to root; pass 3.
+`in_lanes` finds the partition and writes the operations (`workers/chunks_in_lanes.py`): bundle by bundle, root to tips,
+passes 1 and 2; joins, tips to root; pass 3.
 Cost: O(bodies). Limits: trees whose joints are all driven by torque, without springs between points.
 """
 
@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bunraku.plan import fields as f
-from bunraku.plan.arrays import Arrays
 from bunraku.plan.build import Plan
-from bunraku.plan.chunk import LINE, SCRATCH, coordinates_of, operations, ranges, rows_of
-from bunraku.plan.closed import clusters
+from bunraku.plan.chunk_plan import LINE, SCRATCH, coordinates_of, operations, ranges, rows_of
+from bunraku.plan.loop_plan import clusters
+from bunraku.plan.plan_arrays import Arrays
 from bunraku.spatial.lanes import WIDTH
 
 LONGEST = 256     # bodies of a chunk in a series: its lane memory, 2 KB a body, stays in the second cache

@@ -14,10 +14,10 @@ from dataclasses import replace
 import numpy as np
 
 import bunraku as bk
-from bunraku.bench.parallel import SLICE, _by_team, _serial, _stretch, raced, state_of
+from bunraku.bench.bench_parallel import SLICE, _by_team, _serial, _stretch, raced, state_of
 from bunraku.entries.pool import available
-from bunraku.evaluate.costs import measured_costs, message_seconds
-from bunraku.integrate.memory import EVALUATIONS
+from bunraku.evaluate.measured_costs import measured_costs, message_seconds
+from bunraku.integrate.solver_memory import EVALUATIONS
 from bunraku.scheduling import Costs
 
 AGREEMENT = 1e-9

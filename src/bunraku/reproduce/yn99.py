@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import bunraku as bk
-from bunraku.models.solids import box
+from bunraku.models.solid_inertias import box
 from bunraku.simulation.closing import capture
 
 PAPER = {"high bar": (24, 23), "swing": (30, 28)}

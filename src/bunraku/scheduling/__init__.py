@@ -10,11 +10,11 @@ joints that follows.
 from bunraku.scheduling.chunks import Chunks, cut_at
 from bunraku.scheduling.clusters import Clusters, clusters
 from bunraku.scheduling.costs import Costs, paper
+from bunraku.scheduling.forest import Tree
 from bunraku.scheduling.groups import groups
 from bunraku.scheduling.jung import Distribution, distribute
 from bunraku.scheduling.partition import Partition, Partitions
 from bunraku.scheduling.predict import Prediction, predict
-from bunraku.scheduling.tree import Tree
 
 __all__ = ["Chunks", "Clusters", "Costs", "Distribution", "Partition", "Partitions", "Prediction", "Tree",
            "clusters", "cut_at", "distribute", "groups", "paper", "predict"]

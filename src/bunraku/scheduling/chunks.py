@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from bunraku.scheduling.tree import Tree
+from bunraku.scheduling.forest import Tree
 
 NONE = -2
 

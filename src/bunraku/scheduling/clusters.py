@@ -5,7 +5,7 @@ sequence of which every interval has at most two boundary links: the link it is 
 carries the rest (*far*). Halving such sequences by weight, the subtrees' own sequences in their places, gives a
 binary tree of joins. It is the assembly tree of [YN02, sec. 5.1] for any structure.
 Reference: Alstrup, Holm, de Lichtenberg, Thorup, Maintaining information in fully dynamic trees with top trees, ACM
-Trans. Algorithms 1 (2005); heavy paths as in `tree.py`.
+Trans. Algorithms 1 (2005); heavy paths as in `forest.py`.
 Cost: O(N log N) in a few dozen NumPy operations per level. Depth: below 2.5 log2 N on all shapes tried.
 
 Two subtrees at the same link are joined *side by side* (their inertias add); a cluster and one that hangs from its far
@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from bunraku.scheduling.tree import Tree
+from bunraku.scheduling.forest import Tree
 
 GROUND = -1
 NONE = -2  # no far link: nothing hangs from the cluster

@@ -3,7 +3,7 @@
 An evaluation has four passes over the tree [J, table IX]: 1 velocities (to the tips), 2 articulated inertias (to the
 root), 3 accelerations (to the tips), 4 the solver's error sums (to the root). Forward dynamics alone is passes 1 to 3.
 
-Origin of the default numbers (AMD EPYC, 2 shared cores, 18 November 2026, `evaluate/costs.py`):
+Origin of the default numbers (AMD EPYC, 2 shared cores, 18 November 2026, `evaluate/measured_costs.py`):
   measured    everything about bodies, chunks, joins: operations of the engine, timed one by one in compiled loops
   measured    `latency`, `per_float`: round trips of two threads
   measured    pass 4: Gear steps of a chain of 1000 hinges, less their evaluations; other joints by degrees of freedom

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bunraku.scheduling.tree import Tree
+from bunraku.scheduling.forest import Tree
 
 NONE = -1
 

@@ -16,10 +16,10 @@ import numpy as np
 from bunraku.scheduling.chunks import Chunks, Weighed
 from bunraku.scheduling.clusters import Clusters, clusters
 from bunraku.scheduling.costs import Costs
+from bunraku.scheduling.forest import Tree
 from bunraku.scheduling.jung import Distribution, Distributor
 from bunraku.scheduling.predict import Prediction, owners, predict
 from bunraku.scheduling.start_order import started
-from bunraku.scheduling.tree import Tree
 
 ROUNDS = 4                 # corrections of the shares
 SNAPS = (0.0, 0.1, 0.4)    # how far a cut may move to a better place, in stretches

@@ -25,8 +25,8 @@ from bunraku.evaluate import kinematics
 from bunraku.evaluate.dynamics import external_forces
 from bunraku.mechanism import Free, Joint, Mechanism, Spherical
 from bunraku.plan import fields as f
-from bunraku.plan.chunk import Read
-from bunraku.simulate.actuation import Actuation, PlainActuation
+from bunraku.plan.chunk_plan import Read
+from bunraku.runs.actuation import Actuation, PlainActuation
 
 RATE = 20.0        # [1/s] r of eq. (1)
 FREQUENCY = 4.0 * np.pi  # [rad/s] of pulls, by default

@@ -15,9 +15,9 @@ import numpy as np
 
 from bunraku.checks import as_vector, hint
 from bunraku.errors import ModelError, NamingError, SimulationError
-from bunraku.evaluate.schedule import made_again
-from bunraku.evaluate.touching import KNOWN as KNOWN_OF_CONTACTS
-from bunraku.integrate import memory as m
+from bunraku.evaluate.contact_workspace import KNOWN as KNOWN_OF_CONTACTS
+from bunraku.evaluate.schedules import made_again
+from bunraku.integrate import solver_memory as m
 from bunraku.integrate.history import Family
 from bunraku.integrate.methods import memory_for, method_of
 from bunraku.integrate.record import COEFFICIENTS
@@ -25,8 +25,8 @@ from bunraku.integrate.runge_kutta import Tableau
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.describe import describe
 from bunraku.simulation.conditions import Watch
-from bunraku.simulation.storage import Rule, read, refuse, write
-from bunraku.simulation.trajectory import from_file, to_file
+from bunraku.simulation.records.storage import Rule, read, refuse, write
+from bunraku.simulation.records.trajectory import from_file, to_file
 
 FORMAT = 1
 GIVEN = ("condition", "action", "name", "repeat", "about")  # of a Watch by `when`; everything else is its state

@@ -10,15 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from bunraku.checks import as_rotation, as_vector
-from bunraku.entries.closed import gaps, velocity_gaps
+from bunraku.entries.closed_solution import gaps, velocity_gaps
 from bunraku.errors import BunrakuError, ConstraintError
 from bunraku.evaluate import impact, poses, project
-from bunraku.evaluate.loops import closed_position
-from bunraku.integrate.memory import LOOPS_OPEN, OPEN_AT, OPEN_BY, REACHED, RECORD_FULL
+from bunraku.evaluate.loop_closure import closed_position
+from bunraku.integrate.solver_memory import LOOPS_OPEN, OPEN_AT, OPEN_BY, REACHED, RECORD_FULL
 from bunraku.mechanism import Connection, Mechanism
 from bunraku.mechanism.links import GROUND
 from bunraku.plan.build import Plan
-from bunraku.plan.closed import with_connections
+from bunraku.plan.loop_plan import with_connections
 from bunraku.tolerances import CLOSED, EXACT, TOO_OPEN
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from bunraku.entries.explain import explain
 from bunraku.errors import BunrakuError
-from bunraku.integrate import memory as m
+from bunraku.integrate import solver_memory as m
 from bunraku.integrate.pace import step_too_small
 
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from bunraku.mechanism import Mechanism
 from bunraku.record import Recording
-from bunraku.simulate.actuation import Actuation
+from bunraku.runs.actuation import Actuation
+from bunraku.simulation.records.trajectory import Event, Trajectory
 from bunraku.simulation.settings import as_actuation
 from bunraku.simulation.simulation import Simulation
-from bunraku.simulation.trajectory import Event, Trajectory
 
 
 class Recorder:

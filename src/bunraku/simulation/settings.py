@@ -10,15 +10,15 @@ import numpy as np
 from bunraku.checks import as_array, as_positive, as_size, hint
 from bunraku.compiler.numba_inside import NumbaError
 from bunraku.errors import ModelError, ShapeError
-from bunraku.integrate import memory as m
+from bunraku.integrate import solver_memory as m
 from bunraku.integrate.history import Family
 from bunraku.integrate.methods import FIXED_STEP, METHODS, STRUCTURED, check_order, memory_for, method_of
 from bunraku.integrate.runge_kutta import Tableau
-from bunraku.simulate.actuation import Actuation, PlainActuation
-from bunraku.simulate.implicit import run_implicit
-from bunraku.simulate.multistep import run_multistep
-from bunraku.simulate.runge_kutta import run_runge_kutta
-from bunraku.simulate.symplectic_euler import run_symplectic_euler
+from bunraku.runs.actuation import Actuation, PlainActuation
+from bunraku.runs.implicit_run import run_implicit
+from bunraku.runs.multistep_run import run_multistep
+from bunraku.runs.runge_kutta_run import run_runge_kutta
+from bunraku.runs.symplectic_euler_run import run_symplectic_euler
 from bunraku.simulation.failures import cannot_compile
 
 WITH_STEP = (*FIXED_STEP, "symplectic_euler")

@@ -34,15 +34,15 @@ from bunraku.evaluate.contact_forces import EVENTS, contact_forces, forces_of_la
 from bunraku.evaluate.contacts import Contacts, no_contacts
 from bunraku.evaluate.dynamics import Dynamics, dynamics
 from bunraku.evaluate.impulse import impulse as struck
-from bunraku.evaluate.loops import closed_position
-from bunraku.integrate import memory as m
+from bunraku.evaluate.loop_closure import closed_position
+from bunraku.integrate import solver_memory as m
 from bunraku.integrate.pace import MOTION, Pace
 from bunraku.integrate.runge_kutta import Tableau
 from bunraku.mechanism import Connection, Joint, Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.mechanism.readonly import StateArray
-from bunraku.simulate.actuation import Actuation, PlainActuation
-from bunraku.simulate.context import structure_of
+from bunraku.runs.actuation import Actuation, PlainActuation
+from bunraku.runs.context import structure_of
 from bunraku.simulation.acting import Acting, as_pull
 from bunraku.simulation.checkpoint import load_checkpoint, refuse_forgotten, restore, save_checkpoint
 from bunraku.simulation.closing import (
@@ -54,14 +54,14 @@ from bunraku.simulation.closing import (
     plan_of_moves,
 )
 from bunraku.simulation.conditions import Condition, Watch, Watched, as_watch, never_applied, polynomial_room
-from bunraku.simulation.contact import IMPACTS, SIMULTANEOUS, Contact
+from bunraku.simulation.contact_events import IMPACTS, SIMULTANEOUS, Contact
+from bunraku.simulation.crew.sharing import Sharing
 from bunraku.simulation.failures import LeftOpen, stopped
-from bunraku.simulation.kernels import prepare_simulation
-from bunraku.simulation.pages import Block, misfit
+from bunraku.simulation.needed_kernels import prepare_simulation
+from bunraku.simulation.records.pages import Block, misfit
+from bunraku.simulation.records.tape import Tape, as_duration
+from bunraku.simulation.records.trajectory import Event, Trajectory
 from bunraku.simulation.settings import Settings, address_of, as_actuation, as_params
-from bunraku.simulation.shared import Sharing
-from bunraku.simulation.tape import Tape, as_duration
-from bunraku.simulation.trajectory import Event, Trajectory
 from bunraku.terminal import Bar, Interrupts
 from bunraku.tolerances import EXACT
 

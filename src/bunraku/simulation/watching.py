@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bunraku.integrate import memory as m
+from bunraku.integrate import solver_memory as m
 from bunraku.mechanism import Free, Mechanism
 from bunraku.simulation.acting import Guide
 from bunraku.simulation.simulation import Simulation

@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bunraku.entries.kinematics import observation
+from bunraku.entries.kinematics_entries import observation
 from bunraku.errors import BunrakuError, ContactError
 from bunraku.evaluate import dynamics, schedule
 from bunraku.mechanism import Free, Mechanism
 from bunraku.mechanism.links import GROUND
-from bunraku.view.contact import arrows, floor_height, vector
+from bunraku.view.contact_drawing import arrows, floor_height, vector
 from bunraku.view.figure import FIXTURE, Camera, Figure
 from bunraku.view.filmstrip import OTHERS, TONES
 from bunraku.view.solids import Solid, rgba, solids

@@ -19,7 +19,7 @@ from bunraku.evaluate import Kinematics, kinematics
 from bunraku.mechanism import Box, Capsule, Fixed, Free, Mechanism, Planar, Points, Prismatic, Sphere
 from bunraku.mechanism.links import GROUND
 from bunraku.mechanism.shapes import ContactShape
-from bunraku.models.solids import thickness
+from bunraku.models.solid_inertias import thickness
 
 ROUNDISH = 1.8        # longest over shortest half-axis up to which a last link is drawn as an ellipsoid
 TINY = 1e-6           # [m] size of what has none

@@ -15,10 +15,10 @@ import numpy as np
 
 from bunraku.checks import as_positive
 from bunraku.errors import MissingExtra, MissingFileError, ShapeError
-from bunraku.simulation.table import even_times
-from bunraku.simulation.trajectory import Trajectory, as_trajectory
+from bunraku.simulation.records.data_frame import even_times
+from bunraku.simulation.records.trajectory import Trajectory, as_trajectory
 from bunraku.terminal import Bar
-from bunraku.view.contact import LEVEL, SLIDES, STICKS, outline, patches, recorded_arrows, vector
+from bunraku.view.contact_drawing import LEVEL, SLIDES, STICKS, outline, patches, recorded_arrows, vector
 from bunraku.view.figure import Camera, Figure, Shape
 from bunraku.view.filmstrip import DEEP, FAINT, INK, NEAR, PAPER, TONES, blend, drawing, happenings, painted, shadow
 

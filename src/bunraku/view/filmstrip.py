@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bunraku.errors import MissingExtra, ShapeError
-from bunraku.simulation.trajectory import Trajectory, as_trajectory
-from bunraku.view.contact import LEVEL, SLIDES, STICKS, outline, patches, recorded_arrows, vector
+from bunraku.simulation.records.trajectory import Trajectory, as_trajectory
+from bunraku.view.contact_drawing import LEVEL, SLIDES, STICKS, outline, patches, recorded_arrows, vector
 from bunraku.view.figure import CIRCLE, FIXTURE, LEFT, MIDDLE, RIGHT, Camera, Figure
 
 if TYPE_CHECKING:

@@ -11,17 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bunraku.checks import hint
-from bunraku.entries.closed import gaps
+from bunraku.entries.closed_solution import gaps
 from bunraku.errors import NamingError, ShapeError
 from bunraku.evaluate import dynamics
 from bunraku.mechanism.coordinate_names import coordinate_names
-from bunraku.simulation.recorded_forces import (
-    contacts_in,
-    refuse_no_shapes,
-    refuse_unknown_forces,
-    thinned,
-)
-from bunraku.simulation.trajectory import Trajectory, as_trajectory
+from bunraku.simulation.records.recorded_forces import contacts_in, refuse_no_shapes, refuse_unknown_forces, thinned
+from bunraku.simulation.records.trajectory import Trajectory, as_trajectory
 from bunraku.view.filmstrip import (
     DPI,
     FAINT,

@@ -30,8 +30,8 @@ from bunraku.evaluate import Kinematics, kinematics
 from bunraku.mechanism import Fixed, Free, Mechanism
 from bunraku.mechanism.connections import quaternion
 from bunraku.mechanism.links import GROUND
-from bunraku.simulation.trajectory import Trajectory, as_trajectory
-from bunraku.view.contact import SLIDES, STICKS, floor_height, recorded_arrows, vector
+from bunraku.simulation.records.trajectory import Trajectory, as_trajectory
+from bunraku.view.contact_drawing import SLIDES, STICKS, floor_height, recorded_arrows, vector
 from bunraku.view.figure import Camera, Figure
 from bunraku.view.filmstrip import FAINT, INK, KINETIC, PAPER, POTENTIAL, TOTAL, happenings
 from bunraku.view.solids import Solid, solids

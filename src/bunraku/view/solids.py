@@ -17,7 +17,7 @@ from bunraku.errors import LoadError, LoadWarning, MissingExtra
 from bunraku.io.meshes import read_mesh
 from bunraku.mechanism import Box, Capsule, Mechanism, Points, Sphere, Visual
 from bunraku.mechanism.links import GROUND
-from bunraku.view.contact import LEVEL, planes
+from bunraku.view.contact_drawing import LEVEL, planes
 from bunraku.view.figure import FIXTURE, MIDDLE, Figure
 from bunraku.view.filmstrip import TONES
 

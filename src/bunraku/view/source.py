@@ -10,7 +10,7 @@ from bunraku.errors import ShapeError
 from bunraku.evaluate.contacts import Contacts
 from bunraku.mechanism import Mechanism
 from bunraku.simulation import Segment, Simulation, Trajectory, watching
-from bunraku.simulation.recorded_forces import contacts_at, refuse_unknown_forces
+from bunraku.simulation.records.recorded_forces import contacts_at, refuse_unknown_forces
 
 
 def segment_at(trajectory: Trajectory, t: float) -> Segment:

@@ -2,7 +2,7 @@
 
 One thread owns the simulation: it handles requests, simulates a slice of 1/60 s and shows the poses of the links, in
 turn. The page (`viser_adapter`) only queues requests. The stage plays; the scene is `drawing.py`, texts and plots are
-`panel.py`, gestures are `hands.py`.
+`panel.py`, gestures are `gestures.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bunraku.simulation import Simulation, Trajectory, watching
 from bunraku.terminal import terminable
 from bunraku.view.drawing import Drawing, Shapes, first_look, shown_at_first
 from bunraku.view.figure import Figure
-from bunraku.view.hands import HINTS, JOINTS, Hands
+from bunraku.view.gestures import HINTS, JOINTS, Hands
 from bunraku.view.panel import Panel
 from bunraku.view.source import Live, Playback
 

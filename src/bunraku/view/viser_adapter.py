@@ -32,7 +32,7 @@ import numpy as np
 
 from bunraku.errors import MissingExtra, ViewerError
 from bunraku.view import device
-from bunraku.view.contact import SLIDES, STICKS
+from bunraku.view.contact_drawing import SLIDES, STICKS
 from bunraku.view.filmstrip import FAINT, INK, KINETIC, OTHERS, PAPER, POTENTIAL
 from bunraku.view.panel import ENERGY, LOOP_ERROR, ORDER, STEP
 from bunraku.view.solids import ball, rgba

@@ -1,11 +1,11 @@
 """One evaluation of forward dynamics by one worker of a team: its list of operations.
 
-Every worker goes through a list of its own (`ops`, written by `plan/chunk.py`): passes 1, 2 and 3 of its chunks, joins
-of nodes and messages, in the order of the schedule. A chunk's arithmetic does not depend on the worker,
+Every worker goes through a list of its own (`ops`, written by `plan/chunk_plan.py`): passes 1, 2 and 3 of its chunks,
+joins of nodes and messages, in the order of the schedule. A chunk's arithmetic does not depend on the worker,
 so results are identical, bit by bit, for any assignment of the same chunks to workers.
 """
 
-from bunraku.algorithms.chunk import (
+from bunraku.algorithms.chunk_passes import (
     across,
     compose,
     empty_slots,

@@ -19,8 +19,8 @@ import numpy as np
 
 from bunraku.errors import SimulationError
 from bunraku.plan import fields as f
-from bunraku.plan.arrays import Arrays
-from bunraku.plan.chunk import Division
+from bunraku.plan.chunk_plan import Division
+from bunraku.plan.plan_arrays import Arrays
 from bunraku.workers.mail import yield_address
 
 

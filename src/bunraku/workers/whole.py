@@ -8,7 +8,7 @@ the one message whose size can grow with the mechanism; without such a function 
 import numpy as np
 
 from bunraku.integrate.callbacks import call_function
-from bunraku.integrate.memory import ACTUATION_FAILED
+from bunraku.integrate.solver_memory import ACTUATION_FAILED
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
 from bunraku.workers.mail import post, take

@@ -6,7 +6,7 @@ import numpy as np
 
 import bunraku as bk
 from bunraku.cli.scenes.muscles import posed
-from bunraku.models.solids import box
+from bunraku.models.solid_inertias import box
 
 PALM = (0.0, 0.0, -0.09)   # what holds, in the hand's frame [m]
 BAR = box(9.0, (0.028, 1.6, 0.028))  # [kg, m]

@@ -11,7 +11,7 @@ import numpy as np
 
 import bunraku as bk
 from bunraku.cli.scenes.bar import on_bar
-from bunraku.cli.scenes.contact import FORCE, ContactScene
+from bunraku.cli.scenes.contact_scene import FORCE, ContactScene
 from bunraku.cli.scenes.servo import smooth
 
 DOF = 34

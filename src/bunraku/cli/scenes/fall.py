@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 import bunraku as bk
-from bunraku.cli.scenes.contact import ContactScene
+from bunraku.cli.scenes.contact_scene import ContactScene
 
 FRICTION = 0.8
 DAMPING = 4.0               # of every joint [N m s/rad]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 import bunraku as bk
-from bunraku.cli.scenes.contact import ContactScene, step_forces
+from bunraku.cli.scenes.contact_scene import ContactScene, step_forces
 from bunraku.cli.scenes.servo import Servo, servo_params, servos, smooth
-from bunraku.models.solids import box
+from bunraku.models.solid_inertias import box
 
 SHOULDER, UPPER, FORE = (0.0, 0.0, 0.62), 0.36, 0.30   # place and lengths of the arm [m]
 PALM = (0.10, 0.09, 0.08)                              # [m] size

@@ -11,7 +11,7 @@ import numpy as np
 import bunraku as bk
 from bunraku.cli.scenes.muscles import ARMS, pose_of, posed, schedule
 from bunraku.cli.scenes.scene import Scene
-from bunraku.models.solids import box
+from bunraku.models.solid_inertias import box
 from bunraku.simulation.closing import capture
 
 ROD, APART = 1.9, 0.30          # the rods: length, and half the distance between them [m]

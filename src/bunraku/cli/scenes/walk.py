@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import solve_banded
 
 import bunraku as bk
-from bunraku.cli.scenes.contact import ContactScene, step_forces
+from bunraku.cli.scenes.contact_scene import ContactScene, step_forces
 from bunraku.cli.scenes.servo import EVERY, Servo, servo_params, servos, smooth
 
 STEPS, LENGTH, LIFT = 6, 0.24, 0.05      # how many, from foot to foot [m], height of a lifted foot [m]

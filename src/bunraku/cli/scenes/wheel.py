@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 import bunraku as bk
-from bunraku.cli.scenes.contact import ContactScene
+from bunraku.cli.scenes.contact_scene import ContactScene
 
 SPOKES, LENGTH, WIDTH = 8, 0.5, 0.16          # [m] WIDTH: every spoke stands on two points
 HUB, RADIUS, SPOKE = 4.0, 0.1, 0.2            # mass and radius of the hub, mass of a spoke [kg, m]

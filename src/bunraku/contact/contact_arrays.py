@@ -1,0 +1,16 @@
+"""The handle of contact: its constant arrays as one argument of entries."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class ContactArrays(NamedTuple):
+    """`contact_fields.py` has their columns."""
+
+    shape_i: np.ndarray
+    shape_f: np.ndarray
+    point_f: np.ndarray
+    pair_i: np.ndarray
+    contact_i: np.ndarray
+    contact_f: np.ndarray

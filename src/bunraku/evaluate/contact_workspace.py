@@ -1,0 +1,311 @@
+"""Contact forces and impacts at one state: modes of contacts, and the contact problem for them.
+
+`Touching` is the contact workspace of a mechanism in one run, with the compiled calls on it. A contact is *closed* if
+its gap is below CLOSED and it does not separate. Closed contacts with slip slide, friction against the slip; those
+without may stick or begin to slide: the problem decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from bunraku.contact import contact_fields as c
+from bunraku.contact.contact_entries import contacts_one
+from bunraku.contact.contact_fields import NO_SOLUTION, OPEN, SLIDING, STICKING
+from bunraku.contact.contact_memory import (
+    ACTIVE,
+    BASE,
+    FULL,
+    IN_TURN,
+    ITERATIONS,
+    MARK,
+    MARK_SLIP,
+    ROUGH_CONTACTS,
+    ROUGHLY,
+    ROW,
+    ROWS,
+    SOLVED_COUNT,
+    STATUS,
+    WORST,
+    make_touch,
+)
+from bunraku.contact.contact_motion import FORCES, IMPACT, LOOK, NEAR, contact_solve
+from bunraku.entries.explain import refuse
+from bunraku.entries.forward_entries import tree_one
+from bunraku.entries.loop_entries import closed_one
+from bunraku.entries.signatures import FINE
+from bunraku.errors import ContactError
+from bunraku.mechanism import Mechanism
+from bunraku.mechanism.links import GROUND
+from bunraku.plan.plan_arrays import NO_CONTACT
+from bunraku.tolerances import AT_REST, IMPACT_ENDS, MOST_REBOUNDS
+
+CLOSED = 1e-9
+"""[m] Gaps below count as closed, unless said otherwise."""
+SLOW = 1e-7
+"""[m/s] Slip and separation below count as none."""
+TOO_DEEP = 1e-6
+"""[m] Larger initial penetration is an error. Recorded states of adaptive solvers overlap by less than 1e-7 m, whatever
+the tolerance: closed contacts are projected after every step, open ones close at 1e-13 m, and contacts that begin to
+part have a slack of 1e-7 m at most (`simulation/contact_events.py`)."""
+ROOM = 64
+"""Contacts that can be closed at once, unless said otherwise; memory for more is made when they are."""
+
+
+FEW_NAMES = 3
+"""Pairs of shapes that a warning names."""
+
+
+class Acts(NamedTuple):
+    """Applied forces other than contact, in the form that kernels take."""
+
+    tau: np.ndarray       # (nv,) torques; accelerations at joints whose motion is prescribed
+    drives: np.ndarray    # (nc,) or (0,)
+    external: np.ndarray  # 6 per link and pulls, or (0,)
+
+
+class Answer(NamedTuple):
+    """Solution for the contacts of a problem, three components each: normal, and two tangents."""
+
+    rows: np.ndarray      # (n,) numbers of the contacts
+    force: np.ndarray     # (n, 3) forces or impulses
+    before: np.ndarray    # (n, 3) velocities at the state
+    after: np.ndarray     # (n, 3) accelerations with the forces, or velocities after the impulses
+    mode: np.ndarray      # (n,)
+    axes: np.ndarray      # (n, 3, 3) normal and tangents, world axes
+    residual: float
+
+
+class Touching:
+    """Contact workspace, for one run at a time."""
+
+    def __init__(self, mechanism: Mechanism, locked=frozenset(), most: int | None = None, in_turn: bool = False):
+        """`most`: maximum number of closed contacts; `in_turn`: the sequential law of impacts."""
+        self.mechanism, self.pairs = mechanism, mechanism.contact_pairs()
+        self.locked, self.asked, self.in_turn = locked, most, in_turn
+        self.arrays = self.pairs.arrays
+        self.plan = plan = mechanism.touching_plan(locked)
+        self.contacts = len(self.arrays.contact_i)
+        self.most = min(self.contacts, ROOM if most is None else most)
+        loops = plan.loops is not None
+        self.base = closed_one if loops else tree_one
+        self.structure = plan.with_rotors
+        self._make_room(min(self.most, ROOM))
+        size = int(plan.loops.work_size) if loops else plan.work_size
+        self.work = np.empty(size + plan.nv + 64 * plan.bodies)
+        self.a = np.empty(plan.nv)
+        self.found = np.zeros((self.contacts, c.FOUND))
+        self.no_restitution = np.zeros(self.contacts)
+
+    def __reduce__(self):
+        """Copies allocate their own workspace: addresses are not shared."""
+        known = {name: getattr(self.touch, name).copy() for name in KNOWN}
+        return _made_again, (self.mechanism, self.locked, self.asked, self.in_turn,
+                             self.structure._replace(touch=NO_CONTACT), known)
+
+    def _make_room(self, room: int) -> None:
+        """Allocate for this number of contacts in a problem; memory grows with its square."""
+        plan = self.plan
+        try:
+            self.touch, table = make_touch(self.arrays, plan.bodies, plan.nv, room, plan.loops is not None)
+        except MemoryError:
+            raise ContactError(f"{room} contacts at once need more memory than there is (it grows with their square); "
+                               "fewer shapes, or masks (group, meets) that keep some of them apart") from None
+        self.touch.count[BASE] = 0 if callable(self.base.address) else self.base.address
+        self.touch.count[IN_TURN] = self.in_turn
+        self.structure = self.structure._replace(touch=table)
+        self.room = room
+
+    def grow(self) -> bool:
+        """Room for twice as many contacts, up to `most`; False if that is reached."""
+        if self.room >= self.most:
+            return False
+        before = self.touch
+        self._make_room(min(self.most, 2 * self.room))
+        for name in (*KNOWN, "residual"):
+            getattr(self.touch, name)[:] = getattr(before, name)
+        self.touch.count[list(TALLIES)] = before.count[list(TALLIES)]
+        return True
+
+    # -- geometry --------------------------------------------------------------------------------------------------
+
+    def gaps(self, q, margin: float = NEAR) -> np.ndarray:
+        """(contacts,) [m]; inf for those beyond the margin."""
+        contacts_one.call(self.plan.arrays, self.arrays, np.ascontiguousarray(q), margin, self.found.reshape(-1))
+        return self.found[:, c.FOUND_GAP]
+
+    def pair(self, k: int) -> str:
+        """Names of the two shapes of a contact, for messages."""
+        shapes = self.mechanism.contact_pairs().shapes
+        pair = self.arrays.pair_i[self.arrays.contact_i[k, c.CONTACT_PAIR]]
+        return " and ".join(repr(shapes[pair[place]].name) for place in (c.PAIR_A, c.PAIR_B))
+
+    def named(self, rows) -> str:
+        """The pairs of these contacts: the first few by name, the others by number."""
+        pairs = list(dict.fromkeys(self.pair(int(k)) for k in rows))
+        more = f" and {len(pairs) - FEW_NAMES} other pairs" if len(pairs) > FEW_NAMES else ""
+        return (", ".join(pairs[:FEW_NAMES]) or "none is closed") + more
+
+    def refuse_overlap(self, q, what: str, deepest: Callable[[], float] | None = None) -> None:
+        """A ContactError if shapes penetrate by more than TOO_DEEP, or `deepest()`: with the depth, the pair, and the
+        remedy."""
+        gap = self.gaps(q)
+        if not self.contacts or gap.min() >= -TOO_DEEP:
+            return
+        depth = TOO_DEEP if deepest is None else deepest()
+        if gap.min() >= -depth:
+            return
+        k = int(gap.argmin())
+        normal, deep = self.found[k, c.FOUND_NORMAL:c.FOUND_NORMAL + 3], -float(gap[k])
+        shapes, names = self.mechanism.contact_pairs().shapes, [*self.mechanism.link_names, GROUND]
+        pair = self.arrays.pair_i[self.arrays.contact_i[k, c.CONTACT_PAIR]]
+        link = names[shapes[pair[c.PAIR_A]].link]
+        way = ", ".join(f"{x + 0.0:.4g}" for x in np.round(deep * normal, 12))
+        others = int((gap < -depth).sum()) - 1
+        more = f" ({others} other contacts overlap too)" if others else ""
+        raise ContactError(f"{what}: shapes {self.pair(k)} overlap by {deep:.4g} m{more}; move link {link!r} by "
+                           f"({way}) m to part them, or let them not touch: m.exclude, or masks (group, meets)")
+
+    # -- problems --------------------------------------------------------------------------------------------------
+
+    def set_modes(self, closed, mode: int = STICKING) -> None:
+        self.touch.modes[:] = OPEN
+        self.touch.modes[closed] = mode
+
+    def solve(self, what: int, q, v, acts: Acts, restitution=None) -> Answer:
+        """The problem of the contacts whose modes are not OPEN."""
+        q, v = np.ascontiguousarray(q), np.ascontiguousarray(v)
+        while True:
+            touch = self.touch
+            touch.residual[0] = 0.0
+            status = contact_solve.call(what, self.structure, q, v, acts.tau, acts.drives, acts.external,
+                                        self.no_restitution if restitution is None else restitution, self.a, self.work)
+            if touch.count[STATUS] != FULL:
+                break
+            if not self.grow():
+                raise ContactError(self.full())
+        if status != FINE:
+            refuse(self.plan, q, {"v": v, "tau": acts.tau})
+        n = int(touch.count[ACTIVE])
+        rows = touch.active[:n].copy()
+        axes = touch.rows[:ROWS * n].reshape(n, 3, ROW)[:, :, 3:6].copy()
+        three = (touch.force, touch.speed, touch.b if what == LOOK else touch.velocity)
+        force, before, after = (x[:3 * n].reshape(n, 3).copy() for x in three)
+        return Answer(rows, force, before, after, touch.mode[:n].copy(), axes, float(touch.residual[0]))
+
+    def full(self) -> str:
+        """Error text for more closed contacts than the maximum."""
+        last = self.pair(int(self.touch.count[WORST]))
+        return (f"more than {self.most} contacts at once, the last one of shapes {last}: give room for more, as in "
+                f"bk.Simulation(..., max_contacts={2 * self.most})")
+
+    def rough(self) -> str:
+        """Message for a contact problem that has not converged."""
+        n = int(self.touch.count[ACTIVE])
+        return (f"contact of {self.named(self.touch.active[:n])}: the forces of {n} contacts were solved to a residual "
+                f"of {self.touch.residual[0]:.1g} only (1e-10 is asked for): masses of extremely different size, or no "
+                "forces that obey Coulomb's law")
+
+    def mark_slip(self, answer: Answer, slides, direction) -> None:
+        """Set the slip directions (two components each) of the contacts `slides` (indices in the answer)."""
+        for place, d in zip(slides, direction, strict=True):
+            k = answer.rows[place]
+            self.touch.modes[k] = SLIDING
+            vector = d @ answer.axes[place, 1:]
+            size = np.linalg.norm(vector)
+            at = MARK * k + MARK_SLIP
+            self.touch.mark[at:at + 3] = vector / size if size > 0 else answer.axes[place, 1]
+
+    def forces(self, q, v, acts: Acts, closed, slow: float = SLOW) -> Answer:
+        """Forces of closed contacts; their new modes are stored in `touch`."""
+        self.set_modes(closed)
+        look, touch = self.solve(LOOK, q, v, acts), self.touch
+        slip = np.hypot(look.before[:, 1], look.before[:, 2])
+        sliding = np.flatnonzero(slip > slow)
+        self.mark_slip(look, sliding, look.before[sliding, 1:])
+        answer = self.solve(FORCES, q, v, acts)
+        if touch.count[STATUS] == NO_SOLUTION:
+            raise ContactError(self.jammed_by(answer.rows))
+        size = max(np.abs(look.after).max(initial=0.0), 1e-300)
+        largest = np.abs(answer.force).max(initial=0.0)
+        for place, k in enumerate(answer.rows):
+            a, pressed = answer.after[place], answer.force[place, 0] > 1e-12 * largest
+            if a[0] > 1e-9 * size and not pressed:
+                touch.modes[k] = OPEN
+            elif touch.modes[k] == STICKING:
+                frictionless = self.arrays.contact_f[k, c.FRICTION] == 0.0
+                if frictionless or np.hypot(a[1], a[2]) > 1e-9 * size:
+                    self.mark_slip(answer, [place], [a[1:]])
+        return answer._replace(mode=touch.modes[answer.rows].copy())
+
+    def jammed_by(self, rows) -> str:
+        """Error text for sliding contacts without a solution (Painleve)."""
+        slides = [self.pair(int(k)) for k in rows[self.touch.modes[rows] == SLIDING]]
+        return (f"contact of {' and '.join(dict.fromkeys(slides))}: rigid bodies that slide like this have no "
+                "acceleration (Painleve's paradox): friction presses them into each other; less friction, another "
+                "pose, or fixed steps (solver='symplectic_euler', step=...), which let it jam within a step")
+
+    def impulses(self, q, v, acts: Acts, closed, restitution) -> tuple[np.ndarray, Answer]:
+        """(v after the impact, impulses) of contacts that are closed and approach each other."""
+        self.set_modes(closed)
+        answer = self.solve(IMPACT, q, v, acts, restitution)
+        if gains_energy(answer) and restitution.any():  # with friction a rebound may gain energy: less of it
+            low, high = 0.0, 1.0
+            for _ in range(30):
+                part = 0.5 * (low + high)
+                answer = self.solve(IMPACT, q, v, acts, part * restitution)
+                if gains_energy(answer):
+                    high = part
+                else:
+                    low = part
+            answer = self.solve(IMPACT, q, v, acts, low * restitution)
+        return v + self.touch.delta, answer
+
+
+    def impulses_in_turn(self, q, v, acts: Acts, closed, shortest: float) -> tuple[np.ndarray, Answer]:
+        """As `impulses`, by the sequential law (`contact/sequential_impacts.py`): rebounds one after another, the
+        fastest approach first, unless their flight is shorter than `shortest` [s]; then the remaining approach
+        velocity is removed at all contacts together, without rebound."""
+        self.set_modes(closed)
+        look, restitution = self.solve(LOOK, q, v, acts), self.arrays.contact_f[:, c.RESTITUTION].copy()
+        rows, first, force, before = look.rows, -look.before[:, 0].min(), np.zeros_like(look.force), look.before.copy()
+        for _ in range(MOST_REBOUNDS + 4 * len(rows)**2):
+            approach = -look.before[:, 0]
+            bounces = 2.0 * restitution[rows] * approach > np.maximum(0.0, -shortest * look.after[:, 0])
+            approach = np.where(bounces, approach, 0.0)
+            k = int(approach.argmax())
+            if approach[k] <= IMPACT_ENDS * first:
+                break
+            v, answer = self.impulses(q, v, acts, rows[k:k + 1], restitution)
+            force[k] += answer.force[0]
+            before[k] = min(before[k], answer.before[0], key=lambda u: u[0])
+            self.set_modes(closed)
+            look = self.solve(LOOK, q, v, acts)
+        v, answer = self.impulses(q, v, acts, closed, self.no_restitution)
+        return v, answer._replace(force=force + answer.force, before=before)
+
+
+def gains_energy(answer: Answer) -> bool:
+    """Whether impulses add to the kinetic energy, by more than rounding."""
+    gained, given = 0.5 * (answer.force * (answer.before + answer.after)).sum(), np.abs(answer.force * answer.before)
+    return bool(gained > AT_REST * given.sum())
+
+
+KNOWN = ("modes", "held", "mark", "margin")
+"""Contact state of a run."""
+TALLIES = (SOLVED_COUNT, ITERATIONS, ROUGHLY, ROUGH_CONTACTS, WORST)
+"""Counts that stay while memory grows."""
+
+
+def _made_again(mechanism: Mechanism, locked, most: int | None, in_turn: bool, structure, known) -> Touching:
+    made = Touching(mechanism, locked, most, in_turn)
+    made.structure = structure._replace(touch=made.structure.touch)
+    for name, values in known.items():
+        getattr(made.touch, name)[:] = values
+    return made
+
+
+__all__ = ["CLOSED", "KNOWN", "SLOW", "TOO_DEEP", "Acts", "Answer", "Touching"]

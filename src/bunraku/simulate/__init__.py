@@ -1,9 +1,0 @@
-"""Whole simulations in compiled code: the right-hand side of a mechanism under each solver, loops closed, recorded.
-
-context.py      data of a right-hand side: the structure's arrays, torques, scratch memory
-loops.py        closing loops after a step, and taking back steps whose loops do not close
-singular.py     passing through singular configurations
-runge_kutta.py, multistep.py, implicit.py, symplectic_euler.py     one compiled run per kind of solver
-lanes.py        fixed steps of many states at once
-actuation.py    the user's torques as C functions
-"""

@@ -1,0 +1,1 @@
+"""Many simulations: rollouts of one mechanism, ensembles of any cases."""

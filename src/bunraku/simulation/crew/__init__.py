@@ -1,0 +1,1 @@
+"""Workers of a simulation: threads of this process, or ranks of MPI."""

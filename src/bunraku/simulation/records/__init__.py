@@ -1,0 +1,1 @@
+"""Recorded motion: while a simulation runs, and as a trajectory afterwards."""
