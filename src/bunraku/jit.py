@@ -1,7 +1,8 @@
-"""Compilation of kernels: four decorators, and `prepare`.
+"""Compilation of kernels: five decorators, and `prepare`.
 
 * `@inline` for functions that are inlined into their callers, `@inner` for larger ones that are called,
-  `@allocating` for those that allocate arrays: parts of kernels, never called from Python;
+  `@allocating` for those that allocate arrays, `@as_written` for loops over components that workers divide: parts of
+  kernels, never called from Python;
 * `@entry(...)` for the functions Python calls. An entry has an explicit signature, so a mechanism or a structure change
   never recompiles it, and arguments of other types are rejected instead of compiled for. Its machine code is loaded on
   first use, from the wheel or the user's cache, or compiled then, which is announced, and kept.
@@ -36,8 +37,8 @@ from bunraku.compiler.parts import linked, part
 from bunraku.compiler.targets import check_runs_here, lane_width, level, object_code
 from bunraku.compiler.together import Progress, compile_together, worth_children
 
-__all__ = ["Entry", "Held", "all_entries", "allocating", "called_by_address", "entry", "hold", "inline", "inner",
-           "lane_width", "outlived", "prepare"]
+__all__ = ["Entry", "Held", "all_entries", "allocating", "as_written", "called_by_address", "entry", "hold", "inline",
+           "inner", "lane_width", "outlived", "prepare"]
 
 # Everything fast-math allows except assuming that NaN and infinity never happen: kernels test for them.
 FASTMATH = {"contract", "nsz", "arcp", "reassoc"}
@@ -53,6 +54,11 @@ inner = part({"forceinline": False, "_nrt": False, **OPTIONS})
 
 allocating = part({"forceinline": False, "_nrt": True, **OPTIONS})
 """Decorator for functions of entries that make arrays."""
+
+as_written = part({"forceinline": False, "_nrt": False, **OPTIONS, "fastmath": False})
+"""Decorator for loops over the components of a state, which workers divide among them: every operation is rounded as it
+is written. With fast-math, SIMD code and the remainder of its loop may round differently, and a component's value would
+depend on its place in a worker's part."""
 
 _lock = threading.RLock()       # loading
 _compiling = threading.RLock()  # Numba's contexts are of the whole process

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import bunraku as bk
+from bunraku.integrate import history, runge_kutta
 from bunraku.integrate import solver_memory as m
 from processes import run
 
@@ -62,3 +63,23 @@ def test_a_new_structure_has_another_size():
     before = sim._memory.clock[m.SIZE]
     sim.cut(sim.mechanism.links[3].name)
     assert sim._memory.clock[m.SIZE] == sim._memory.rows.shape[1] > before
+
+
+@pytest.mark.parametrize("name", ["multiply", "add_scaled", "predict", "shift", "rescale", "correct_history",
+                                  "combine"])
+def test_vector_work_on_a_part_is_that_on_the_whole(name):
+    """A component is computed alike at any place of the loop, in SIMD code or in its remainder."""
+    rng = np.random.default_rng(0)
+    rows, factors = rng.normal(size=(8, 91)), rng.normal(size=8)
+    work = {"multiply": lambda z: m.multiply(factors[0] / 7.0, z[0], z[1]),
+            "add_scaled": lambda z: m.add_scaled(z[0], factors[0], z[1], z[2]),
+            "predict": lambda z: history.predict(z, 5), "shift": lambda z: history.shift(z, 5, factors[0]),
+            "rescale": lambda z: history.rescale(z, 5, factors[0]),
+            "correct_history": lambda z: history.correct_history(z, z[7], factors, 5),
+            "combine": lambda z: runge_kutta.combine(factors, 6, 0.1, z, z[7])}[name]
+    whole = rows.copy()
+    work(whole)
+    for first, end in ((0, 90), (1, 14), (3, 50), (20, 21), (17, 91)):
+        part = rows[:, first:end].copy()
+        work(part)
+        assert np.array_equal(part, whole[:, first:end])

@@ -2,7 +2,7 @@
 
 import math
 
-from bunraku.integrate.solver_memory import EPSILON, MAX_STEP, MIN_STEP, TIME, UNTIL
+from bunraku.integrate.solver_memory import EPSILON, MAX_STEP, MIN_STEP, TIME, UNTIL, add_scaled
 from bunraku.integrate.sums import root_mean_square, span_end, span_start
 from bunraku.jit import inline
 from bunraku.tolerances import LAST_STAGE
@@ -68,8 +68,7 @@ def first_step(rhs, agree, context, memory, order, y_trial, dy_trial):
     d0, d1 = root_mean_square(memory, STATE), root_mean_square(memory, SLOPE)
     h = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
     h, limit = math.copysign(min(h, abs(span)), span), abs(span)
-    for i in range(y.shape[0]):
-        y_trial[i] = y[i] + h * dy[i]
+    add_scaled(y, h, dy, y_trial)
     status = rhs(context, t + h, y_trial, dy_trial)
     for i in range(y.shape[0]):
         dy_trial[i] -= dy[i]

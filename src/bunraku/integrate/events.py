@@ -13,7 +13,7 @@ several times within a part, can be missed; a smaller max_step finds it.
 """
 
 from bunraku.integrate.solver_memory import EPSILON
-from bunraku.jit import inline, inner
+from bunraku.jit import as_written, inline, inner
 
 PARTS = 3        # of a step
 SLACK = 0.1      # of the range of g within a step, by which its continuation may be wrong
@@ -21,7 +21,7 @@ NARROW = 1e-9    # of a part: how closely its smallest value is searched for
 GOLDEN = 0.6180339887498949
 
 
-@inner
+@as_written
 def evaluate(poly, origin, scale, degree, t, out):
     """The polynomial at time t."""
     s = (t - origin) / scale

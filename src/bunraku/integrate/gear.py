@@ -36,9 +36,9 @@ from bunraku.integrate.history import (
     Family,
     compare_orders,
 )
-from bunraku.integrate.solver_memory import EVALUATIONS, ORDER, RATE, STEEPNESS, WAIT, copy
+from bunraku.integrate.solver_memory import EVALUATIONS, ORDER, RATE, STEEPNESS, WAIT, add_scaled, copy
 from bunraku.integrate.sums import root_mean_square, span_end, span_start
-from bunraku.jit import inline, inner
+from bunraku.jit import as_written, inline, inner
 
 ORDERS = 12
 DIVERGING = 2.0                   # rate that is not worth another iteration
@@ -82,7 +82,7 @@ def independent(context, memory, l0, h):
     """All rates must be evaluated."""
 
 
-@inner
+@as_written
 def corrected(memory, l0, h):
     """The state that the last evaluation leads to: y = z_0 + l_0 (h f - z_1)."""
     z = memory.rows
@@ -123,7 +123,7 @@ def functional(rhs, agree, follow, context, method, memory, t, h):
     `follow(context, memory, l0, h)` may replace rates that follow from the rest of the state without an evaluation.
     """
     tally, clock, z = memory.tally, memory.clock, memory.rows
-    n, q = z.shape[1], tally[ORDER]
+    q = tally[ORDER]
     l0, passing = method.L[q, 0], method.T[q, 1]
     change, y = z[CHANGE], z[TRIAL]
     copy(z[0], y)
@@ -148,7 +148,6 @@ def functional(rhs, agree, follow, context, method, memory, t, h):
             if iteration == 0:
                 clock[STEEPNESS] *= FADE
             return CONVERGED, root_mean_square(memory, CHANGED)
-        for i in range(n):
-            y[i] = z[0, i] + l0 * change[i]
+        add_scaled(z[0], l0, change, y)
         before = moved
     return DIVERGED, 0.0

@@ -14,7 +14,7 @@ from numba import types
 
 from bunraku.integrate.solver_memory import ORDER, table
 from bunraku.integrate.sums import span_end, span_start
-from bunraku.jit import Held, inner
+from bunraku.jit import Held, as_written, inner
 
 HIGHEST = 12                                # order
 # Rows of memory after z_0 ... z_12
@@ -55,7 +55,7 @@ class Family(NamedTuple):
 FAMILY = Held(types.NamedTuple([table, table, types.boolean], Family))
 
 
-@inner
+@as_written
 def predict(z, q):
     """Taylor step: z_i <- sum_j binomial(j, i) z_j."""
     for k in range(q):
@@ -64,7 +64,7 @@ def predict(z, q):
                 z[j, i] += z[j + 1, i]
 
 
-@inner
+@as_written
 def retract(z, q):
     """The reverse of `predict`."""
     for k in range(q):
@@ -73,7 +73,7 @@ def retract(z, q):
                 z[j, i] -= z[j + 1, i]
 
 
-@inner
+@as_written
 def shift(z, q, x):
     """Taylor step of x steps: `predict` is that of one. (Horner's scheme.)"""
     for k in range(q):
@@ -82,7 +82,7 @@ def shift(z, q, x):
                 z[j, i] += x * z[j + 1, i]
 
 
-@inner
+@as_written
 def rescale(z, q, ratio):
     """Change of step."""
     power = 1.0
@@ -92,7 +92,7 @@ def rescale(z, q, ratio):
             z[j, i] *= power
 
 
-@inner
+@as_written
 def correct_history(z, change, factors, q):
     """Add the change that the corrector has found, l_j times to z_j."""
     for j in range(q + 1):

@@ -37,9 +37,9 @@ from bunraku.integrate.history import (
     Family,
     compare_orders,
 )
-from bunraku.integrate.solver_memory import EVALUATIONS, FACTORISATIONS, ORDER, RATE, SIZE, WAIT
+from bunraku.integrate.solver_memory import EVALUATIONS, FACTORISATIONS, ORDER, RATE, SIZE, WAIT, add_scaled, multiply
 from bunraku.integrate.sums import add_squares, root_mean_square, span_end, span_start
-from bunraku.jit import inline, inner
+from bunraku.jit import as_written, inline, inner
 
 ITERATIONS = 7
 CLOSE = 0.1        # the iteration ends this much below the error test
@@ -111,20 +111,18 @@ def combine(agree, context, memory, count, learning, size):
     A new difference (`learning`), of the given size, is made orthogonal to those known and counts as one of them,
     unless it is a combination of them.
     """
-    z, totals, n, components = memory.rows, memory.totals, memory.rows.shape[1], memory.clock[SIZE]
+    z, totals, components = memory.rows, memory.totals, memory.clock[SIZE]
     residual, answer, new = z[TRIAL], z[RATES], min(count, DEPTH - 1)
     shown, meant = z[SHOWN + new], z[MEANT + new]
     for k in range(count):
         add_products(memory, SHOWN + k, TRIAL, SHOWN + new)
         agree(context, memory, 0)
         part, common = totals[WITH_RESIDUAL] / components, totals[WITH_NEW] / components
-        for i in range(n):
-            residual[i] -= part * z[SHOWN + k, i]
-            answer[i] -= part * z[MEANT + k, i]
+        add_scaled(residual, -part, z[SHOWN + k], residual)
+        add_scaled(answer, -part, z[MEANT + k], answer)
         if learning:
-            for i in range(n):
-                shown[i] -= common * z[SHOWN + k, i]
-                meant[i] -= common * z[MEANT + k, i]
+            add_scaled(shown, -common, z[SHOWN + k], shown)
+            add_scaled(meant, -common, z[MEANT + k], meant)
     if not learning:
         return count
     add_products(memory, SHOWN + new, TRIAL, SHOWN + new)
@@ -133,12 +131,18 @@ def combine(agree, context, memory, count, learning, size):
     if not left > 1e-6 * size:
         return count
     part = totals[WITH_RESIDUAL] / components / left
-    for i in range(n):
-        shown[i] /= left
-        meant[i] /= left
-        residual[i] -= part * shown[i]
-        answer[i] -= part * meant[i]
+    multiply(1.0 / left, shown, shown)
+    multiply(1.0 / left, meant, meant)
+    add_scaled(residual, -part, shown, residual)
+    add_scaled(answer, -part, meant, answer)
     return count + 1
+
+
+@as_written
+def try_change(z, l0, h):
+    """State and slope that a change leads to: y = z_0 + l_0 e, s = (z_1 + e) / h."""
+    for i in range(z.shape[1]):
+        z[TRIAL, i], z[RATES, i] = z[0, i] + l0 * z[CHANGE, i], (z[1, i] + z[CHANGE, i]) / h
 
 
 @inline
@@ -153,7 +157,8 @@ def solve(improve, agree, context, method, memory, t, h):
     l0, passing = method.L[q, 0], method.T[q, 1]
     change, slope, y = z[CHANGE], z[RATES], z[TRIAL]
     for i in range(n):
-        y[i], slope[i], change[i] = z[0, i], z[1, i] / h, 0.0
+        change[i] = 0.0
+    try_change(z, l0, h)
     before, known = 0.0, 0
     for iteration in range(ITERATIONS):
         status = improve(context, t, h * l0, y, slope)
@@ -189,7 +194,6 @@ def solve(improve, agree, context, method, memory, t, h):
                 compare_orders(method, memory)
             agree(context, memory, 0)
             return CONVERGED, root_mean_square(memory, CHANGED)
-        for i in range(n):
-            y[i], slope[i] = z[0, i] + l0 * change[i], (z[1, i] + change[i]) / h
+        try_change(z, l0, h)
         before = moved
     return DIVERGED, 0.0

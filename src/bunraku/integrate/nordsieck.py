@@ -41,7 +41,7 @@ from bunraku.integrate.history import (
     retract,
     shift,
 )
-from bunraku.integrate.solver_memory import copy
+from bunraku.integrate.solver_memory import copy, multiply
 from bunraku.integrate.sums import add_squares, root_mean_square, span_end, span_start
 from bunraku.jit import inline, inner
 
@@ -61,7 +61,6 @@ BEGIN_AGAIN = -3                  # answer of `control` after repeated failures
 def prepare(rhs, agree, context, method, memory):
     """Begin at order 1: derivative at the start and a first step."""
     clock, tally, z = memory.clock, memory.tally, memory.rows
-    n = z.shape[1]
     status = rhs(context, clock[m.TIME], z[0], z[RATES])
     tally[m.EVALUATIONS] += 1
     weigh(memory)
@@ -72,8 +71,7 @@ def prepare(rhs, agree, context, method, memory):
         return status
     if clock[m.STEP] == 0.0:
         clock[m.STEP] = opening_step(memory)
-    for i in range(n):
-        z[1, i] = clock[m.STEP] * z[RATES, i]
+    multiply(clock[m.STEP], z[RATES], z[1])
     tally[m.ORDER], tally[m.NEXT_ORDER], tally[m.WAIT], tally[m.FAILURES] = 1, 1, 2, 0
     tally[m.MATRIX_STEP], tally[m.JACOBIAN_STEP], tally[m.TROUBLE], tally[m.LAST_REJECTED] = -1, -1, 0, -100
     clock[m.PENDING], clock[m.GROWTH], clock[m.RATE], clock[m.STEEPNESS] = 1.0, 1e4, 0.7, 0.0
@@ -133,9 +131,7 @@ def set_order(method, memory, order):
     tally, z = memory.tally, memory.rows
     q = tally[m.ORDER]
     if order > q:
-        part = method.L[q, q] / (q + 1)
-        for i in range(z.shape[1]):
-            z[q + 1, i] = part * z[CHANGE, i]
+        multiply(method.L[q, q] / (q + 1), z[CHANGE], z[q + 1])
     tally[m.ORDER] = order
 
 
@@ -193,8 +189,7 @@ def begin_again(rhs, agree, context, memory):
     clock[m.STEP] = math.copysign(max(0.1 * abs(clock[m.STEP]), smallest_step(clock)), clock[m.STEP])
     status = rhs(context, clock[m.TIME], z[0], z[RATES])
     tally[m.EVALUATIONS] += 1
-    for i in range(z.shape[1]):
-        z[1, i] = clock[m.STEP] * z[RATES, i]
+    multiply(clock[m.STEP], z[RATES], z[1])
     tally[m.ORDER], tally[m.NEXT_ORDER], tally[m.WAIT], tally[m.TROUBLE] = 1, 1, 5, 1
     return agree(context, memory, status)
 

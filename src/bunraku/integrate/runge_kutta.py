@@ -30,7 +30,7 @@ from bunraku.integrate.control import (
 )
 from bunraku.integrate.solver_memory import LARGEST, floats, table
 from bunraku.integrate.sums import root_mean_square, span_end, span_start
-from bunraku.jit import Held, inline, inner
+from bunraku.jit import Held, as_written, inline, inner
 
 ERROR = 0    # place of its sum
 
@@ -116,7 +116,7 @@ def prepare(rhs, agree, context, method, memory):
     return status
 
 
-@inner
+@as_written
 def combine(weights, count, h, rows, out):
     """out = y + h sum of weights[j] k_j over the first `count` stages."""
     n = out.shape[0]
@@ -219,7 +219,7 @@ def go_on(method, memory):
         rows[1, i] = rows[end, i]
 
 
-@inner
+@as_written
 def polynomial(method, memory, out):
     """The last step as a polynomial of (t - origin) / scale, its coefficients by rows: (origin, scale, degree)."""
     h, rows, stages, degree = memory.clock[m.TAKEN], memory.rows, method.B.shape[0], method.P.shape[1]

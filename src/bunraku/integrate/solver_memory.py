@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from bunraku.jit import Held, inline
+from bunraku.jit import Held, as_written, inline
 
 # Places in `clock` (float64). Steps have the sign of the direction; the limits have none.
 TIME, UNTIL = 0, 1
@@ -92,3 +92,17 @@ def make_memory(y, rtol, atol, rows, *, newton=False) -> Memory:
 def copy(source, target):
     for i in range(source.shape[0]):
         target[i] = source[i]
+
+
+@as_written
+def multiply(factor, x, out):
+    """out = factor x"""
+    for i in range(x.shape[0]):
+        out[i] = factor * x[i]
+
+
+@as_written
+def add_scaled(y, h, x, out):
+    """out = y + h x"""
+    for i in range(x.shape[0]):
+        out[i] = y[i] + h * x[i]

@@ -33,7 +33,7 @@ from bunraku.integrate.advance import advance
 from bunraku.integrate.history import FAMILY
 from bunraku.integrate.record import record_step, room_in
 from bunraku.integrate.solver_memory import STEPS
-from bunraku.jit import allocating, entry, hold, inline, inner, outlived
+from bunraku.jit import allocating, as_written, entry, hold, inline, inner, outlived
 from bunraku.plan import fields as f
 from bunraku.runs.context import (
     OPEN,
@@ -136,6 +136,24 @@ def agreed(low, high):
     return middle if spread <= AGREEMENT * middle and middle < math.inf else 0.0
 
 
+@as_written
+def add_diagonal(gamma, slopes, v, a, rate, dof_f, dof_g, torques):
+    """G as armature, and G a - gamma K (v - N^-1 s) as torque."""
+    for j in range(v.shape[0]):
+        d, k = slopes[0, j], slopes[1, j]
+        G = gamma * (d + gamma * k)
+        torques[j] += G * a[j] - gamma * k * (v[j] - rate[j])
+        dof_g[f.ARMATURE, j] = dof_f[f.ARMATURE, j] + G
+
+
+@as_written
+def follow_accelerations(gamma, v, better, a, rate):
+    """rate = v + gamma (a' - a), and a' in place of a."""
+    for j in range(v.shape[0]):
+        rate[j] = v[j] + gamma * (better[j] - a[j])
+        a[j] = better[j]
+
+
 @inner
 def improve(stiff, t, gamma, y, slope):
     """One iteration: `slope`, the derivatives of y, becomes better. See above and `integrate/implicit.py`."""
@@ -147,18 +165,12 @@ def improve(stiff, t, gamma, y, slope):
         return status
     joint_slopes(body_i, dof_f, q, stiff.gains, stiff.slopes)
     tangent_rates(body_i, q, slope[:nq], rate)
-    for j in range(v.shape[0]):
-        d, k = stiff.slopes[0, j], stiff.slopes[1, j]
-        G = gamma * (d + gamma * k)
-        context.torques[j] += G * a[j] - gamma * k * (v[j] - rate[j])
-        stiff.dof_g[f.ARMATURE, j] = dof_f[f.ARMATURE, j] + G
+    add_diagonal(gamma, stiff.slopes, v, a, rate, dof_f, stiff.dof_g, context.torques)
     status = status_of(evaluate(DYNAMICS, stiff.dof_g, context.torques, context.drives, context, q, v, better))
     context.factored[0] = math.nan  # factors with more on the diagonal than the mass are not for closing loops
     if status != 0:
         return status
-    for j in range(v.shape[0]):
-        rate[j] = v[j] + gamma * (better[j] - a[j])
-        a[j] = better[j]
+    follow_accelerations(gamma, v, better, a, rate)
     coordinate_rates(body_i, q, rate, slope[:nq])
     return 0
 

@@ -15,7 +15,7 @@ from bunraku.integrate import solver_memory as m
 from bunraku.integrate.control import smallest_step, weight
 from bunraku.integrate.history import WEIGHTS
 from bunraku.integrate.solver_memory import copy
-from bunraku.jit import inline, inner
+from bunraku.jit import as_written, inline, inner
 from bunraku.plan import fields as f
 from bunraku.runs.context import (
     BEGAN,
@@ -214,9 +214,15 @@ def settle(context, rows, count, h):
         if not within_tolerance(context, y, context.closed, rows[WEIGHTS]):
             copy(context.closed, y)
     coordinate_rates(body_i, y[:nq], y[nq:], rates[1])
-    for k in range(nq):
-        rows[1, k] += h * (rates[1, k] - rates[0, k])
+    change_rates(rows[1], h, rates)
     return gap
+
+
+@as_written
+def change_rates(slope, h, rates):
+    """The scaled first derivative of the coordinates, whose rates have changed from rates[0] to rates[1]."""
+    for k in range(rates.shape[1]):
+        slope[k] += h * (rates[1, k] - rates[0, k])
 
 
 # -- steps whose loops do not close --------------------------------------------------------------------------------
