@@ -128,6 +128,21 @@ def test_a_kink_between_steps_does_not_ring():
         np.testing.assert_allclose(v_sampled, v, atol=3e-5)
 
 
+@pytest.mark.parametrize("steps", [2, 3, 4, 5])
+@pytest.mark.parametrize("build", [tumbling, lambda: (pendulum(), np.array([1.2]), np.zeros(1))])
+def test_a_few_steps_of_order_4_are_sampled_with_order_4(build, steps):
+    m, q, v = build()
+    errors = []
+    for h in (0.02, 0.01):
+        tr = bk.Simulation(m, q, v, solver="rk4", step=h).run(steps * h)
+        times = h * (np.arange(steps)[:, None] + [0.21, 0.5, 0.83]).ravel()
+        exact = bk.rollout(m, q, v, times=times, rtol=1e-13, atol=1e-14)
+        errors.append(max(max(np.abs(m.difference(x, a)).max(), np.abs(w - b).max())
+                          for x, w, (_, a, b) in zip(exact.q, exact.v, tr.sample(times), strict=True)))
+    assert errors[1] < 1e-6
+    assert errors[0] / errors[1] > 2**3.7
+
+
 def test_times_in_a_gap_of_the_record_are_refused():
     sim = bk.Simulation(pendulum(), [1.0])
     sim.run(0.5)

@@ -141,7 +141,8 @@ def coordinate_rates(body_i, q, v, out):
 
 @inline
 def tangent_rates(body_i, q, rates, out):
-    """The reverse of `coordinate_rates` at unit quaternions: out = the v whose rates of coordinates these are."""
+    """The reverse of `coordinate_rates`: out = the v whose rates of coordinates these are. Quaternions may have any
+    length; a change of their length does not count."""
     for i in range(body_i.shape[0] - 1):
         kind, k, j = body_i[i, f.KIND], body_i[i, f.Q_INDEX], body_i[i, f.V_INDEX]
         if kind == f.REVOLUTE or kind == f.SCREW:
@@ -150,9 +151,13 @@ def tangent_rates(body_i, q, rates, out):
             at = k if kind == f.SPHERICAL else k + 3
             to = j if kind == f.SPHERICAL else j + 3
             w, x, y, z = load_quaternion(q, at)
+            square = w * w + x * x + y * y + z * z
             turned = quaternion_product((w, -x, -y, -z), load_quaternion(rates, at))
-            out[to], out[to + 1], out[to + 2] = 2.0 * turned[1], 2.0 * turned[2], 2.0 * turned[3]
+            double = 2.0 / square
+            out[to], out[to + 1], out[to + 2] = double * turned[1], double * turned[2], double * turned[3]
             if kind == f.FREE:
+                length = math.sqrt(square)
+                w, x, y, z = w / length, x / length, y / length, z / length
                 out[j], out[j + 1], out[j + 2] = matTvec(rotation_of_quaternion(w, x, y, z),
                                                          (rates[k], rates[k + 1], rates[k + 2]))
 

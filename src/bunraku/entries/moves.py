@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numba import types
 
-from bunraku.algorithms.states import advance_coordinates, coordinate_difference, coordinate_rates
+from bunraku.algorithms.states import advance_coordinates, coordinate_difference, coordinate_rates, tangent_rates
 from bunraku.algorithms.stepping import unit_length
 from bunraku.checks import aligned
 from bunraku.entries.explain import refuse
@@ -45,6 +45,19 @@ def rates(plan, q, v) -> np.ndarray:
     """Derivatives of the coordinates of a batch of states."""
     out = np.empty(q.shape)
     rates_of_states.call(plan.body_i, q, v, out)
+    return out
+
+
+@entry("velocities from rates of coordinates", types.void(integers, table, table, table), brief=True)
+def velocities_of_states(body_i, q, rates, out):
+    for k in range(q.shape[0]):
+        tangent_rates(body_i, q[k], rates[k], out[k])
+
+
+def velocities(plan, q, rates) -> np.ndarray:
+    """Velocities of a batch of states with these derivatives of the coordinates; quaternions may have any length."""
+    out = np.zeros((len(q), plan.nv))
+    velocities_of_states.call(plan.body_i, q, rates, out)
     return out
 
 
