@@ -143,6 +143,17 @@ def as_array(what: str, value) -> np.ndarray:
         raise ShapeError(f"{what} must be an array of numbers, not {kind}") from None
 
 
+def as_finite(what: str, value, *, infinite: bool = False) -> np.ndarray:
+    """`value` as a C-contiguous float array of any shape, every number finite; infinity is allowed if `infinite`."""
+    array = as_array(what, value)
+    wrong = np.isnan(array) if infinite else ~np.isfinite(array)
+    if wrong.any():
+        place = tuple(np.argwhere(wrong)[0].tolist())
+        raise ShapeError(f"{what} must be {'' if infinite else 'finite '}numbers, but "
+                         f"{what}{list(place) if place else ''} is {array[place]}")
+    return array
+
+
 QUATERNION = ("; a Spherical or Free joint has a quaternion (w, x, y, z) in q, not three angles: "
               "scipy.spatial.transform.Rotation.from_euler(...).as_quat(scalar_first=True)")
 

@@ -621,3 +621,12 @@ def test_messages_of_an_actuation_grow_with_what_it_reads():
         floats.append([e.floats for e in division.edges if e.number == f.GATHER and e.receiver == 0])
     assert floats[0] == floats[1]  # whatever the size of the mechanism
     assert sum(floats[0]) in (2, 4)
+
+
+def test_a_guide_leads_to_numbers():
+    with pytest.raises(bk.ShapeError, match=r"q must be finite numbers, but q\[1\] is nan"):
+        bk.Guide([0.0, np.nan])
+    guide = bk.Guide(0.3)
+    with pytest.raises(bk.ShapeError, match="q must be finite numbers, but q is inf"):
+        guide.to(np.inf)
+    assert guide.q == 0.3

@@ -271,3 +271,16 @@ def test_nothing_changes_within_a_step(do):
     with pytest.raises(bk.SimulationError, match="not allowed during a step"):
         sim.run(2.0)
     assert (np.diff(sim.trajectory.t) > 0).all()
+
+
+def test_parameters_that_are_not_a_number_are_refused_and_infinity_is_a_limit_like_any_other():
+    m = pendulum()
+    for params in ([0.5, np.nan], np.array([0.5, np.nan])):
+        with pytest.raises(bk.ShapeError, match=r"params must be numbers, but params\[1\] is nan"):
+            bk.Simulation(m, actuation=brake, params=params)
+        with pytest.raises(bk.ShapeError, match=r"params\[1\] is nan"):
+            bk.rollout(m, m.neutral(), until=0.1, actuation=brake, params=params)
+    sim = bk.Simulation(m, actuation=brake, params=[0.5, np.inf])
+    with pytest.raises(bk.ShapeError, match=r"params\[0\] is nan"):
+        sim.params = [np.nan]
+    assert list(sim.params) == [0.5, np.inf]

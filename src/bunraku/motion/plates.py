@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bunraku.checks import as_array
+from bunraku.checks import as_array, as_number
 from bunraku.errors import ForcePlateWarning, ModelError, NamingError, ShapeError
 from bunraku.evaluate import poses
 
@@ -43,12 +43,17 @@ class ForcePlate:
     """Force on the person and moment about the world's origin, world axes [N, N m], at times t."""
 
     def __init__(self, name: str, t, force, moment, height: float = 0.0):
-        self.name, self.height = name, float(height)
+        self.name, self.height = name, as_number(f"{name}: height [m]", height, ShapeError)
         self.t, self.force, self.moment = as_array("t", t), as_array("force", force), as_array("moment", moment)
         if self.t.ndim != 1 or not len(self.t) or self.force.shape != (len(self.t), 3) or (
                 self.moment.shape != self.force.shape):
             raise ShapeError(f"{name}: t, force and moment have shapes {self.t.shape}, {self.force.shape}, "
                              f"{self.moment.shape}; they must be (n,), (n, 3) and (n, 3)")
+        wrong = np.flatnonzero(~np.isfinite(self.t) | ~(np.diff(self.t, prepend=-np.inf) > 0.0))
+        if len(wrong):
+            k = int(wrong[0])
+            raise ShapeError(f"{name}: times must be finite and increase, but t[{k}] is {self.t[k]:g} s"
+                             f"{f' after {self.t[k - 1]:g} s' if k else ''}")
         for what, values in (("force", self.force), ("moment", self.moment)):
             bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
             if len(bad):

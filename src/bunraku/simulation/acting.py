@@ -19,7 +19,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation
 
-from bunraku.checks import as_array, as_positive, as_rotation, as_size, as_vector
+from bunraku.checks import as_array, as_finite, as_positive, as_rotation, as_size, as_vector
 from bunraku.errors import ModelError, NamingError, ShapeError
 from bunraku.evaluate import kinematics
 from bunraku.evaluate.dynamics import external_forces
@@ -40,12 +40,12 @@ class Guide:
     """
 
     def __init__(self, q, *, seconds: float = 0.5):
-        self.q = np.atleast_1d(as_array("q", q)).astype(float)
+        self.q = np.atleast_1d(as_finite("q", q)).astype(float)
         self.to(q, seconds)
 
     def to(self, q, seconds: float = 0.5) -> None:
         """Set the target q, approached to within 1 % of the distance after the given time [s]."""
-        target = np.atleast_1d(as_array("q", q)).astype(float)
+        target = np.atleast_1d(as_finite("q", q)).astype(float)
         if target.shape != self.q.shape:
             raise ShapeError(f"q has the shape {target.shape}, not {self.q.shape}")
         self.q, self.rate = target, 6.6 / as_positive("seconds", seconds, ShapeError)

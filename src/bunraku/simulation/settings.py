@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bunraku.checks import as_array, as_positive, as_size, hint
+from bunraku.checks import as_finite, as_positive, as_size, hint
 from bunraku.compiler.numba_inside import NumbaError
 from bunraku.errors import ModelError, ShapeError
 from bunraku.integrate import solver_memory as m
@@ -110,12 +110,13 @@ def _steps(solver, step, min_step, max_step) -> tuple[float, float, float]:
 
 
 def as_params(params):
+    """Parameters of an actuation; in an array of floats they may change while running."""
+    given = as_finite("params", params, infinite=True)
     if isinstance(params, np.ndarray) and params.dtype == float and params.ndim == 1 and params.flags.c_contiguous:
         return params  # shared, so that changes are seen while running
-    array = as_array("params", params)
-    if array.ndim != 1:
-        raise ShapeError(f"params must be a 1-D array of numbers, not of shape {array.shape}")
-    return array
+    if given.ndim != 1:
+        raise ShapeError(f"params must be a 1-D array of numbers, not of shape {given.shape}")
+    return given
 
 
 def as_actuation(function, nv):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bunraku.checks import aligned, as_array
+from bunraku.checks import aligned, as_array, as_finite
 from bunraku.entries.explain import several
 from bunraku.entries.pool import how_many
 from bunraku.errors import ShapeError, SimulationError
@@ -118,7 +118,7 @@ def _times(until, times) -> np.ndarray:
 
 def _states(mechanism, q, v, params, actuation):
     """(size of the batch or None, q, v, params): all with a leading axis, params with one row where shared."""
-    given = np.zeros(0) if params is None else as_array("params", params)
+    given = np.zeros(0) if params is None else as_finite("params", params, infinite=True)
     if given.ndim not in (1, 2):
         raise ShapeError(f"params has shape {given.shape}; it must be (k,), or (B, k) for a batch")
     if given.ndim == 2 and not isinstance(actuation, Actuation):

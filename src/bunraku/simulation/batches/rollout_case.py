@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from bunraku.checks import as_array, hint
+from bunraku.checks import as_array, as_finite, hint
 from bunraku.errors import ModelError, NamingError, ShapeError, SimulationError, StateError
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.describe import describe, rebuild
@@ -103,7 +103,7 @@ class RolloutCase:
     def _state(self, m: Mechanism, case) -> tuple[np.ndarray, ...]:
         q = as_array("q", case.get("q", m.neutral()))
         v = as_array("v", case.get("v", np.zeros(m.nv)))
-        params = as_array("params", case.get("params", ()))
+        params = as_finite("params", case.get("params", ()), infinite=True)
         for what, array, size in (("q", q, m.nq), ("v", v, m.nv), ("params", params, params.size)):
             if array.shape != (size,):
                 raise ShapeError(f"{what} of a case has shape {array.shape}; it must be ({size},)")
