@@ -145,3 +145,20 @@ def test_joint_forces_of_a_motion_in_contact_are_drawn(tmp_path):
     (panel,) = plot(with_torques(sim), tmp_path / "a.png", ["forces"], ["z"])
     _, force = panel.curves["z"]
     assert np.nanmedian(force) > 0
+
+
+def test_long_names_are_shortened_in_pictures_alone(tmp_path):
+    name = "x" * 500
+    m = bk.Mechanism(name=name)
+    m.add_link(name, joint=bk.Revolute((0, 1, 0)), mass=1.0, com=(0, 0, -0.5), inertia=(0.1,) * 3)
+    sim = bk.Simulation(m, [0.5])
+    sim.when(lambda t, q, v: t - 0.1, lambda s: None, name=name)
+    trajectory = sim.run(0.2)
+    drawn = plot(trajectory, tmp_path / "a.png", what=("q", "v"))
+    assert name in drawn[0].curves
+    axes = drawn.figure.axes
+    words = [text.get_text() for text in (*drawn.figure.texts, *(text for a in axes for text in a.texts))]
+    assert max(map(len, words)) <= 80
+    assert "…" in "".join(words)
+    assert any(word.endswith(".rate") for word in words)
+    assert all(a.get_position().width > 0.4 for a in axes)

@@ -20,7 +20,21 @@ from bunraku.simulation.records.trajectory import Trajectory, as_trajectory
 from bunraku.terminal import Bar
 from bunraku.view.contact_drawing import LEVEL, SLIDES, STICKS, outline, patches, recorded_arrows, vector
 from bunraku.view.figure import Camera, Figure, Shape
-from bunraku.view.filmstrip import DEEP, FAINT, INK, NEAR, PAPER, TONES, blend, drawing, happenings, painted, shadow
+from bunraku.view.filmstrip import (
+    DEEP,
+    FAINT,
+    INK,
+    NEAR,
+    PAPER,
+    SENTENCE,
+    TONES,
+    blend,
+    drawing,
+    happenings,
+    painted,
+    shadow,
+    short,
+)
 
 if TYPE_CHECKING:
     from bunraku.simulation import Simulation
@@ -151,7 +165,8 @@ class _Page:
         line.set(xlim=(stage.times[0], stage.times[-1]), ylim=(0, 1))
         line.axis("off")
         if title:
-            page.text(0.04, 1 - 0.33 / high, title, fontsize=15, color=INK, family="serif", va="center")
+            page.text(0.04, 1 - 0.33 / high, short(title, SENTENCE), fontsize=15, color=INK, family="serif",
+                      va="center")
         line.axhline(0.62, color=FAINT, lw=1.2, zorder=0)
         self.events = happenings(trajectory)
         for at, _ in self.events:

@@ -35,6 +35,7 @@ FEW = 8  # events of contacts that are told
 COINCIDE = 0.01  # share of a panel's height within which two curves cover each other
 OVER: dict[str, Any] = {"dashes": (2.6, 3.4), "dash_capstyle": "butt"}  # of a curve that would cover another
 WIDTH, MARGIN, DPI = 11.0, 0.66, 160  # inches, inches, dots per inch
+LONGEST, SENTENCE = 40, 80  # characters of a name, of a title or an event that are shown
 
 
 def drawing() -> tuple[type, type]:
@@ -91,7 +92,8 @@ def filmstrip(trajectory: Trajectory | Simulation, path: str | Path, *, frames: 
                               textcoords="offset points", fontsize=8, color=INK, annotation_clip=False,
                               ha="left" if place < 0.15 else "right" if place > 0.9 else "center")
     if title:
-        page.text(MARGIN / WIDTH, 1 - 0.42 / height, title, fontsize=17, color=INK, family="serif", va="center")
+        page.text(MARGIN / WIDTH, 1 - 0.42 / height, short(title, SENTENCE), fontsize=17, color=INK, family="serif",
+                  va="center")
     if subtitle:
         page.text(MARGIN / WIDTH, 1 - 0.74 / height, subtitle, fontsize=10, color="#7a756b", va="center")
     if any(strip.arrows):
@@ -242,12 +244,17 @@ def _clearance(left: np.ndarray, right: np.ndarray, margin: float) -> float:
     return needed
 
 
+def short(text: str, most: int = LONGEST) -> str:
+    """The text, with an ellipsis in the place of its middle if it is longer than `most`."""
+    return text if len(text) <= most else f"{text[:most // 2]}…{text[-(most - most // 2 - 1):]}"
+
+
 def happenings(trajectory) -> list[tuple[float, str]]:
     """Short labels of events; the change of structure is omitted if the event has a name. Impacts and other contact
     events are shown if they are few."""
     named = {at for at, text in trajectory.events if not text.startswith(("cut ", "connect "))}
-    told = [(at, text.split(":")[0].replace("'", "").replace("_", " ")) for at, text in trajectory.events
-            if not (at in named and text.startswith(("cut ", "connect ")))]
+    told = [(at, short(text.split(":")[0].replace("'", "").replace("_", " "), SENTENCE))
+            for at, text in trajectory.events if not (at in named and text.startswith(("cut ", "connect ")))]
     told = list(dict.fromkeys(told))
     contacts = [event for event in told if event[1].startswith(("impact of ", "contact of "))]
     return told if len(contacts) <= FEW else [event for event in told if event not in set(contacts)]
@@ -290,8 +297,8 @@ def _draw_panel(axes, name: str, curves, strip: _Strip, last: bool):
     heights = apart([value for value, _, _ in ends], 0.135 * room)
     for (_, at, key), y in zip(ends, heights, strict=True):
         early = any(later > at for _, later, _ in ends)  # what ends while others go on is named before its end
-        axes.annotate(key, (at, y), xytext=(-6, 9) if early else (7, 0), textcoords="offset points", color=tones[key],
-                      fontsize=9, va="center", ha="right" if early else "left", annotation_clip=False,
+        axes.annotate(short(key), (at, y), xytext=(-6, 9) if early else (7, 0), textcoords="offset points",
+                      color=tones[key], fontsize=9, va="center", ha="right" if early else "left", annotation_clip=False,
                       bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.0} if early else None)
     axes.annotate(name, (0, 1), xytext=(-MARGIN * 72 * 0.72, 6), xycoords="axes fraction",
                   textcoords="offset points", fontsize=9, color=INK)

@@ -26,12 +26,14 @@ from bunraku.view.filmstrip import (
     OVER,
     PAPER,
     POTENTIAL,
+    SENTENCE,
     TOTAL,
     apart,
     covered,
     drawing,
     dress,
     round_times,
+    short,
 )
 from bunraku.view.filmstrip import happenings as named_events
 
@@ -104,7 +106,7 @@ def plot(trajectory: Trajectory | Simulation, path=None, what: Sequence[str] = (
     if not wanted:
         raise ShapeError(f"what to plot? Give some of {', '.join(map(repr, WHAT))}")
     names = [name for panel in wanted for name in panel.curves]
-    right = 0.35 + 0.072 * max(map(len, names))
+    right = 0.35 + 0.072 * max(len(short(name)) for name in names)
     above, below = 0.95, 0.62
     height = above + below + len(wanted) * TALL + (len(wanted) - 1) * BETWEEN
     page = Page(figsize=(WIDTH, height), dpi=DPI, facecolor=PAPER)
@@ -119,8 +121,8 @@ def plot(trajectory: Trajectory | Simulation, path=None, what: Sequence[str] = (
         if k == 0:
             _name_events(axes, events, float(times[-1] - times[0]))
     mechanism = trajectory.segments[0].mechanism
-    page.text(MARGIN / WIDTH, 1 - 0.42 / height, mechanism.name if title is None else title, fontsize=17, color=INK,
-              family="serif", va="center")
+    page.text(MARGIN / WIDTH, 1 - 0.42 / height, short(mechanism.name if title is None else title, SENTENCE),
+              fontsize=17, color=INK, family="serif", va="center")
     drawn = Plot(wanted, page)
     if path is not None:
         drawn.save(path)
@@ -331,7 +333,7 @@ def _draw(axes, panel: Panel, limits: tuple[float, float], last: bool) -> None:
     heights = [height + shift for height in heights]
     for (_, name), height in zip(names, heights, strict=True):
         place = (height - ends[0]) / (ends[1] - ends[0])
-        axes.annotate(name, (1, place), xycoords="axes fraction", xytext=(7, 0), textcoords="offset points",
+        axes.annotate(short(name), (1, place), xycoords="axes fraction", xytext=(7, 0), textcoords="offset points",
                       color=tones[name], fontsize=9, va="center", annotation_clip=False)
     label = panel.label + (f"   ({panel.note})" if panel.note else "")
     axes.annotate(label, (0, 1), xycoords="axes fraction", xytext=(-MARGIN * 72 * 0.72, 6),
