@@ -61,6 +61,54 @@ def test_sequential_rebounds_end_and_lose_energy(settings, restitution):
         assert after == pytest.approx([0.25] * 4, abs=1e-8)
 
 
+def random_row(seed):
+    """3 to 11 balls of random masses in a row, nearly touching: in flight, on a floor, or as pendulums."""
+    rng = np.random.default_rng(seed)
+    count, e = int(rng.integers(3, 12)), float(rng.choice([0.0, 0.3, 0.5, 0.7, 0.9, 0.99, 1.0]))
+    friction, kind = float(rng.choice([0.0, 0.3, 0.8])), int(rng.integers(0, 3))
+    m = bk.Mechanism(gravity=(0, 0, 0 if kind == 0 else -9.81))
+    for i in range(count):
+        mass = float(np.exp((0.5 if kind == 2 else 0.7) * rng.normal()))
+        if kind == 2:
+            m.add_link(f"b{i}", joint=bk.Revolute((0, 1, 0)), position=(0.1 * i, 0, 1), mass=mass, com=(0, 0, -0.5),
+                       inertia=(1e-3,) * 3)
+        else:
+            m.add_link(f"b{i}", joint=bk.Free(), mass=mass, inertia=(1e-3 * mass,) * 3)
+        m.add_shape(f"b{i}", bk.Sphere(0.05), position=(0, 0, -0.5 if kind == 2 else 0), friction=friction,
+                    restitution=e)
+    q, v, x = m.neutral(), np.zeros(m.nv), 0.0
+    if kind == 2:
+        rng.normal(size=count)
+        q[0], q[-1] = 0.4 * rng.random(), -0.4 * rng.random() if rng.random() < 0.5 else 0.0
+        return m, q, v
+    if kind == 1:
+        m.add_plane(friction=friction, restitution=e)
+    for i in range(count):
+        beside, above = rng.random() < 0.3, 0.05
+        q[7 * i:7 * i + 2] = x, 1e-3 * rng.normal() if beside else 0.0
+        q[7 * i + 2] = above + (0.0 if rng.random() < 0.7 else 0.05 * rng.random())
+        x += 0.1002 + (0.0 if rng.random() < 0.4 else 0.02 * rng.random())
+        v[6 * i] = rng.normal()
+    v[0], v[6 * count - 6] = 2.0, -2.0
+    return m, q, v
+
+
+@pytest.mark.parametrize(("seed", "law", "until"), [
+    (8, "simultaneous", 0.46), (20, "sequential", 0.08), (39, "sequential", 0.28), (44, "simultaneous", 0.05),
+    (54, "simultaneous", 0.16)])
+def test_random_rows_come_to_an_end_and_every_recorded_state_is_a_start(seed, law, until):
+    """Many flights far shorter than a step, contacts without any load, balls that graze each other."""
+    m, q, v = random_row(seed)
+    sim = bk.Simulation(m, q, v, impacts=law)
+    trajectory = sim.run(until)
+    assert sim.t == until
+    for segment in trajectory.segments[::max(1, len(trajectory.segments) // 20)]:
+        for k in (0, -1):
+            bk.Simulation(m, segment.q[k], segment.v[k], impacts=law)
+    nearest = [bk.contacts(m, state)[:1] for state in trajectory.q[::3]]
+    assert min(contact.gap for contacts in nearest for contact in contacts) > -5e-7
+
+
 def test_a_cradle_of_pendulums_goes_on_without_end():
     m = bk.Mechanism()
     for i in range(3):

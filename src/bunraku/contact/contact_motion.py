@@ -59,6 +59,8 @@ UNDER_WAY = 10.0   # times the speed at which slip ends
 RANK = 1e-11       # of columns of the forces' matrix
 ADMISSIBLE = 1e-9  # part of the largest force by which one may miss the law
 SAME_MOTION = 1e-8  # part of the largest acceleration by which motions may differ that are the same
+LIGHT = 1e-3       # [m/s^2] or of this, if that is larger: without a load accelerations are rounding errors
+GRAZED = 2e-7      # [m] overlap at which a contact is closed even if it parts: it was grazed between two looks at it
 LOOK, IMPACT, HOLD_SPEED, HOLD_GAP, FORCES, DIRECT = range(6)  # what `contact_solve` does
 APPROACHING, OVERLAPPING = 7, 8  # answers beside those of entries: contacts are closed and approach; shapes overlap
 
@@ -267,13 +269,13 @@ def breach(touch):
     if touch.count[STATUS] == NO_SOLUTION:
         return 1.0
     velocities_after(touch, touch.force)
-    size = apart = 0.0
+    size, apart = LIGHT, 0.0
     for place in range(count):
         for r in range(3):
             i = 3 * place + r
             size = max(size, abs(touch.b[i]))
             apart = max(apart, abs(touch.velocity[i] - touch.speed[i]))
-    return apart / size - SAME_MOTION - touch.margin[0] if size > 0.0 else -1.0
+    return apart / size - SAME_MOTION - touch.margin[0]
 
 
 @entry("contact between events", float64(PLAN, floats, floats, floats, floats, floats, floats, floats), seconds=14)
@@ -296,7 +298,7 @@ def signal_at(touch, plan, q, v, tau, drives, external, a, work):
                 v_a, _ = motion_at(np.int64(touch.contact_i[k, c.CONTACT_A]), x, touch.states)
                 v_b, _ = motion_at(np.int64(touch.contact_i[k, c.CONTACT_B]), x, touch.states)
                 parting = dot(load3(touch.found, c.FOUND * k + c.FOUND_NORMAL), sub(v_a, v_b))
-                signal = max(signal, min(near, -parting))
+                signal = max(signal, min(near, -parting), near - GRAZED)
         else:
             closed = True
             if not gap < np.inf:

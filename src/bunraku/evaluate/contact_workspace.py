@@ -32,7 +32,7 @@ from bunraku.contact.contact_memory import (
     WORST,
     make_touch,
 )
-from bunraku.contact.contact_motion import FORCES, IMPACT, LOOK, NEAR, contact_solve
+from bunraku.contact.contact_motion import FORCES, IMPACT, LIGHT, LOOK, NEAR, contact_solve
 from bunraku.entries.explain import refuse
 from bunraku.entries.forward_entries import tree_one
 from bunraku.entries.loop_entries import closed_one
@@ -229,7 +229,7 @@ class Touching:
         answer = self.solve(FORCES, q, v, acts)
         if touch.count[STATUS] == NO_SOLUTION:
             raise ContactError(self.jammed_by(answer.rows))
-        size = max(np.abs(look.after).max(initial=0.0), 1e-300)
+        size = max(np.abs(look.after).max(initial=0.0), LIGHT)
         largest = np.abs(answer.force).max(initial=0.0)
         for place, k in enumerate(answer.rows):
             a, pressed = answer.after[place], answer.force[place, 0] > 1e-12 * largest
@@ -240,6 +240,17 @@ class Touching:
                 if frictionless or np.hypot(a[1], a[2]) > 1e-9 * size:
                     self.mark_slip(answer, [place], [a[1:]])
         return answer._replace(mode=touch.modes[answer.rows].copy())
+
+    def pressing(self, q, v, acts: Acts, look: Answer) -> np.ndarray:
+        """(n,) [m/s^2] Accelerations with which closed contacts are pressed together, by everything that acts and by
+        each other: those that their own normal forces would take up if all were at rest."""
+        try:
+            answer = self.forces(q, v, acts, look.rows)
+        except ContactError:  # no forces (Painleve): without those of the others
+            return np.maximum(-look.after[:, 0], 0.0)
+        n = 3 * len(answer.rows)
+        mobility = self.touch.theta[:n * n].reshape(n, n).diagonal()[::3]
+        return np.maximum(mobility * answer.force[:, 0], 0.0)
 
     def jammed_by(self, rows) -> str:
         """Error text for sliding contacts without a solution (Painleve)."""
@@ -264,7 +275,6 @@ class Touching:
             answer = self.solve(IMPACT, q, v, acts, low * restitution)
         return v + self.touch.delta, answer
 
-
     def impulses_in_turn(self, q, v, acts: Acts, closed, shortest: float) -> tuple[np.ndarray, Answer]:
         """As `impulses`, by the sequential law (`contact/sequential_impacts.py`): rebounds one after another, the
         fastest approach first, unless their flight is shorter than `shortest` [s]; then the remaining approach
@@ -272,9 +282,10 @@ class Touching:
         self.set_modes(closed)
         look, restitution = self.solve(LOOK, q, v, acts), self.arrays.contact_f[:, c.RESTITUTION].copy()
         rows, first, force, before = look.rows, -look.before[:, 0].min(), np.zeros_like(look.force), look.before.copy()
+        least = shortest * self.pressing(q, v, acts, look)
         for _ in range(MOST_REBOUNDS + 4 * len(rows)**2):
             approach = -look.before[:, 0]
-            bounces = 2.0 * restitution[rows] * approach > np.maximum(0.0, -shortest * look.after[:, 0])
+            bounces = 2.0 * restitution[rows] * approach > least
             approach = np.where(bounces, approach, 0.0)
             k = int(approach.argmax())
             if approach[k] <= IMPACT_ENDS * first:

@@ -4,9 +4,10 @@ At an event (see `contact/contact_motion.py`) the contact modes are determined a
 
 0. Closed contacts are projected: the smallest change of position and velocity removes the gap and slip that the
    solver's errors have left.
-1. Contacts with a gap below CLOSED are closed. If any of them approach each other there is an impact: the contact
-   problem on velocities, with friction and restitution. Rebounds and separations that would last less than REST
-   seconds are suppressed, so that an infinite sequence of bounces comes to rest (Zeno cut-off).
+1. Contacts with a gap below CLOSED are closed, and their overlap is removed. If any of them approach each other there
+   is an impact: the contact problem on velocities, with friction and restitution. Rebounds and separations that would
+   last less than REST seconds are suppressed, so that an infinite sequence of bounces comes to rest (Zeno cut-off).
+   What presses a contact together, and so ends its flight, are also the forces of the other contacts.
 2. Closed contacts that separate are open. For the others the contact problem on accelerations determines which stay
    closed, sticking or sliding.
 
@@ -48,6 +49,9 @@ SOON = 1e-7
 """[s] Contacts among the solver's errors that close within this time are closed."""
 LEAVES = 1e-7
 """[m/s] Contacts that part more slowly seem to close again while the solver makes its first, short steps."""
+WIDEST = 1e4
+"""SOON and LEAVES are ten times as large at each further event at the same moment, which the solver's errors have
+caused, up to this factor."""
 STILL_SLIP = 1e-11
 """[m/s] Slip that rounding leaves of none."""
 SLOWEST_JAM = 1e-2
@@ -188,6 +192,11 @@ class Contact:
             raise SimulationError(f"at t = {t:.6g} s: {error}", simulation.trajectory) from error
         self.fresh = False
 
+    @property
+    def _wider(self) -> float:
+        """Factor of the thresholds for the solver's errors."""
+        return min(10.0 ** self._events, WIDEST)
+
     def tidy(self, simulation, q, v) -> tuple[np.ndarray, np.ndarray]:
         """A state between two steps, with the gaps of closed contacts set to zero."""
         modes = self.touching.touch.modes.copy()
@@ -202,6 +211,11 @@ class Contact:
             q, v = self._cleared(q, v, acts, before)
         gap = touching.gaps(q).copy()
         closed = self._closed(q, v, acts, gap, before)
+        if not self.fresh and (gap[closed] < -CLOSED).any():
+            touching.set_modes(closed)
+            q = self._without_gaps(q, v, acts, touching.touch.modes.copy())
+            gap = touching.gaps(q).copy()
+            closed = np.union1d(closed, self._closed(q, v, acts, gap, before))
         texts, jumped, leaving = [], False, np.empty(0, np.int64)
         if closed.size:
             touching.set_modes(closed)
@@ -210,7 +224,7 @@ class Contact:
                 if touching.in_turn:
                     after, answer = touching.impulses_in_turn(q, v, acts, closed, REST)
                 else:
-                    after, answer = touching.impulses(q, v, acts, closed, self._restitution(look))
+                    after, answer = touching.impulses(q, v, acts, closed, self._restitution(q, v, acts, look))
                 hits = answer.force[:, 0]
                 strong = (hits > 0) & (answer.before[:, 0] < -DRIFTED)
                 jumped = bool(strong.any())
@@ -224,7 +238,9 @@ class Contact:
                     raise ContactError(f"nothing keeps {pair} apart: no force of theirs can move them, since the "
                                        "motion of their joints is prescribed, or connections hold them")
             apart = look.before[:, 0]
-            slowly = (apart > SEPARATES) & (look.after[:, 0] < 0) & (2 * apart < -REST * look.after[:, 0])
+            slowly = apart > SEPARATES
+            if slowly.any():
+                slowly &= 2 * apart < REST * touching.pressing(q, v, acts, look)
             if slowly.any():
                 v = self._held_back(q, v, acts, look, slowly | (apart <= SEPARATES))
                 touching.set_modes(closed)
@@ -233,7 +249,8 @@ class Contact:
             slip = np.hypot(look.before[:, 1], look.before[:, 2])
             v = self._take_modes(q, v, acts, look, stays, slip, before)
             closed = look.rows[stays]
-            leaving = look.rows[(touching.touch.modes[look.rows] == OPEN) & (look.before[:, 0] < LEAVES)]
+            leaving = look.rows[(touching.touch.modes[look.rows] == OPEN) & (
+                look.before[:, 0] < LEAVES * self._wider)]
         else:
             touching.set_modes(closed)
         touch = touching.touch
@@ -267,7 +284,7 @@ class Contact:
         if near.size:
             touching.set_modes(near)
             look = touching.solve(LOOK, q, v, acts)
-            closed[look.rows[gap[look.rows] <= -SOON * look.before[:, 0]]] = True
+            closed[look.rows[gap[look.rows] <= -SOON * self._wider * look.before[:, 0]]] = True
         return np.flatnonzero(closed)
 
     def _take_modes(self, q, v, acts, look, stays, slip, before) -> np.ndarray:
@@ -306,6 +323,12 @@ class Contact:
 
     def _cleared(self, q, v, acts, modes):
         """The state with no gap, normal velocity or slip left where contacts are closed or stick."""
+        q = self._without_gaps(q, v, acts, modes)
+        self.touching.touch.modes[:] = modes
+        return q, self._without_slip(q, v, acts)
+
+    def _without_gaps(self, q, v, acts, modes) -> np.ndarray:
+        """The pose without gaps where contacts are closed; unchanged if that would be a large move."""
         touching = self.touching
         for _ in range(2):
             touching.touch.modes[:] = modes
@@ -313,15 +336,14 @@ class Contact:
             if np.abs(touching.touch.delta).max(initial=0.0) > LARGE_MOVE:
                 break
             q = touching.mechanism.integrate(q, touching.touch.delta)
-        touching.touch.modes[:] = modes
-        return q, self._without_slip(q, v, acts)
+        return q
 
-    def _restitution(self, look) -> np.ndarray:
+    def _restitution(self, q, v, acts, look) -> np.ndarray:
         """Coefficient of restitution of every contact; zero for rebounds that would be too short."""
         e = np.zeros(self.touching.contacts)
         own = self.touching.arrays.contact_f[look.rows, c.RESTITUTION]
         flight = -2.0 * own * np.minimum(look.before[:, 0], 0.0)
-        e[look.rows] = np.where(flight < -REST * look.after[:, 0], 0.0, own)
+        e[look.rows] = np.where(flight < REST * self.touching.pressing(q, v, acts, look), 0.0, own)
         return e
 
     def _held_back(self, q, v, acts, look, held) -> np.ndarray:
