@@ -44,7 +44,7 @@ def pytest_with_ctrl_c_ignored(folder, *arguments, **environment):
 def test_a_test_that_hangs_fails_and_the_others_go_on(tmp_path):
     shutil.copy(TESTS / "conftest.py", tmp_path)
     (tmp_path / "test_hanging.py").write_text(HANGING)
-    code, shown = pytest_with_ctrl_c_ignored(tmp_path, "-n", "1", BUNRAKU_TEST_LIMIT="4")
+    code, shown = pytest_with_ctrl_c_ignored(tmp_path, "-n", "1", BUNRAKU_TEST_LIMIT="1.5")
     assert code == 1, shown
     assert "3 failed, 1 passed" in shown
     assert "crashed while running 'test_hanging.py::test_in_compiled_code[True]'" in shown

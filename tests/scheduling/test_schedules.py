@@ -234,12 +234,12 @@ def test_what_if_to_a_million_workers():
     assert s.what_if(8).time.shape == (1,)
 
 
-def test_a_hundred_thousand_links_are_scheduled_in_a_second():
-    m = bk.models.chain(100_000)
+def test_twenty_thousand_links_are_scheduled_in_a_fifth_of_a_second():
+    m = bk.models.chain(20_000)
     m.plan()
     start = time.process_time()
     s = bk.schedule(m, workers=8)
-    assert time.process_time() - start < 4.0, "a second, and the machine may be busy"  # 0.7 s on 17 November 2026
+    assert time.process_time() - start < 0.8, "0.2 s, and the machine may be busy"  # 0.7 s for 100 000
     assert s.workers == 8
 
 

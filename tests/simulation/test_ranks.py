@@ -18,7 +18,7 @@ PROGRAM = Path(rank_program.__file__)
 
 
 @pytest.mark.parametrize(("case", "ranks"), [("gear,3,2", 3), ("gear,3,2", 2), ("tsit5,2,4,dense", 2),
-                                             ("implicit,2,5,short", 2), ("gear,2,6,driven", 2), ("rk4,8,7", 8),
+                                             ("implicit,2,5,short", 2), ("gear,2,6,driven", 2), ("rk4,5,7", 5),
                                              ("gear,3,2,jung", 3)])
 def test_ranks_have_the_bits_of_threads(case, ranks, tmp_path):
     out = tmp_path / "out.npz"

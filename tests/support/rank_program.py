@@ -33,7 +33,7 @@ def play(case: str) -> dict:
     m = tree(30, seed)
     rng = np.random.default_rng(seed + 100)
     q, v = m.integrate(m.neutral(), 0.2 * rng.normal(size=m.nv)), 0.2 * rng.normal(size=m.nv)
-    options = {"step": 1e-3} if solver in ("rk4", "symplectic_euler") else {"rtol": 1e-8, "atol": 1e-10}
+    options = {"step": 2.5e-3} if solver in ("rk4", "symplectic_euler") else {"rtol": 1e-8, "atol": 1e-10}
     if "driven" in rest:
         options |= {"actuation": lambda t, q, v: -0.1 * v, "prescribed": {"link0": tour}}
     if "short" in rest:

@@ -30,7 +30,6 @@ from bunraku.entries.pool import available
 from bunraku.mechanism import Revolute
 
 STEP = 2e-3
-COPIES = 1024
 IN_TURN = 64
 FRICTION = 0.7
 SOLES = LIMBS[:2]
@@ -50,6 +49,7 @@ class Settings:
 
     seconds: float = 6.0  # per race
     rollout: int = 100    # steps
+    copies: int = 1024    # robots of a rollout
 
 
 def tree() -> bk.Mechanism:
@@ -174,7 +174,7 @@ def robot(settings: Settings) -> dict:
     q = posture(bare)
     m, stiffness, damping = sprung(bare, q)
     stands = standing(m)
-    return {"robot": ROBOT, "dof": m.nv, "mass": float(m.mass), "copies": COPIES, "steps": settings.rollout,
+    return {"robot": ROBOT, "dof": m.nv, "mass": float(m.mass), "copies": settings.copies, "steps": settings.rollout,
             "threads": available(), **_one_call(bare, m, stands, q, settings),
             **_rollouts(bare, stands, q, stiffness, damping, settings)}
 
@@ -218,9 +218,9 @@ def forces(m, stands, q) -> float:
 
 
 def _rollouts(bare, stands, q, stiffness, damping, settings) -> dict:
-    threads, n = available(), settings.rollout
+    threads, n, copies = available(), settings.rollout, settings.copies
     ours: dict = {"solver": "symplectic_euler", "step": STEP, "workers": threads}
-    qs, vs = starts(bare, q, COPIES)
+    qs, vs = starts(bare, q, copies)
     rigid = Standing(bare, q, stiffness, damping, True)
     rigid.peer.model.geom_solref[:] = 2.0 * STEP, 1.0
     theirs = rigid.run(rigid.states(qs[:FEW], vs[:FEW]), CHECKED, 1)()[:, -1, 1:1 + bare.nq]
@@ -230,9 +230,9 @@ def _rollouts(bare, stands, q, stiffness, damping, settings) -> dict:
     contestants = []
     for words, recommended in ((THEIRS, False), ("... impratio 10", True)):
         rolled = Standing(bare, q, stiffness, damping, recommended)
-        contestants.append(Contestant(words, rolled.run(rolled.states(qs, vs), n, threads), n * COPIES))
+        contestants.append(Contestant(words, rolled.run(rolled.states(qs, vs), n, threads), n * copies))
     if height <= TARGETS["height"] and angle <= TARGETS["angle"]:
-        contestants.append(Contestant(OURS, lambda: bk.rollout(stands, qs, vs, n * STEP, **ours), n * COPIES))
+        contestants.append(Contestant(OURS, lambda: bk.rollout(stands, qs, vs, n * STEP, **ours), n * copies))
     race(contestants, settings.seconds)
     return {"height": height, "angle": angle, "rollouts": [_row(c, contestants[0]) for c in contestants]}
 
@@ -252,7 +252,7 @@ def robot_verdicts(found: dict) -> list[dict]:
             ("Talos: joints, from MuJoCo's", found["angle"], "angle", "rad")]
     return [*({"what": what, "measured": value, "target": TARGETS[name], "unit": unit, "met": value <= TARGETS[name]}
               for what, value, name, unit in most),
-            *({"what": f"Talos: {COPIES} rollouts{words}", "measured": faster, "target": TARGETS[name],
+            *({"what": f"Talos: {found['copies']} rollouts{words}", "measured": faster, "target": TARGETS[name],
                "unit": "x MuJoCo", "met": faster >= TARGETS[name]}
               for words, name in (("", "rollout"), (", goal", "goal")))]
 
