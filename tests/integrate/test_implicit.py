@@ -67,7 +67,7 @@ def test_steps_of_a_thousand_times_the_explicit_limit_are_stable():
     for order in (1, 2):
         rows = np.vstack([np.concatenate([q, 0.1 * np.cos(np.arange(10.0))]), np.zeros((order, 20))])
         sim = bk.Simulation(m, q, rows[0, 10:], solver="implicit", rtol=1e9, atol=1e9)
-        fix(sim._memory, order, h, rows)
+        fix(sim._running.memory, order, h, rows)
         sim.run(3.0)
         assert sim.stats.steps == pytest.approx(3.0 / h, abs=1.5)
         assert np.abs(sim.v).max() < 1e-4  # and the rod has come to rest

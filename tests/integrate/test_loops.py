@@ -46,7 +46,7 @@ def test_baumgarte_closes_an_open_loop_at_its_rate():
     q, _ = bk.project(m, m.neutral(), np.zeros(3))
     rate = 20.0
     sim = bk.Simulation(m, q, solver="gear", rtol=1e-9, atol=1e-11, baumgarte=rate)
-    sim._memory.rows[0, 2] += 1e-6
+    sim._running.memory.rows[0, 2] += 1e-6
     first = np.abs(bk.constraints(m, sim.q).gap).max()
     assert first > 1e-7
     sim.run(0.2)

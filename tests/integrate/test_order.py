@@ -121,7 +121,7 @@ def test_multistep_methods_keep_their_order_on_a_spherical_pendulum(pendulum, na
     for h in (1 / 128, 1 / 256, 1 / 512):
         t, rows = pendulum.history(q, h)
         sim = bk.Simulation(pendulum.m, rows[0, :4], rows[0, 4:], solver=name, rtol=1e9, atol=1e9, t=t)
-        fix(sim._memory, q, h, rows)  # no setting fixes the order
+        fix(sim._running.memory, q, h, rows)  # no setting fixes the order
         sim.run(pendulum.until)
         errors.append(pendulum.error(sim))
     orders = np.log2(np.array(errors[:-1]) / errors[1:])

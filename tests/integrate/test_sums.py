@@ -50,9 +50,9 @@ def simulated(solver, cuts, options):
     """A short motion whose sums are formed between the cuts."""
     mechanism = bk.models.human(dof=16)
     sim = bk.Simulation(mechanism, v=0.5 * np.ones(mechanism.nv), solver=solver, progress=False, **options)
-    ends = [0, *cuts, sim._memory.rows.shape[1]]
+    ends = [0, *cuts, sim._running.memory.rows.shape[1]]
     spans = np.array([ends[:-1], ends[1:]]).T.copy()
-    sim._memory = sim._memory._replace(spans=spans, sums=np.full((len(spans), m.PLACES), np.nan))
+    sim._running.local = sim._running.memory._replace(spans=spans, sums=np.full((len(spans), m.PLACES), np.nan))
     sim.run(until=0.1)
     return sim
 
@@ -60,9 +60,9 @@ def simulated(solver, cuts, options):
 def test_a_new_structure_has_another_size():
     sim = bk.Simulation(bk.models.human(dof=16), progress=False)
     sim.run(until=0.01)
-    before = sim._memory.clock[m.SIZE]
+    before = sim._running.memory.clock[m.SIZE]
     sim.cut(sim.mechanism.links[3].name)
-    assert sim._memory.clock[m.SIZE] == sim._memory.rows.shape[1] > before
+    assert sim._running.memory.clock[m.SIZE] == sim._running.memory.rows.shape[1] > before
 
 
 @pytest.mark.parametrize("name", ["multiply", "add_scaled", "predict", "shift", "rescale", "correct_history",

@@ -6,6 +6,7 @@ from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
 import bunraku as bk
+from bunraku.simulation.watching import prescribed_at
 
 
 def reference(mechanism, q, v, until, external):
@@ -330,7 +331,7 @@ def test_free_joint_follows_its_motion_and_carries_the_rest(table):
         (lambda d: (m.difference(*d) / 2e-4)[:6])([np.concatenate([tour(1 + s), sim.q[7:]]) for s in (-1e-4, 1e-4)]),
         abs=1e-3)
     free = bk.Simulation(m, tr.q[0], tr.v[0], rtol=1e-9, atol=1e-11, actuation=lambda t, q, v: bk.inverse_dynamics(
-        m, q, v, bk.forward_dynamics(m, q, v, prescribed={"suspension": sim._acting.courses[0].acceleration(t, q, v)})))
+        m, q, v, bk.forward_dynamics(m, q, v, prescribed=prescribed_at(sim, t, q, v))))
     free.advance(0.4)
     assert np.abs(m.difference(free.q, tr.sample([0.4])[0][1])).max() < 1e-6  # the torques that it takes, given as such
 
@@ -338,10 +339,10 @@ def test_free_joint_follows_its_motion_and_carries_the_rest(table):
 def test_a_table_of_rotations_is_as_good_as_one_of_angles():
     m = carried()
     times = np.linspace(0.0, 1.2, 121)
-    exact = bk.Simulation(m, rtol=1e-10, prescribed={"suspension": tour})._acting.courses[0]
+    exact = bk.Simulation(m, rtol=1e-10, prescribed={"suspension": tour})._running.acting.courses[0]
     table = bk.Simulation(m, rtol=1e-10, prescribed={
         "suspension": (times, np.array([tour(t) * (1 if k % 7 else [1, 1, 1, -1, -1, -1, -1])  # either sign will do
-                                        for k, t in enumerate(times)]))})._acting.courses[0]
+                                        for k, t in enumerate(times)]))})._running.acting.courses[0]
     for t in (0.0, 0.003, 0.5, 0.777, 1.1997, 1.2):
         q, v, a = exact(t)
         p, w, b = table(t)
@@ -538,7 +539,7 @@ def test_memory_of_a_short_record_stays_small():
         sim.advance((k + 1) / 60)
         if k % 40 == 20:
             sim.impulse("rod", (0.1, 0, 0))
-        sizes.append(len(sim._tape.present) + sum(map(len, sim._tape.past)))
+        sizes.append(len(sim._running.tape.present) + sum(map(len, sim._running.tape.past)))
     assert max(sizes[60:]) <= 2 * max(sizes[:30])
     assert [event.text[:7] for event in sim.trajectory.events] == []  # older than what is kept
 

@@ -164,7 +164,7 @@ def heap(count, radius=0.05):
 def test_room_for_contacts_is_made_when_it_is_needed(settings):
     m, q = heap(80)
     sim = bk.Simulation(m, q, max_contacts=100_000, **settings)
-    assert sum(array.nbytes for array in sim._contact.touching.touch) < 20e6
+    assert sum(array.nbytes for array in sim._running.contact.touching.touch) < 20e6
     sim.run(0.004)
     assert len(sim.contacts) == 80
     with pytest.raises(bk.SimulationError, match=r"more than 64 contacts at once.*max_contacts=128"):

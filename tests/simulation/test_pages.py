@@ -24,7 +24,7 @@ def pair(**options):
 
 def pages(sim):
     """How many states each worker keeps."""
-    crew = sim._sharing.shared.crew
+    crew = sim._running.sharing.shared.crew
     return [sum(map(len, share.pages.values())) for share in crew.shares]
 
 
@@ -32,10 +32,10 @@ def test_states_stay_with_the_workers_until_they_are_read():
     _, sim = pair()
     sim.advance(0.1)
     sim.advance(0.2)
-    assert all(isinstance(block.y, Kept) for block in sim._tape.present.blocks[1:])
+    assert all(isinstance(block.y, Kept) for block in sim._running.tape.present.blocks[1:])
     assert pages(sim) == [200, 200]
     assert len(sim.trajectory.t) == 201
-    assert not any(isinstance(block.y, Kept) for block in sim._tape.present.blocks)
+    assert not any(isinstance(block.y, Kept) for block in sim._running.tape.present.blocks)
     sim.advance(0.21)  # workers then learn that the pages are no longer referenced
     assert pages(sim) == [10, 10]
 
@@ -84,16 +84,16 @@ def test_reading_the_state_leaves_the_solver_with_the_workers():
         one.advance(until)
         sim.advance(until)
         assert np.array_equal(sim.q, one.q)
-        assert sim._sharing.holder is not None
+        assert sim._running.sharing.holder is not None
         if until == 0.04:
-            assert np.array_equal(sim._memory.rows, one._memory.rows)  # whole: workers get it anew
-            assert sim._sharing.holder is None
+            assert np.array_equal(sim._running.memory.rows, one._running.memory.rows)  # whole: workers get it anew
+            assert sim._running.sharing.holder is None
 
 
 def test_workers_of_another_structure_keep_nothing_but_the_record():
     _, sim = pair()
     sim.advance(0.02)
-    old = sim._sharing.shared.crew
+    old = sim._running.sharing.shared.crew
     sim.cut(M.links[12].joint_name)
     sim.advance(0.04)
     assert all(share.memory is None for share in old.shares)
@@ -111,9 +111,9 @@ def test_stiffness_is_seen_where_the_states_are(monkeypatch):
         sim = bk.Simulation(m, Q, workers=workers, schedule=bk.schedule(m, 2, exactly=True), record=None)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            sim._halted = lambda sim=sim: sim.stats.steps > 3000
+            sim._running.halted = lambda sim=sim: sim.stats.steps > 3000
             sim.advance(100.0)
-        assert isinstance(sim._tape.present.blocks[-1].y, Kept)
+        assert isinstance(sim._running.tape.present.blocks[-1].y, Kept)
         said.append([str(w.message).partition("stability")[0] for w in caught])
     assert said[0] == said[1]
     assert "stiff" in said[0][0]

@@ -126,7 +126,7 @@ def test_a_killed_rank_ends_the_others(victim, tmp_path):
 
 COUNTS = """
 import json
-from bunraku.bench import ranks as bench
+from bunraku.bench import bench_ranks as bench
 from bunraku.simulation.crew.mpi_ranks import ranks
 
 def keep(sim, sims=[]):
@@ -136,7 +136,7 @@ def keep(sim, sims=[]):
 make = bench.bk.Simulation
 bench.bk.Simulation = lambda *given, **options: keep(make(*given, **options))[-1]
 rows = [bench.traffic(ranks(), links) for links in (40, 4100)]
-posted = [sum(float(x[0, 0]) for x in sim._sharing.shared.crew.ask("posted")) for sim in keep(None)[:-1]]
+posted = [sum(float(x[0, 0]) for x in sim._running.sharing.shared.crew.ask("posted")) for sim in keep(None)[:-1]]
 print("found", json.dumps([rows, 8 * sum(posted) + ranks().bytes]))
 """
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bunraku as bk
-from bunraku.simulation.recorder import Recorder, with_torques
+from bunraku.simulation.watching import with_torques
 from moving import pendulum
 
 
@@ -28,7 +28,7 @@ def assert_recorded(path, trajectory):
 
 def test_structures_events_and_impulses_are_recorded_as_remembered(tmp_path):
     sim = bk.Simulation(bk.models.human(dof=16))
-    with Recorder(sim, tmp_path / "live.mcap"):
+    with sim.record_to(tmp_path / "live.mcap"):
         for hand in ("left", "right"):
             sim.connect("ground", f"{hand}_hand", bk.Spherical(), name=f"{hand}_grip")
         sim.when(bk.force_above("right_grip", 400.0), lambda sim: sim.cut("right_grip"), name="slip")
@@ -44,7 +44,7 @@ def test_structures_events_and_impulses_are_recorded_as_remembered(tmp_path):
 
 def test_a_time_that_is_set_back_is_recorded_as_remembered(tmp_path):
     sim = bk.Simulation(pendulum(), [0.5])
-    with Recorder(sim, tmp_path / "live.mcap"):
+    with sim.record_to(tmp_path / "live.mcap"):
         sim.run(0.3)
         sim.set_state([0.1], [0.0], t=0.1)
         sim.run(0.2)
@@ -53,14 +53,14 @@ def test_a_time_that_is_set_back_is_recorded_as_remembered(tmp_path):
 
 def test_a_simulation_that_remembers_nothing_is_recorded_all_the_same(tmp_path):
     sims = [bk.Simulation(pendulum(), [0.5], record=record) for record in (None, "all")]
-    with Recorder(sims[0], tmp_path / "live.mcap"):
+    with sims[0].record_to(tmp_path / "live.mcap"):
         sims[0].advance(1.0)
     assert_recorded(tmp_path / "live.mcap", sims[1].run(1.0))
 
 
 def test_torques_are_those_of_the_actuation(tmp_path):
     sim = bk.Simulation(pendulum(), [0.5], actuation=swing, params=[2.0])
-    with Recorder(sim, tmp_path / "live.mcap"):
+    with sim.record_to(tmp_path / "live.mcap"):
         sim.run(0.5)
     again = assert_recorded(tmp_path / "live.mcap", sim.trajectory)
     expected = 2.0 * np.sin(5.0 * again.t) - 0.1 * again.v[:, 0]
@@ -74,9 +74,8 @@ def test_torques_are_those_of_the_actuation(tmp_path):
 def test_a_run_that_is_killed_leaves_its_motion(tmp_path):
     done = subprocess.run([sys.executable, "-c", """
 import os, bunraku as bk
-from bunraku.simulation.recorder import Recorder
 sim = bk.Simulation(bk.models.chain(3), q=[0.5, 0, 0])
-recorder = Recorder(sim, "killed.mcap")
+recorder = sim.record_to("killed.mcap")
 sim.run(0.5)
 recorder.recording.flush()
 sim.when(lambda t, q, v: t - 0.6, lambda sim: os.kill(os.getpid(), 9))

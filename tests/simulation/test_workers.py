@@ -34,7 +34,7 @@ def identical(one, other):
         assert np.array_equal(x.q, y.q)
         assert np.array_equal(x.v, y.v)
     for name in ("clock", "tally", "rows"):
-        assert np.array_equal(getattr(a._memory, name), getattr(b._memory, name), equal_nan=True), name
+        assert np.array_equal(getattr(a._running.memory, name), getattr(b._running.memory, name), equal_nan=True), name
 
 
 @pytest.mark.parametrize("solver", [*ADAPTIVE, *FIXED])
@@ -238,7 +238,7 @@ def test_schedules_of_another_structure_are_refused():
 
 def test_memory_has_a_size_of_the_whole():
     sim, _ = runs(free_tree(30), "gear", 2, bk.schedule(free_tree(30), 2, exactly=True))
-    assert sim._memory.clock[memory.SIZE] == sim._memory.rows.shape[1]
+    assert sim._running.memory.clock[memory.SIZE] == sim._running.memory.rows.shape[1]
 
 
 # -- loops -------------------------------------------------------------------------------------------------------------

@@ -130,12 +130,12 @@ def test_dragging_moves_a_link_towards_the_pointer_and_releasing_lets_go(visit):
     for k in range(1, 11):
         mouse.move(x + 9 * k, y - 3 * k)
         v.page.wait_for_timeout(30)
-    v.until(lambda: "lower1" in sim._acting.pulls)
+    v.until(lambda: "lower1" in sim._running.acting.pulls)
     pointer = np.array([x + 90, y - 30])
     far = np.linalg.norm(pointer - (x, y))
     v.until(lambda: np.linalg.norm(pointer - v.pixel(v.place("lower1", MIDDLE))) < 0.5 * far)
     mouse.up()
-    v.until(lambda: not sim._acting.pulls)
+    v.until(lambda: not sim._running.acting.pulls)
     v.until(lambda: np.linalg.norm(pointer - v.pixel(v.place("lower1", MIDDLE))) > 0.8 * far)
 
 

@@ -126,7 +126,7 @@ def test_a_link_that_is_held_follows_its_gizmo_and_turns_with_it(stage):
     click(stage, "box")  # again: lets go
     turns(stage, 1)
     assert not stage.screen._hand.visible
-    assert not stage.source.simulation._acting.pulls
+    assert not stage.source.simulation._running.acting.pulls
     assert stage.hands.hold is None
 
 
@@ -196,27 +196,27 @@ def test_a_link_that_is_held_is_not_dragged_and_others_are():
     with Stage(bk.Simulation(m, q), port=0) as stage:
         click(stage, "box0")
         turns(stage, 1)
-        row = stage.source.simulation._acting.pulls["box0"].copy()
+        row = stage.source.simulation._running.acting.pulls["box0"].copy()
         places = {s.link: (b, i) for b, group in enumerate(stage.drawing.shapes.groups) for i, s in enumerate(group)}
         for link in ("box0", "box1"):
             stage.ask("grab", 3, *places[link], (0.0, 0.0, 0.0))
             stage.ask("drag", 3, (9.0, 9.0, 9.0))
             turns(stage, 1)
-        assert np.array_equal(stage.source.simulation._acting.pulls["box0"], row)
-        assert set(stage.source.simulation._acting.pulls) == {"box0", "box1"}
+        assert np.array_equal(stage.source.simulation._running.acting.pulls["box0"], row)
+        assert set(stage.source.simulation._running.acting.pulls) == {"box0", "box1"}
         stage.ask("drop", 3)
         turns(stage, 1)
-        assert set(stage.source.simulation._acting.pulls) == {"box0"}
+        assert set(stage.source.simulation._running.acting.pulls) == {"box0"}
         stage.ask("release")
         turns(stage, 1)
-        assert not stage.source.simulation._acting.pulls
+        assert not stage.source.simulation._running.acting.pulls
 
 
 def test_reset_and_undo_let_go(stage):
     stage.ask("reset")
     turns(stage, 1)
     assert stage.hands.hold is None
-    assert not stage.source.simulation._acting.pulls
+    assert not stage.source.simulation._running.acting.pulls
     stage.ask("mode", CUT)
     stage.source.simulation.connect("ground", "box", bk.Spherical(), name="peg")
     turns(stage, 1)
@@ -229,7 +229,7 @@ def test_reset_and_undo_let_go(stage):
     turns(stage, 1)
     assert "peg" in stage.source.mechanism.connections
     assert stage.hands.hold is None
-    assert not stage.source.simulation._acting.pulls
+    assert not stage.source.simulation._running.acting.pulls
 
 
 def test_a_suspension_with_a_guide_is_not_held_by_a_spring():

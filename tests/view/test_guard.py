@@ -252,9 +252,9 @@ def test_a_client_that_vanishes_while_it_pulls_lets_go(local):
         name="/links/0", instance_index=0, phase="start", start_position=(0.0, 0, -0.5), start_screen_pos=(0.5, 0.5),
         end_position=(0.5, 0.0, -0.5), end_screen_pos=(0.6, 0.5), button="left", modifier=None)
     send(socket_, drag)
-    assert wait_for(lambda: "rod" in sim._acting.pulls)
+    assert wait_for(lambda: "rod" in sim._running.acting.pulls)
     socket_.socket.shutdown(socket.SHUT_RDWR)  # no farewell
-    assert wait_for(lambda: not sim._acting.pulls)
+    assert wait_for(lambda: not sim._running.acting.pulls)
     assert goes_on(local)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bunraku as bk
-from bunraku.simulation.recorder import with_torques
+from bunraku.simulation.watching import with_torques
 from bunraku.view.plots import MOST, plot
 from moving import pendulum
 from sliding import FRICTION, GRAVITY, MASS, crate, driven, dropped

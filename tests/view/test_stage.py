@@ -184,10 +184,10 @@ def test_dragging_pulls_the_point_that_was_grabbed_and_dropping_lets_go(stage):
     stage.ask("drag", 8, (-1.0, 0, 0))           # from a client that holds nothing
     stage.ask("drop", 8)
     turns(stage)
-    assert "lower0" in sim._acting.pulls
+    assert "lower0" in sim._running.acting.pulls
     stage.ask("drop", 7, target)
     turns(stage, 25)
-    assert not sim._acting.pulls
+    assert not sim._running.acting.pulls
     assert np.linalg.norm(tip(sim) - target) > 0.05
 
 
@@ -401,10 +401,10 @@ def test_a_hand_lets_go_of_its_own_link_only(stage):
     stage.ask("grab", 1, *place(stage, "lower0"), (0.0, 0.0, 0.75))
     stage.ask("drag", 1, (0.3, 0.0, 0.75))
     turns(stage)
-    assert set(sim._acting.pulls) == {"upper1", "lower0"}
+    assert set(sim._running.acting.pulls) == {"upper1", "lower0"}
     stage.ask("drop", 1)
     turns(stage)
-    assert set(sim._acting.pulls) == {"upper1"}
+    assert set(sim._running.acting.pulls) == {"upper1"}
 
 
 def test_a_simulation_that_crawls_lets_requests_in():

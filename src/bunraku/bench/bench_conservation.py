@@ -11,7 +11,7 @@ import numpy as np
 
 import bunraku
 from bunraku.bench import machine
-from bunraku.bench.report import _paint, _targets
+from bunraku.bench.report import painter, target_lines
 
 SECONDS = 60.0
 CASES = (  # name, how to make it, relative tolerance, targets: energy, momentum, loops
@@ -60,7 +60,7 @@ def run(seconds: float = SECONDS) -> dict:
 
 def text(result: dict, colour: bool = False) -> str:
     """A table, then every target."""
-    paint = _paint if colour else lambda code, words: words
+    paint = painter(colour)
     on = result["machine"]
     lines = [
         paint("1", f"bunraku {result['bunraku']}: what {result['rows'][0]['seconds']:g} s of motion keep (gear)"),
@@ -72,5 +72,5 @@ def text(result: dict, colour: bool = False) -> str:
         loop = "" if r["momentum"] is not None else f"{r['loop']:.1e}"
         lines.append(f"  {r['name']:<18}{r['rtol']:8.0e}{r['steps']:8}{r['evaluations']:13}{r['wall']:9.2f}"
                      f"{r['energy']:10.1e}{momentum:>10}{loop:>10}")
-    lines += ["", *_targets(result["targets"], paint)]
+    lines += ["", *target_lines(result["targets"], paint)]
     return "\n".join(line.rstrip() for line in lines)

@@ -24,7 +24,7 @@ from bunraku.bench.contact_cases import STEP, Case, cases
 from bunraku.bench.contact_peers import LINK, Contestant, Run, bunraku, contestants, pinocchio_4
 from bunraku.bench.contact_robot import Settings, robot, robot_lines, robot_verdicts
 from bunraku.bench.peers import required
-from bunraku.bench.report import _paint, _targets
+from bunraku.bench.report import painter, target_lines
 from bunraku.bench.timing import Progress
 
 EVENT, STEPPING = "bunraku, event-driven", "bunraku, steps of 2 ms"
@@ -145,7 +145,7 @@ def names_contact(note: str) -> bool:
 
 def text(result: dict, colour: bool = False) -> str:
     """A table for each case, the robot, then every target with what was measured."""
-    paint = _paint if colour else lambda code, words: words
+    paint = painter(colour)
     on = result["machine"]
     versions = on["versions"]
     peers = f"MuJoCo {versions.get('mujoco', '?')}, Pinocchio {versions.get('pin', '?')}"
@@ -157,7 +157,7 @@ def text(result: dict, colour: bool = False) -> str:
     for case in result["cases"].values():
         lines += ["", *_table(case, paint)]
     lines += ["", "  us/step: wall time; the loop with Pinocchio is Python; solver: its ADMM alone; -: did not happen",
-              "", *robot_lines(result["robot"], paint), "", *_targets(result["targets"], paint)]
+              "", *robot_lines(result["robot"], paint), "", *target_lines(result["targets"], paint)]
     return "\n".join(line.rstrip() for line in lines)
 
 

@@ -80,7 +80,7 @@ def run(options: Options | None = None, quiet: bool = False, files: dict[Path, b
     finally:
         progress.close()
     return {"bunraku": bk.__version__, "machine": machine.describe(), "peak_gflops": peak / 1e9, "batch": BATCH,
-            "models": models, "scaling": scaling, "targets": _targets(models, scaling)}
+            "models": models, "scaling": scaling, "targets": target_lines(models, scaling)}
 
 
 # -- models beside the peers ---------------------------------------------------------------------------------------
@@ -312,7 +312,7 @@ def _round_trip(m) -> dict:
             "residual_rounding": float(2.0**-53 * np.abs(change).max() / np.abs(small).max())}
 
 
-def _targets(models, scaling) -> list[dict]:
+def target_lines(models, scaling) -> list[dict]:
     """Every target, the measured value, and whether it is met."""
     rows = [{"what": f"{model['title']}: {row['label'].removeprefix('bunraku, ')}", "measured": row["speedup"],
              "target": row["target"], "unit": f"x {row['against']}", "met": row["met"]}

@@ -26,7 +26,7 @@ import numpy as np
 
 import bunraku as bk
 from bunraku.bench import machine
-from bunraku.bench.report import _paint, _targets
+from bunraku.bench.report import painter, target_lines
 from bunraku.bench.timing import Progress
 
 SHARE = 0.85       # 1.7x of two
@@ -120,7 +120,7 @@ def _result(options: Options, times: dict[str, np.ndarray], apart: float) -> dic
 
 def text(result: dict, colour: bool = False) -> str:
     """The result as a page."""
-    paint = _paint if colour else lambda code, words: words
+    paint = painter(colour)
     on = result["machine"]
     lines = [paint("1", f"bunraku {result['bunraku']}: an ensemble of {result['cases']} small cases on two processes"),
              f"{on['processor']}, {on['cores']} core{'s' * (on['cores'] != 1)}; {on['system']}, Python {on['python']}, "
@@ -133,5 +133,5 @@ def text(result: dict, colour: bool = False) -> str:
     lines += [f"  {name:<16}{row['seconds']:>10.3f}{row['us_per_case']:>12.1f}{row['speedup']:>10.2f}x"
               f"{row['share']:>8.2f}" for name, row in result["rows"].items()]
     lines += ["", f"Results are equal to the last bit; in lanes within {result['lanes_apart']:.0e}.", "",
-              *_targets(result["targets"], paint)]
+              *target_lines(result["targets"], paint)]
     return "\n".join(line.rstrip() for line in lines)

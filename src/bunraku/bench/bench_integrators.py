@@ -12,7 +12,7 @@ import bunraku
 from bunraku.bench import machine
 from bunraku.bench.detest import NON_STIFF, STIFF, Problem
 from bunraku.bench.peers import required
-from bunraku.bench.report import _paint, _targets
+from bunraku.bench.report import painter, target_lines
 
 TOLERANCES = (1e-3, 1e-6, 1e-9)
 MOST = 1.3                 # times the evaluations of CVODE, over a set of problems
@@ -103,7 +103,7 @@ def _cvode(method):
 
 def text(result: dict, colour: bool = False) -> str:
     """Tables of evaluations (and errors in units of the tolerance), then every target."""
-    paint = _paint if colour else lambda code, words: words
+    paint = painter(colour)
     lines = [paint("1", f"bunraku {result['bunraku']}: evaluations of the right-hand side (error / tolerance)")]
     for part in result["sets"]:
         solvers = list(part["solvers"])
@@ -114,7 +114,7 @@ def text(result: dict, colour: bool = False) -> str:
             lines.append(f"  {first['problem']:<10}" + "".join(f"{c['evaluations']:>9} {_short(c['error']):>9}"
                                                                for c in cells))
         lines.append(f"  {'all':<10}" + "".join(f"{part['totals'][s]:>9} {'':9}" for s in solvers))
-    lines += ["", *_targets(result["targets"], paint)]
+    lines += ["", *target_lines(result["targets"], paint)]
     return "\n".join(line.rstrip() for line in lines)
 
 

@@ -163,15 +163,15 @@ def text(result: dict) -> str:
              f"  {'':<36}{'best us':>9}{'median':>9}{'x pin.crba':>12}"]
     for row in robot["rows"]:
         ratio = f"{row['speedup']:12.2f}" if "speedup" in row else ""
-        lines.append(f"  {row['label']:<36}{row['best_us']:9.3f}{row['median_us']:9.3f}{ratio}" + _verdict(row))
+        lines.append(f"  {row['label']:<36}{row['best_us']:9.3f}{row['median_us']:9.3f}{ratio}" + verdict(row))
     lines += ["", "  pin.crba writes the upper triangle, bunraku the whole matrix; zeros: the cost of memory alone.",
               "", f"  {'chain, degrees of freedom':<28}{'pin.crba us':>12}{'one call':>10}{'x':>7}"
               f"{'at hand':>9}{'x':>7}{'batch of 64':>13}{'x':>7}"]
     lines += [f"  {c['dof']:<28}{c['pin_us']:12.2f}{c['one_us']:10.2f}{c['speedup']:7.2f}{c['kept_us']:9.2f}"
               f"{c['speedup_kept']:7.2f}{c['batch_us']:13.2f}"
-              f"{c['speedup_batch']:7.2f}{_verdict(c)}" for c in result["chains"]]
+              f"{c['speedup_batch']:7.2f}{verdict(c)}" for c in result["chains"]]
     return "\n".join(lines)
 
 
-def _verdict(row) -> str:
+def verdict(row) -> str:
     return f"  {'PASS' if row['met'] else 'MISS'} (at least {row['target']:g})" if "target" in row else ""

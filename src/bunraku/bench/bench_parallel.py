@@ -29,7 +29,7 @@ import numpy as np
 import bunraku as bk
 from bunraku.bench import machine
 from bunraku.bench.bench_dynamics import SPACE, TARGETS, round_trip
-from bunraku.bench.report import _paint, _targets
+from bunraku.bench.report import painter, target_lines
 from bunraku.bench.timing import Progress
 from bunraku.entries.part_entries import lanes_one, part_one, repeat
 from bunraku.evaluate.measured_costs import measured_costs
@@ -39,6 +39,7 @@ from bunraku.integrate.solver_memory import RECORDED, UNTIL
 from bunraku.plan.like import in_lanes
 from bunraku.runs.context import structure_of, tree_one
 from bunraku.simulation.crew.sharing import ENOUGH
+from bunraku.simulation.simulation import running
 
 SLICE = 1e-2             # [s] of one turn
 STEPS = 200              # of one turn of Gear steps
@@ -155,14 +156,14 @@ def state_of(m: bk.Mechanism, seed: int = 0):
             rng.normal(size=m.nv))
 
 
-def _serial(m, state, count):
+def serial(m, state, count):
     plan = m.plan()
     q, v, tau = (x.copy() for x in state)
     a, work = np.empty(plan.nv), np.empty(plan.work_size + 30 * plan.bodies + plan.nv)
     return a, lambda: repeat.call(tree_one.address, plan.arrays, q, v, tau, a, work, count)
 
 
-def _by_team(m, schedule, workers, state, count):
+def by_team(m, schedule, workers, state, count):
     """Runs of the workers, one each, and a function that puts their accelerations together."""
     team = team_for(m, m.plan(), schedule, workers)
     assert team is not None
@@ -191,10 +192,10 @@ def forward(m: bk.Mechanism, options: Options) -> dict:
     s = bk.schedule(m, 2, exactly=True)
     state, bodies = state_of(m), m.plan().bodies
     count = max(3, int(SLICE / (80e-9 * bodies)))
-    a, one = _serial(m, state, count)
-    _, copy = _serial(m, state, count)
-    alone, whole_alone = _by_team(m, s, 1, state, count)
-    two, whole_two = _by_team(m, s, 2, state, count)
+    a, one = serial(m, state, count)
+    _, copy = serial(m, state, count)
+    alone, whole_alone = by_team(m, s, 1, state, count)
+    two, whole_two = by_team(m, s, 2, state, count)
     times = raced({"serial": [one], "same chunks": alone, "two workers": two, "two copies": [one, copy]},
                   options.rounds)
     error = max(float(np.abs(x - a).max() / np.abs(a).max()) for x in (whole_alone(), whole_two()))
@@ -222,22 +223,22 @@ def gear(m: bk.Mechanism, options: Options) -> dict:
     sims = {name: bk.Simulation(m, state[0], 0.1 * state[1], workers=workers, schedule=given, progress=False)
             for name, workers, given in (("serial", 1, None), ("copy", 1, None), ("same chunks", 1, s),
                                          ("two workers", 2, s))}
-    runs = {name: _stretch(sim) for name, sim in sims.items()}
+    runs = {name: stretch(sim) for name, sim in sims.items()}
     times = raced({"serial": [runs["serial"]], "same chunks": [runs["same chunks"]],
                    "two workers": [runs["two workers"]], "two copies": [runs["serial"], runs["copy"]]}, options.rounds)
-    same = np.array_equal(sims["same chunks"]._memory.rows[0], sims["two workers"]._memory.rows[0])
+    same = np.array_equal(*(running(sims[name]).memory.rows[0] for name in ("same chunks", "two workers")))
     return {"bodies": m.plan().bodies, "chunks": len(s.chunks), "bitwise": bool(same), **_ratios(times, STEPS),
             "predicted": s.predicted_speedup}
 
 
-def _stretch(sim: bk.Simulation) -> Callable[[], None]:
+def stretch(sim: bk.Simulation) -> Callable[[], None]:
     """The next STEPS steps of compiled code, as `Simulation.advance` makes them."""
     sim.advance(0.01)
-    plan, (entry, method) = sim.mechanism.plan(), sim._settings.entry()
-    memory, structure, nothing = sim._memory, structure_of(plan), np.zeros(0)
+    run, plan = running(sim), sim.mechanism.plan()
+    (entry, method), memory, structure, nothing = run.settings.entry(), run.memory, structure_of(plan), np.zeros(0)
     memory.clock[UNTIL] = 1e9
     record = empty_record(STEPS, memory.rows.shape[1])
-    shared = sim._sharing.divided(sim.mechanism, plan, memory, sim._acting, False, False)
+    shared = run.sharing.divided(sim.mechanism, plan, memory, run.acting, False)
 
     def go():
         memory.tally[RECORDED] = 0
@@ -295,7 +296,7 @@ def lanes(m: bk.Mechanism, options: Options) -> dict:
     assert found is not None
     state, plan = state_of(m), m.plan()
     count = max(2, int(SLICE / (80e-9 * plan.bodies)))
-    a, one = _serial(m, state, count)
+    a, one = serial(m, state, count)
     q, v, tau = state
     ours, work = np.empty(plan.nv), np.empty(found.work_size + plan.nv)
     times = raced({"serial": [one], "lanes": [lambda: repeat.call(
@@ -353,7 +354,7 @@ def _row(row) -> str:
 
 def text(result: dict, colour: bool = False) -> str:
     """Tables of times and ratios, then the targets."""
-    paint = _paint if colour else lambda code, words: words
+    paint = painter(colour)
     on = result["machine"]
     lines = [paint("1", f"bunraku {result['bunraku']}: one mechanism on several workers"),
              f"{on['processor']}, {on['cores']} core{'s' * (on['cores'] != 1)}, {on['lanes']} lanes; {on['system']}, "
@@ -381,5 +382,5 @@ def text(result: dict, colour: bool = False) -> str:
               paint("4", f"  {'':<16}{'bodies':>7}{'in lanes':>10}{'workers':>9}{'quiet':>8}{'busy':>8}")]
     lines += [f"  {row['name']:<16}{row['bodies']:>7}{row['in_lanes']:>10}{row['workers']:>9}{row['quiet']:>7.2f}x"
               f"{row['busy']:>7.2f}x" for row in result["left_alone"]]
-    lines += ["", *_targets(result["targets"], paint)]
+    lines += ["", *target_lines(result["targets"], paint)]
     return "\n".join(line.rstrip() for line in lines)

@@ -25,7 +25,7 @@ import numpy as np
 import bunraku as bk
 from bunraku.bench import machine
 from bunraku.bench.bench_parallel import STEPS, free_tree, mobile, state_of
-from bunraku.bench.report import _paint, _targets
+from bunraku.bench.report import painter, target_lines
 from bunraku.bench.timing import Progress
 from bunraku.evaluate.team import divide
 from bunraku.integrate.record import empty_record
@@ -36,6 +36,7 @@ from bunraku.simulation.crew.mpi_ranks import Ranks, join, mpiexec
 from bunraku.simulation.crew.rank_server import take_part
 from bunraku.simulation.crew.worker_share import Order, Piece, Share
 from bunraku.simulation.settings import Settings
+from bunraku.simulation.simulation import running
 
 MODELS: dict[str, Callable[[], bk.Mechanism]] = {
     "mobile": mobile, "tree of 1000": lambda: free_tree(1000), "tree of 10000": lambda: free_tree(10_000)}
@@ -103,7 +104,7 @@ def race(ranks: Ranks, name: str, rounds: int) -> dict:
     state, s = state_of(m), bk.schedule(m, 2, exactly=True, passes=4)
     sim = bk.Simulation(m, state[0], 0.1 * state[1], workers=1, progress=False)
     sim.advance(0.01)
-    plan, settings, memory = m.plan(), sim._settings, sim._memory
+    plan, settings, memory = m.plan(), running(sim).settings, running(sim).memory
     memory.clock[UNTIL], memory.tally[RECORDED] = 1e9, 0
     entry, method = settings.entry()
     steps = max(5, STEPS * 500 // plan.bodies) if plan.bodies > 500 else STEPS
@@ -200,7 +201,7 @@ def _move(sim: bk.Simulation) -> None:
 
 def _sent(ranks: Ranks, sim: bk.Simulation, work: list[Callable[[bk.Simulation], object]]) -> list[int]:
     """Bytes over edges of the mechanism and of commands and answers, all of which rank 0 sees, for each work."""
-    shared, marks = sim._sharing.shared, []
+    shared, marks = running(sim).sharing.shared, []
     assert shared is not None
     for do in (lambda sim: None, lambda sim: None, *work):
         do(sim)
@@ -230,7 +231,7 @@ def _verdicts(result) -> list[dict]:
 
 def text(result: dict, colour: bool = False) -> str:
     """A table of times and ratios, then the targets."""
-    paint = _paint if colour else lambda code, words: words
+    paint = painter(colour)
     on = result["machine"]
     lines = [paint("1", f"bunraku {result['bunraku']}: one mechanism on two ranks of MPI"),
              f"{on['processor']}, {on['cores']} cores; {on['system']}, Python {on['python']}, "
@@ -249,7 +250,7 @@ def text(result: dict, colour: bool = False) -> str:
                              f"{'record read':>14}")]
     lines += [f"  chain of {row['links']:<9}{words:>8}{found['step']:>10.0f}{found['state']:>14,}{found['record']:>14,}"
               for row in result["traffic"] for words, found in row["records"].items()]
-    lines += ["", *_targets(result["targets"], paint)]
+    lines += ["", *target_lines(result["targets"], paint)]
     return "\n".join(line.rstrip() for line in lines)
 
 

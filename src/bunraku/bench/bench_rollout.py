@@ -28,8 +28,8 @@ import numpy as np
 
 import bunraku as bk
 from bunraku.bench import machine
-from bunraku.bench.peers import MuJoCo, _rotation, required
-from bunraku.bench.report import WIDE, _paint, _targets
+from bunraku.bench.peers import MuJoCo, required, rotation_of
+from bunraku.bench.report import WIDE, painter, target_lines
 from bunraku.bench.timing import Contestant, Progress, race
 from bunraku.entries.pool import available
 from bunraku.errors import BunrakuError
@@ -131,7 +131,7 @@ def between(q, v, to_sliders: bool) -> np.ndarray:
     """Velocities of the figure from those of its free root to those of sliders and a ball, or back; q is the same."""
     v = v.copy()
     for k in range(len(q)):
-        R = _rotation(q[k, 3:7])
+        R = rotation_of(q[k, 3:7])
         v[k, :3] = (R if to_sliders else R.T) @ v[k, :3]
     return v
 
@@ -294,7 +294,7 @@ def _verdicts(races, threads) -> list[dict]:
 
 def text(result: dict, colour: bool = False) -> str:
     """Tables of times, then every target with what was measured."""
-    paint = _paint if colour else lambda code, words: words
+    paint = painter(colour)
     on, agrees = result["machine"], result["agreement"]
     versions, gaps = on["versions"], agrees["free_joint"]
     lines = [
@@ -315,5 +315,5 @@ def text(result: dict, colour: bool = False) -> str:
             ratio = rows[0]["best_us"] / row["best_us"]
             lines.append(f"  {row['label']:<{WIDE}}{row['best_us']:9.3f}{row['median_us']:9.3f}{row['cpu_us']:9.3f}"
                          f"{row['real_time']:13.0f}{ratio:28.2f}")
-    lines += ["", "  us: for a step of one copy, all copies together", "", *_targets(result["targets"], paint)]
+    lines += ["", "  us: for a step of one copy, all copies together", "", *target_lines(result["targets"], paint)]
     return "\n".join(line.rstrip() for line in lines)

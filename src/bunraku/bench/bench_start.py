@@ -23,7 +23,7 @@ import numpy as np
 
 import bunraku
 from bunraku.bench import machine
-from bunraku.bench.report import _paint, _targets
+from bunraku.bench.report import painter, target_lines
 from bunraku.bench.timing import Progress
 from bunraku.errors import LoadError, ModelError
 
@@ -283,7 +283,7 @@ def _judged(version: dict) -> list[dict]:
 
 def text(result: dict, colour: bool = False) -> str:
     """A table per version, then every target."""
-    paint = _paint if colour else lambda code, words: words
+    paint = painter(colour)
     on = result["machine"]
     lines = [paint("1", f"bunraku {result['bunraku']}: seconds to the first result, in new processes"),
              f"{on['processor']}, {on['cores']} core{'s' * (on['cores'] != 1)}; {on['system']}, Python {on['python']}, "
@@ -299,5 +299,5 @@ def text(result: dict, colour: bool = False) -> str:
         worst = max(result["agreement"], key=result["agreement"].__getitem__)
         lines += ["", f"answers of the versions agree to {result['agreement'][worst]:.0e} (relative; {worst})"]
     if result["targets"]:
-        lines += ["", *_targets(result["targets"], paint)]
+        lines += ["", *target_lines(result["targets"], paint)]
     return "\n".join(line.rstrip() for line in lines)

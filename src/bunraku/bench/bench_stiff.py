@@ -22,7 +22,7 @@ import numpy as np
 import bunraku as bk
 from bunraku.bench import machine
 from bunraku.bench.order import STEPS, problems, rates
-from bunraku.bench.report import _paint, _targets
+from bunraku.bench.report import painter, target_lines
 from bunraku.bench.timing import Progress
 
 UNTIL = 0.5
@@ -204,7 +204,7 @@ def _at_most(what, measured, target, unit) -> dict:
 
 def text(result: dict, colour: bool = False) -> str:
     """The tables, then every target."""
-    paint = _paint if colour else lambda code, words: words
+    paint = painter(colour)
     on = result["machine"]
     lines = [paint("1", f"bunraku {result['bunraku']}: stiff mechanisms of n links, {result['until']:g} s, rtol "
                         f"{result['rtol']:g}"),
@@ -220,5 +220,5 @@ def text(result: dict, colour: bool = False) -> str:
         lines.append(f"  {o['problem']:<20} order {o['nominal']}: {o['order']:.2f}   errors "
                      + ", ".join(f"{e:.1e}" for e in o["errors"])
                      + f"   (h times the fastest rate: {stiff[0]:.0f} to {stiff[-1]:.0f})")
-    lines += ["", *_targets(result["targets"], paint)]
+    lines += ["", *target_lines(result["targets"], paint)]
     return "\n".join(line.rstrip() for line in lines)

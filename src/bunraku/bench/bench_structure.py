@@ -83,7 +83,7 @@ def run(options: Options | None = None, quiet: bool = False) -> dict:
         progress.close()
     return {"bunraku": bk.__version__, "machine": machine.describe(), "batch": BATCH, "robots": robots,
             "schedules": schedules, "changes": changes, "scaling": scaling,
-            "targets": _targets(robots, schedules, changes, scaling)}
+            "targets": target_lines(robots, schedules, changes, scaling)}
 
 
 # -- a robot with limbs held, beside Pinocchio -----------------------------------------------------------------------
@@ -329,7 +329,7 @@ def _time(solve, repeats) -> float:
     return (time.perf_counter() - start) / repeats
 
 
-def _targets(robots, schedules, changes, scaling) -> list[dict]:
+def target_lines(robots, schedules, changes, scaling) -> list[dict]:
     """Every target, the measured value, and whether it is met."""
     rows = [{"what": f"{robot['held']} held: {row['label'].removeprefix('bunraku, ')}", "measured": row["speedup"],
              "target": row["target"], "unit": "x pin", "met": row["met"]}

@@ -24,7 +24,7 @@ import numpy as np
 
 import bunraku as bk
 from bunraku.bench import machine
-from bunraku.bench.report import _paint, _targets
+from bunraku.bench.report import painter, target_lines
 from bunraku.bench.timing import Progress
 from bunraku.errors import ViewerError
 from bunraku.view.drawing import quaternions
@@ -318,7 +318,7 @@ HEADER = (f"  {'':<14}{'links':>6}{'nodes':>7}{'showing ms':>12}{'process ms':>1
 
 def text(result: dict, colour: bool = False) -> str:
     """Frames, simulation, changes; then the targets."""
-    paint = _paint if colour else lambda code, words: words
+    paint = painter(colour)
     on, sim, cut = result["machine"], result["simulation"], result["changes"]
     lines = [paint("1", f"bunraku {result['bunraku']}: the viewer"),
              f"{on['processor']}, {on['cores']} core{'s' * (on['cores'] != 1)}; {on['system']}, Python {on['python']}, "
@@ -337,5 +337,5 @@ def text(result: dict, colour: bool = False) -> str:
               f"real time alone, {100 * (sim['slower'] - 1):+.1f} % of time with a viewer", "",
               paint("1", "changes") + "  click to frame, ms, median and worst: " + "; ".join(
                   f"{name} {row['median_ms']:.0f}, {row['worst_ms']:.0f}" for name, row in cut.items()),
-              "", *_targets(result["targets"], paint)]
+              "", *target_lines(result["targets"], paint)]
     return "\n".join(line.rstrip() for line in lines)

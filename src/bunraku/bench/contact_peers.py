@@ -29,7 +29,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 import bunraku as bk
-from bunraku.bench.peers import _quaternion, required
+from bunraku.bench.peers import quaternion_of, required
 from bunraku.errors import BunrakuError, MissingExtra
 from bunraku.plan.elements import rotation_from_z
 
@@ -141,7 +141,7 @@ def mechanism(scene: Scene) -> tuple[bk.Mechanism, np.ndarray, np.ndarray]:
     m.add_shape(LINK, scene.shape, **rub)
     m.add_plane(normal=scene.normal, **rub)
     R = scene.rotation
-    return (m, np.concatenate([scene.position, _quaternion(R)]),
+    return (m, np.concatenate([scene.position, quaternion_of(R)]),
             np.concatenate([R.T @ np.array(scene.velocity), scene.spin]))
 
 
@@ -181,7 +181,7 @@ def mujoco(scene: Scene, seconds: float, step: float, recommended: bool) -> Run:
             log, stiff = math.log(scene.restitution), 1.0 / (2.0 * step)
             damping = -log / math.hypot(math.pi, log)
             rub["solref"] = [-stiff ** 2, -2.0 * damping * stiff]
-    body = spec.worldbody.add_body(pos=scene.position, quat=_quaternion(scene.rotation), mass=scene.mass,
+    body = spec.worldbody.add_body(pos=scene.position, quat=quaternion_of(scene.rotation), mass=scene.mass,
                                    inertia=scene.inertia, ipos=np.zeros(3), explicitinertial=True)
     body.add_freejoint()
     kind, back = mj.mjtGeom, 0.0
@@ -195,9 +195,9 @@ def mujoco(scene: Scene, seconds: float, step: float, recommended: bool) -> Run:
             body.add_geom(type=kind.mjGEOM_SPHERE, size=[DOT, 0, 0], pos=corner, **rub)
     normal = np.array(scene.normal)
     spec.worldbody.add_geom(type=kind.mjGEOM_PLANE, size=[0, 0, 1], pos=-back * normal,
-                            quat=_quaternion(rotation_from_z(normal)), **rub)
+                            quat=quaternion_of(rotation_from_z(normal)), **rub)
     model = spec.compile()
-    initial = np.concatenate([[0.0], scene.position, _quaternion(scene.rotation), scene.velocity, scene.spin])
+    initial = np.concatenate([[0.0], scene.position, quaternion_of(scene.rotation), scene.velocity, scene.spin])
     steps, data = round(seconds / step), mj.MjData(model)
     states, best = _timed(lambda: rollout.rollout(model, data, initial[None], nstep=steps)[0][0])
     states = np.vstack([initial, states])
@@ -303,7 +303,7 @@ def pinocchio(scene: Scene, seconds: float, step: float, tolerance: float | None
     """The loop, with the wall time of its Python too."""
     loop = Loop(scene, step, tolerance)
     steps = round(seconds / step)
-    q = np.concatenate([scene.position, np.roll(_quaternion(scene.rotation), -1)])
+    q = np.concatenate([scene.position, np.roll(quaternion_of(scene.rotation), -1)])
     v = np.concatenate([scene.velocity, scene.spin])
     states = [(q, v)]
     start = time.perf_counter()
@@ -352,7 +352,7 @@ def drake(scene: Scene, seconds: float, step: float, approximation: str | None =
     simulator = Simulator(builder.Build())
     context = plant.GetMyMutableContextFromRoot(simulator.get_mutable_context())
     R = scene.rotation
-    initial = np.concatenate([_quaternion(R), scene.position, R @ np.array(scene.spin), scene.velocity])
+    initial = np.concatenate([quaternion_of(R), scene.position, R @ np.array(scene.spin), scene.velocity])
     plant.SetPositionsAndVelocities(context, initial)
     states = [initial]
 

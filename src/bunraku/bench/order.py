@@ -13,6 +13,7 @@ from bunraku.entries import moves
 from bunraku.integrate import solver_memory as places
 from bunraku.integrate.history import HIGHEST
 from bunraku.plan import fields as f
+from bunraku.simulation.simulation import running
 
 START, UNTIL = 0.25, 0.75
 STEPS = (1 / 32, 1 / 64, 1 / 128)
@@ -84,8 +85,9 @@ class Smooth:
         """Error at the end after steps h of order q."""
         rows = self.history(q, h)
         sim = bk.Simulation(self.m, rows[0, :self.m.nq], rows[0, self.m.nq:], solver="implicit", rtol=1e9, atol=1e9)
-        fix(sim._memory, q, h, rows)
-        sim._memory.clock[places.TIME] = START
+        memory = running(sim).memory
+        fix(memory, q, h, rows)
+        memory.clock[places.TIME] = START
         sim.run(UNTIL)
         assert sim.stats.evaluations == sim.stats.steps == round((UNTIL - START) / h)
         return error(self.m, sim, self.sol(UNTIL))

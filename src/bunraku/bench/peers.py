@@ -133,7 +133,7 @@ class MuJoCo:
             six = link.inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
             inertia = {"fullinertia": six} if six.any() else {}  # zeros are refused, nothing is not
             body = bodies[i] = bodies[link.parent].add_body(
-                name="" if link.name == "world" else link.name, pos=link.position, quat=_quaternion(link.rotation),
+                name="" if link.name == "world" else link.name, pos=link.position, quat=quaternion_of(link.rotation),
                 mass=link.mass, ipos=link.com, explicitinertial=True, **inertia)
             for joint in _simple(link.joint):
                 if isinstance(joint, (Revolute, Prismatic)):
@@ -165,14 +165,14 @@ class MuJoCo:
         out = np.array(q)[self.order_q]
         for k, _, R, p in self.free:
             out[k:k + 3] = p + R @ out[k:k + 3]
-            out[k + 3:k + 7] = _product(_quaternion(R), out[k + 3:k + 7])
+            out[k + 3:k + 7] = _product(quaternion_of(R), out[k + 3:k + 7])
         return out
 
     def v(self, q, v):
         """Velocities, and torques (a force on a free joint turns like its velocity)."""
         out = np.array(v)[self.order_v]
         for k, j, R, _ in self.free:
-            out[j:j + 3] = R @ _rotation(np.array(q)[self.order_q][k + 3:k + 7]) @ out[j:j + 3]
+            out[j:j + 3] = R @ rotation_of(np.array(q)[self.order_q][k + 3:k + 7]) @ out[j:j + 3]
         return out
 
     def back(self, q, v, a):
@@ -180,7 +180,7 @@ class MuJoCo:
         a = np.array(a)
         own = np.array(v)[self.order_v]
         for k, j, R, _ in self.free:
-            turn = R @ _rotation(np.array(q)[self.order_q][k + 3:k + 7])
+            turn = R @ rotation_of(np.array(q)[self.order_q][k + 3:k + 7])
             a[j:j + 3] = turn.T @ a[j:j + 3] - np.cross(own[j + 3:j + 6], own[j:j + 3])
         out = np.empty_like(a)
         out[self.order_v] = a
@@ -193,14 +193,14 @@ class MuJoCo:
         return self.back(q, v, d.qacc)
 
 
-def _rotation(quaternion):
+def rotation_of(quaternion):
     w, x, y, z = quaternion / np.linalg.norm(quaternion)
     return np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
                      [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
                      [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]])
 
 
-def _quaternion(R):
+def quaternion_of(R):
     from scipy.spatial.transform import Rotation
 
     return np.roll(Rotation.from_matrix(R).as_quat(), 1)

@@ -8,14 +8,19 @@ SHOWN = ("pin.aba", "mj_forward", "pin.rnea", "pin.crba")
 
 def text(result: dict, colour: bool = False) -> str:
     """Tables of times and ratios, then every target with what was measured."""
-    paint = _paint if colour else lambda code, words: words
+    paint = painter(colour)
     lines = _head(result, paint)
     for model in result["models"].values():
         lines += ["", *_model(model, paint)]
     if result["scaling"]:
         lines += ["", *_scaling(result["scaling"], paint)]
-    lines += ["", *_targets(result["targets"], paint)]
+    lines += ["", *target_lines(result["targets"], paint)]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def painter(colour: bool):
+    """A function (code, words) that adds a colour to words, if wanted."""
+    return _paint if colour else lambda code, words: words
 
 
 def _paint(code, words):
@@ -56,21 +61,21 @@ def _model(model, paint):
 
 def _row(row, forward, paint):
     line = f"  {row['label']:<{WIDE}}{row['best_us']:9.3f}{row['median_us']:9.3f}"
-    line += _ratio(row.get("speedup"), 12)
+    line += ratio(row.get("speedup"), 12)
     if forward:
-        line += _ratio(row.get("speedup_world"), 9)
+        line += ratio(row.get("speedup_world"), 9)
         if "gflops" in row:
             line += f"{row['gflops']:9.1f}{row['share_of_peak']:9.0%}"
     if "target" in row:
-        line += f"  {_verdict(row['met'], paint)}"
+        line += f"  {verdict(row['met'], paint)}"
     return line
 
 
-def _ratio(value, width):
+def ratio(value, width):
     return " " * width if value is None else f"{value:{width}.2f}"
 
 
-def _verdict(met, paint):
+def verdict(met, paint):
     return paint("1;32", "PASS") if met else paint("1;31", "MISS")
 
 
@@ -88,11 +93,11 @@ def _scaling(scaling, paint):
     return lines
 
 
-def _targets(targets, paint):
+def target_lines(targets, paint):
     lines = [paint("1", f"{sum(t['met'] for t in targets)} of {len(targets)} targets met"), ""]
     wide = max([48, *(len(t["what"]) + 2 for t in targets)])
     for t in targets:
         bound = ("at least " if t["unit"].startswith("x") else "at most ") + f"{t['target']:g}"
         measured = f"{t['measured']:.3g}" if t["measured"] < 1e-3 else f"{t['measured']:.2f}"
-        lines.append(f"  {_verdict(t['met'], paint)}  {t['what']:<{wide}}{measured:>9} {t['unit']:<10}  ({bound})")
+        lines.append(f"  {verdict(t['met'], paint)}  {t['what']:<{wide}}{measured:>9} {t['unit']:<10}  ({bound})")
     return lines

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bunraku.bench.report import WIDE, _paint, _ratio, _targets, _verdict
+from bunraku.bench.report import WIDE, painter, ratio, target_lines, verdict
 
 
 def text(result: dict, colour: bool = False) -> str:
     """Tables of times and ratios, then every target with what was measured."""
-    paint = _paint if colour else lambda code, words: words
+    paint = painter(colour)
     on = result["machine"]
     versions = on["versions"]
     lines = [
@@ -32,7 +32,7 @@ def text(result: dict, colour: bool = False) -> str:
         lines += [f"  {r['links']:>10}{r['constraints']:>13}{r['ms']:12.4f}{r['us_per_link']:14.3f}"
                   f"{r['bytes_per_link']:17.0f}{r['again']:15.0%}" for r in scaling["rows"]]
     lines += ["", "  impulse again: time of an impulse by the factors at hand, as a part of one by new factors",
-              "", *_targets(result["targets"], paint)]
+              "", *target_lines(result["targets"], paint)]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -49,6 +49,6 @@ def _robot(robot, paint):
         "", paint("4", heading),
     ]
     for row in robot["rows"]:
-        line = f"  {row['label']:<{WIDE}}{row['best_us']:9.3f}{row['median_us']:9.3f}{_ratio(row.get('speedup'), 9)}"
-        lines.append(line + (f"  {_verdict(row['met'], paint)}" if "target" in row else ""))
+        line = f"  {row['label']:<{WIDE}}{row['best_us']:9.3f}{row['median_us']:9.3f}{ratio(row.get('speedup'), 9)}"
+        lines.append(line + (f"  {verdict(row['met'], paint)}" if "target" in row else ""))
     return lines

@@ -32,6 +32,7 @@ from bunraku.io import load
 from bunraku.mechanism import Revolute, Spherical
 from bunraku.models import chain, four_bar
 from bunraku.simulation import Simulation, load_trajectory
+from bunraku.simulation.simulation import running
 
 TITLE = "damaged model files, trajectories and checkpoints load and can be used, or are refused by name"
 UNIT = "files"
@@ -130,7 +131,7 @@ def _use_trajectory(trajectory) -> None:
 
 def _use_checkpoint(simulation) -> None:
     _use_trajectory(simulation.trajectory)
-    longest = simulation._memory.clock[MAX_STEP]
+    longest = running(simulation).memory.clock[MAX_STEP]
     if simulation.stats.steps < 2**31:
         with warnings.catch_warnings():
             warnings.simplefilter("error", SimulationWarning)
@@ -149,7 +150,7 @@ def finite(what: str, *arrays) -> None:
 
 def _load_checkpoint(path):
     simulation = Simulation.load(path)
-    for state in list(simulation._awaited):
+    for state in list(running(simulation).awaited):
         simulation.when(lambda t, q, v: t - 1e9, lambda simulation: True, name=state["name"])
     return simulation
 

@@ -25,6 +25,7 @@ from bunraku.models import human
 from bunraku.simulation import Simulation, Trajectory
 from bunraku.simulation.checkpoint import KEPT
 from bunraku.simulation.records.trajectory import Event
+from bunraku.simulation.simulation import running
 
 TITLE = "SIGKILL while saving, compiling, running: files stay whole, runs go on to the last bit, the cache heals"
 UNIT = "kills"
@@ -164,17 +165,18 @@ def _trajectory(rng, folder: Path) -> dict[str, float]:
 def _checkpoint(rng, folder: Path) -> dict[str, float]:
     simulation = hanging()
     simulation.run(0.02)
-    count = len(simulation._events)
+    events = running(simulation).tape.events
+    count = len(events)
 
     def save(path, version):
-        simulation._events[count:] = [Event(simulation.t, str(version))]
+        events[count:] = [Event(simulation.t, str(version))]
         simulation.save(path)
 
     def read(path):
         again = Simulation.load(path)
         if not np.array_equal(again.q, simulation.q):
             raise AssertionError("another state is in the file")
-        return int(again._events[-1].text)
+        return int(again.trajectory.events[-1].text)
 
     return _saving(rng, folder / "checkpoint.npz", save, read)
 
@@ -198,7 +200,7 @@ def _undisturbed() -> tuple[bytes, int]:
 
 
 def _bits(simulation: Simulation) -> bytes:
-    parts = [getattr(simulation._memory, name).tobytes() for name in KEPT]
+    parts = [getattr(running(simulation).memory, name).tobytes() for name in KEPT]
     for segment in simulation.trajectory.segments:
         parts += [segment.t.tobytes(), segment.q.tobytes(), segment.v.tobytes()]
     return b"".join(parts)

@@ -48,11 +48,11 @@ def add_parser(subparsers) -> None:
 
 
 def run(args) -> int:
-    from bunraku.simulation.recorder import Recorder, with_torques
+    from bunraku.simulation.watching import with_torques
 
     check_out(args.out, args.single)
     sim, until = simulation(args)
-    live = Recorder(sim, args.out, single=args.single) if args.out.suffix == ".mcap" else None
+    live = sim.record_to(args.out, single=args.single) if args.out.suffix == ".mcap" else None
     try:
         sim.run(until)
     except (BunrakuError, KeyboardInterrupt) as error:

@@ -76,7 +76,7 @@ class Chunked:
             raise ModelError(f"cuts must be a list of joint names, not the text {cuts!r}")
         chosen: dict[int, str] = {}
         for name in cuts:
-            link = mechanism._find_joint(name, "cuts: ")
+            link = mechanism.find_joint(name, "cuts: ")
             if link in chosen:
                 raise ModelError(f"cuts: joint {name!r} is there twice")
             chosen[link] = name

@@ -49,7 +49,7 @@ def touching_of(mechanism: Mechanism, locked=frozenset()) -> Touching:
     if own is None:
         own = _known.setdefault(mechanism, threading.local())
     made = own.__dict__.get(locked)
-    if made is None or made.pairs is not mechanism._variants.get("contact"):
+    if made is None or made.pairs is not mechanism.contact_pairs():
         made = own.__dict__[locked] = Touching(mechanism, locked, sys.maxsize)
     return made
 
@@ -89,14 +89,14 @@ def contact_forces(mechanism: Mechanism, q, v, tau=None, external=None, prescrib
 
 def _given(mechanism: Mechanism, q, v, tau, external, prescribed):
     """Contact workspace, size of the batch or None, and (q, v, tau, drives, forces on links) as arrays."""
-    from bunraku.evaluate.dynamics import _prescribe, external_forces
+    from bunraku.evaluate.dynamics import external_forces, with_prescribed
 
     plan, locked = mechanism.plan(), frozenset[int]()
     if prescribed:
         if any(name in mechanism.connections for name in prescribed):
             raise ModelError("prescribed connections and contact do not go together; prescribe joints")
-        _, tau = _prescribe(mechanism, plan, True, tau, prescribed)
-        locked = frozenset(mechanism._find_joint(name, "prescribed: ") for name in prescribed)
+        _, tau = with_prescribed(mechanism, plan, True, tau, prescribed)
+        locked = frozenset(mechanism.find_joint(name, "prescribed: ") for name in prescribed)
     pushed = external_forces(mechanism, external)
     if plan.loops is not None:
         tau, drives = closed.split(plan, tau)

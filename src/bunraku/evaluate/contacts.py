@@ -162,7 +162,7 @@ def with_contacts(mechanism: Mechanism, touching: Contacts | list[Contacts], pus
         for contact in acting:
             for link, sign in zip(contact.links, (1.0, -1.0), strict=True):
                 if link != GROUND and contact.force is not None:
-                    at, force = 6 * mechanism._find_link(link, "contact"), sign * contact.force
+                    at, force = 6 * mechanism.find_link(link, "contact"), sign * contact.force
                     state[at:at + 3] += force
                     state[at + 3:at + 6] += np.cross(contact.point - where[link], force)
     return total if several else total[0]
@@ -170,10 +170,10 @@ def with_contacts(mechanism: Mechanism, touching: Contacts | list[Contacts], pus
 
 def without_contact(mechanism: Mechanism) -> Mechanism:
     """The mechanism without contact."""
-    if "untouched" not in mechanism._variants:
+    def make() -> Mechanism:
         twin = mechanism.copy()
         twin.shapes = type(mechanism.shapes)()
-        for name in ("contact", "touches"):
-            twin._variants.pop(name, None)
-        mechanism._variants["untouched"] = twin
-    return mechanism._variants["untouched"]
+        twin.contact_changed()
+        return twin
+
+    return mechanism.kept("untouched", make)

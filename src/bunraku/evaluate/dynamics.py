@@ -55,7 +55,7 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
             workers is None or (type(workers) is int and workers == 1)):
         # Straight to compiled code, which refuses whatever is not one state in plain arrays
         try:
-            plan = mechanism._free_plan
+            plan = mechanism.free_plan
             if plan is None:
                 if mechanism.may_touch():
                     a = None
@@ -63,7 +63,7 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
                         a = _with_contact()(mechanism, q, v, tau)
                     return _touching(mechanism, q, v, tau, None, None, method, schedule)[0] if a is None else a
                 plan = mechanism.plan_for(closed_plain if mechanism.connections else forward_one)
-                mechanism._free_plan = plan
+                mechanism.free_plan = plan
             if method != "auto" or schedule is not None:
                 team = team_for(mechanism, plan, schedule, workers) if method == "auto" else None
                 if team is not None:
@@ -87,7 +87,7 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
     if passive and mechanism.may_touch():
         return _touching(mechanism, q, v, tau, external, prescribed, method, schedule, workers)[0]
     if prescribed:
-        plan, tau = _prescribe(mechanism, plan, passive, tau, prescribed)
+        plan, tau = with_prescribed(mechanism, plan, passive, tau, prescribed)
     pushed = external_forces(mechanism, external)
     if method == "auto" and (workers is not None or schedule is not None) and as_array("q", q).ndim == 1:
         if workers is not None:
@@ -149,10 +149,8 @@ def _scheduled_plan(mechanism, plan, method, schedule):
     if method == "auto" and schedule is None:
         return plan
     key = ("assembled", id(plan), method, id(schedule))
-    found = mechanism._variants.get(key)
-    if found is None:  # kept with the schedule, so that its number stays its own
-        found = mechanism._variants[key] = (_plan_by_schedule(mechanism, plan, method, schedule), schedule)
-    return found[0]
+    # kept with the schedule, so that its number stays its own
+    return mechanism.kept(key, lambda: (_plan_by_schedule(mechanism, plan, method, schedule), schedule))[0]
 
 
 def _plan_by_schedule(mechanism, plan, method, schedule):
@@ -207,7 +205,7 @@ def connection_forces(mechanism: Mechanism, q, v, tau=None, *, external: Mapping
     if plan.loops is None:
         return {}
     if prescribed:
-        plan, tau = _prescribe(mechanism, plan, True, tau, prescribed)
+        plan, tau = with_prescribed(mechanism, plan, True, tau, prescribed)
     return _connection_forces(mechanism, plan, q, v, tau, external_forces(mechanism, external))[1]
 
 
@@ -265,7 +263,7 @@ def dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None =
         moved, held, report = kinematics(mechanism, q, v, a), {}, Report(0, 0, 1.0, {}, {})
     else:
         if prescribed:
-            plan, tau = _prescribe(mechanism, plan, True, tau, prescribed)
+            plan, tau = with_prescribed(mechanism, plan, True, tau, prescribed)
         a, held, report = _connection_forces(mechanism, plan, q, v, tau, pushed)
         moved = kinematics(mechanism, q, v, a)
         pushed = _with_connections(mechanism, moved, held, pushed)
@@ -366,7 +364,7 @@ def external_forces(mechanism, external):
         raise ShapeError(f"external must be a dictionary {{link: (fx, fy, fz, mx, my, mz)}}, not {external!r:.60}")
     values = {}
     for name, wrench in external.items():
-        link = mechanism._find_link(name, "external")
+        link = mechanism.find_link(name, "external")
         if link < 0:
             raise NamingError("external: a force on the ground has no effect; name a link")
         array = as_array(f"external: the wrench on {name!r}", wrench)
@@ -383,7 +381,7 @@ def external_forces(mechanism, external):
     return out
 
 
-def _prescribe(mechanism, plan, passive, tau, prescribed):
+def with_prescribed(mechanism, plan, passive, tau, prescribed):
     """A plan with the named joints and connections driven by acceleration, and tau with these accelerations."""
     if not isinstance(prescribed, Mapping):
         raise ShapeError(f"prescribed must be a dictionary {{joint: acceleration}}, not {prescribed!r:.60}")
@@ -400,7 +398,7 @@ def _prescribe(mechanism, plan, passive, tau, prescribed):
         if name in given:
             where = mechanism.drive_slice(name)
         else:
-            links.add(mechanism._find_joint(name, "prescribed: ", mechanism.connections))
+            links.add(mechanism.find_joint(name, "prescribed: ", mechanism.connections))
             where = mechanism.v_slice(name)
         width = where.stop - where.start
         array = as_array(f"prescribed: the acceleration of {name!r}", value)

@@ -21,7 +21,7 @@ def impulse(mechanism: Mechanism, q, v, link: str, impulse, moment=None, *, poin
     velocity.
     """
     wrench = _wrench(impulse, moment)
-    if mechanism._find_link(link, "impulse") < 0:
+    if mechanism.find_link(link, "impulse") < 0:
         raise NamingError("impulse: an impulse on the ground has no effect; name a link")
     J = kinematics(mechanism, q).jacobian(link, point)
     if not J.any():

@@ -77,7 +77,7 @@ class Kinematics:
         """
         if self._links.ndim != 2:
             raise ShapeError("jacobian takes one state; make one Kinematics per state of the batch")
-        plan, k = self.mechanism.plan(), self.mechanism._find_link(link, "jacobian")
+        plan, k = self.mechanism.plan(), self.mechanism.find_link(link, "jacobian")
         if k < 0:
             return np.zeros((6, plan.nv))
         state = self._links[k]

@@ -33,7 +33,7 @@ def impact(mechanism: Mechanism, q, v, *, impulses: bool = False, workers: int |
     """
     plan = as_mechanism(mechanism).plan()
     if prescribed:
-        plan = mechanism.driven_plan({mechanism._find_joint(name, "prescribed: ") for name in prescribed})
+        plan = mechanism.driven_plan({mechanism.find_joint(name, "prescribed: ") for name in prescribed})
     q, v = as_floats("q", q, plan.nq, least=plan.nv), as_floats("v", v, plan.nv)
     if plan.loops is None:
         refuse_not_finite(plan, q, {"v": v})

@@ -38,7 +38,7 @@ def mass_matrix(mechanism: Mechanism, q, *, method: str = "auto", workers: int |
     """
     if method == "auto":
         try:
-            plan = mechanism._plan
+            plan = mechanism.ready_plan
             if plan is None:
                 plan = mechanism.plan_for(matrix_one)
             if out is None or out.flags.writeable:

@@ -67,7 +67,7 @@ class Schedule:
         self.closing = closing
         self.asked: int | None = None  # workers that were asked for
         self._links = [link.name for link in mechanism.links]
-        self._joints = [link.joint_name for link in mechanism.links]
+        self.joint_names = [link.joint_name for link in mechanism.links]
         self._parents = [link.parent for link in mechanism.links]
         self._freedoms = [link.joint.nv for link in mechanism.links]
         self._connected = {c.name: (c.link_a, c.link_b) for c in mechanism.connections.values()}
@@ -88,12 +88,12 @@ class Schedule:
         self._made = chunked, partition
         self.serial = len(partition.chunks) <= 1
         if self.serial:
-            self.order = (*reversed(self._joints), *self._connected)
+            self.order = (*reversed(self.joint_names), *self._connected)
         else:  # connections come first: each is closed as soon as one cluster contains both its links
-            self.order = (*self._connected, *(self._joints[i] for i in chunked.order(partition)))
+            self.order = (*self._connected, *(self.joint_names[i] for i in chunked.order(partition)))
 
     def _checked(self, order) -> tuple[str, ...]:
-        names = dict.fromkeys([*self._joints, *self._connected])
+        names = dict.fromkeys([*self.joint_names, *self._connected])
         chosen = list(order)
         if len(set(chosen)) != len(chosen):
             twice = next(name for name in chosen if chosen.count(name) > 1)
@@ -140,10 +140,10 @@ class Schedule:
     def cuts(self) -> tuple[str, ...]:
         """Joints between chunks, also those that were added to keep two boundary links."""
         if self._made is None:
-            return tuple(name for name, p in zip(self._joints, self._parents, strict=True) if p >= 0)
+            return tuple(name for name, p in zip(self.joint_names, self._parents, strict=True) if p >= 0)
         chunked, part = self._made
         tops = chunked.top_links(part)
-        return tuple(self._joints[i] for k, p in enumerate(part.chunks.parent.tolist()) if p >= 0 for i in tops[k])
+        return tuple(self.joint_names[i] for k, p in enumerate(part.chunks.parent.tolist()) if p >= 0 for i in tops[k])
 
     @cached_property
     def depth(self) -> int:
@@ -160,7 +160,7 @@ class Schedule:
                 link = joined[link]
             return link
 
-        ends = {**{name: (p, k) for k, (name, p) in enumerate(zip(self._joints, self._parents, strict=True))},
+        ends = {**{name: (p, k) for k, (name, p) in enumerate(zip(self.joint_names, self._parents, strict=True))},
                 **self._connected}
         for name in self.order:
             a, b = (find(link) for link in ends[name])

@@ -49,7 +49,7 @@ class Notes:
 
     def _leave_out_unsupported(self, mechanism: Mechanism) -> None:
         shapes, names = list(mechanism.shapes.values()), [*mechanism.link_names, GROUND]
-        for a, b in list(mechanism._meeting()):
+        for a, b in list(mechanism.meeting_pairs()):
             one, other = shapes[a], shapes[b]
             if not {(one.kind, other.kind), (other.kind, one.kind)} & set(c.KIND_OF):
                 kinds = f"{type(one.shape).__name__} and {type(other.shape).__name__}"

@@ -25,8 +25,10 @@ class ChangedCopies:
     connections: Any
     shapes: Any
     copy: Any
-    _find_link: Any
-    _find_joint: Any
+    find_link: Any
+    find_joint: Any
+    _changed: Any
+    _reconnected: Any
     _joint_index: dict[str, int]
     _spring_index: dict[str, int]
 
@@ -35,7 +37,7 @@ class ChangedCopies:
 
         Other parameters keep their values: with another mass alone the inertia is the same. States stay valid.
         """
-        index = self._find_link(name, "with_link")
+        index = self.find_link(name, "with_link")
         if index < 0:
             raise NamingError("with_link: the ground has nothing to change; name a link")
         link, what = self.links[index], f"link {name!r}"
@@ -70,7 +72,7 @@ class ChangedCopies:
             dict.__setitem__(twin.connections, name, replace(connection, joint=made, actuated=actuated))
             twin._reconnected()
             return twin
-        index = self._find_joint(name, "with_joint: ", self.connections)
+        index = self.find_joint(name, "with_joint: ", self.connections)
         link = self.links[index]
         own = {key: changes.pop(key) for key in ("actuated", "position", "rotation") if key in changes}
         for given in changes:
@@ -122,9 +124,7 @@ class ChangedCopies:
         made |= surface(what, **{key: value for key, value in changes.items() if key in known[3:]})
         twin = self.copy()
         dict.__setitem__(twin.shapes, name, replace(old, **made))
-        twin._variants.pop("contact", None)
-        twin._variants.pop("touches", None)
-        twin._free_plan = None
+        twin.contact_changed()
         return twin
 
     def _with(self, index: int, changes: dict) -> Mechanism:

@@ -39,13 +39,13 @@ def describe(mechanism: Mechanism) -> dict[str, Any]:
             "actuated": c.actuated, "position_a": c.position_a.tolist(), "rotation_a": c.rotation_a.tolist(),
             "position_b": c.position_b.tolist(), "rotation_b": c.rotation_b.tolist(),
         } for c in mechanism.connections.values()],
-        "connected": mechanism._connected,
+        "connected": mechanism.connections_made,
         "shapes": [{
             "name": s.name, "link": names[s.link], "shape": _describe_shape(s.shape), "position": s.position.tolist(),
             "rotation": s.rotation.tolist(), "friction": s.friction, "restitution": s.restitution, "group": s.group,
             "meets": s.meets,
         } for s in mechanism.shapes.values()],
-        "excluded": [[names[a], names[b], excluded] for (a, b), excluded in mechanism._excluded.items()],
+        "excluded": [[names[a], names[b], excluded] for (a, b), excluded in mechanism.excluded_pairs.items()],
     }
 
 
@@ -67,9 +67,9 @@ def rebuild(data: dict[str, Any]) -> Mechanism:
         mechanism.add_spring(**spring)
     for connection in data.get("connections", ()):  # files from before there were any have none
         mechanism.connect(**{**connection, "joint": _rebuild_joint(connection["joint"])})
-    mechanism._connected = max(mechanism._connected, as_count("connected", data.get("connected", 0), 0))
+    mechanism.connections_made = max(mechanism.connections_made, as_count("connected", data.get("connected", 0), 0))
     for shape in data.get("shapes", ()):  # as above
-        mechanism._put(**{**shape, "shape": _rebuild_shape(shape["shape"]), "kind": "shape"})
+        mechanism.put_shape(**{**shape, "shape": _rebuild_shape(shape["shape"]), "kind": "shape"})
     for link_a, link_b, excluded in data.get("excluded", ()):
         mechanism.exclude(link_a, link_b, excluded)
     return mechanism

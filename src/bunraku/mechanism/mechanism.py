@@ -43,16 +43,16 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
         self.springs: list[Spring] = ReadOnlySprings()
         self.connections: dict[str, Connection] = ReadOnlyDict()
         self.shapes: dict[str, ContactShape] = ReadOnlyShapes()
-        self._excluded: dict[tuple[int, int], bool] = {}  # links whose shapes must not touch, or may although joined
+        self.excluded_pairs: dict[tuple[int, int], bool] = {}  # links whose shapes must not touch; False: may touch
         self._link_index: dict[str, int] = {}
         self._joint_index: dict[str, int] = {}
         self._spring_index: dict[str, int] = {}
         self._first_q: list[int] = []
         self._first_v: list[int] = []
-        self._connected = 0  # connections ever made: automatic names are never given twice
+        self.connections_made = 0  # connections ever made: automatic names are never given twice
         self._tree_plan: Plan | None = None
-        self._plan: Plan | None = None  # with the connections: what most callers want
-        self._free_plan: Plan | None = None  # the same if it is known that nothing can touch
+        self.ready_plan: Plan | None = None  # with the connections: what most callers want
+        self.free_plan: Plan | None = None  # the same if it is known that nothing can touch
         self._variants: dict = {}
         self._length_scale = 1.0
         self.nq = 0
@@ -85,7 +85,7 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
             kind = "joint" if joint_name in self._joint_index else "connection"
             raise NamingError(f"{what}: there is already a {kind} {joint_name!r}; give this one another joint_name")
         mass, com, inertia = check_inertia(what, mass, com, inertia, physical)
-        link = Link(name, self._find_link(parent, f"parent of {what}"), joint, joint_name,
+        link = Link(name, self.find_link(parent, f"parent of {what}"), joint, joint_name,
                     joint.default_actuated if actuated is None else bool(actuated),
                     as_vector(f"{what}: position", position), as_rotation(f"{what}: rotation", rotation),
                     mass, com, inertia, tuple(visuals))
@@ -107,8 +107,8 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
         check_name(name, "spring")
         if name in self._spring_index:
             raise NamingError(f"there is already a spring {name!r}; give the new one another name")
-        a = self._find_link(link_a, f"link_a of spring {name!r}")
-        b = self._find_link(link_b, f"link_b of spring {name!r}")
+        a = self.find_link(link_a, f"link_a of spring {name!r}")
+        b = self.find_link(link_b, f"link_b of spring {name!r}")
         if a == b:
             raise ModelError(f"spring {name!r} has both ends on {link_a!r}, so it can do nothing; name two links")
         what = f"spring {name!r}"
@@ -136,8 +136,8 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
             raise NamingError(f"there is already a {taken} {name!r}; give the new connection another name")
         what = f"connection {name!r}"
         joint = as_joint(what, joint)
-        a = self._find_link(link_a, f"link_a of {what}")
-        b = self._find_link(link_b, f"link_b of {what}")
+        a = self.find_link(link_a, f"link_a of {what}")
+        b = self.find_link(link_b, f"link_b of {what}")
         if a == b:
             raise ModelError(f"{what} has both ends on {link_a!r}, so it has no effect; name two links")
         if joint.passive[:, f.ARMATURE].any():
@@ -148,7 +148,7 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
                                 as_vector(f"{what}: position_b", (0, 0, 0) if position_b is None else position_b),
                                 as_rotation(f"{what}: rotation_b", rotation_b))
         dict.__setitem__(self.connections, name, connection)
-        self._connected += 1
+        self.connections_made += 1
         self._reconnected()
         return connection
 
@@ -164,7 +164,7 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
             dict.__delitem__(self.connections, name)
             self._reconnected()
             return carry
-        index = self._find_joint(name, "cut: ", self.connections)
+        index = self.find_joint(name, "cut: ", self.connections)
         link = self.links[index]
         if link.parent < 0 and isinstance(link.joint, Free):
             raise ModelError(f"cut: joint {link.joint_name!r} is a Free joint on the ground, so link {link.name!r} is "
@@ -201,7 +201,7 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
         """A copy without the connections, for the kinematics of the tree."""
         twin = self.copy()
         twin.connections, twin._variants = {}, {}
-        twin._plan = self.plan("tree")
+        twin.ready_plan = self.plan("tree")
         return twin
 
     @property
@@ -231,7 +231,7 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
         """An independent copy; the same links and joints, which are never changed once made."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        for name in ("links", "springs", "connections", "shapes", "_excluded", "_link_index", "_joint_index",
+        for name in ("links", "springs", "connections", "shapes", "excluded_pairs", "_link_index", "_joint_index",
                      "_spring_index", "_first_q", "_first_v"):
             mine = getattr(self, name)
             setattr(twin, name, type(mine)(mine))
@@ -259,23 +259,23 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
         return float(sum(link.mass for link in self.links))
 
     def link(self, name: str) -> Link:
-        index = self._find_link(name, "link")
+        index = self.find_link(name, "link")
         if index < 0:
             raise NamingError("the ground is the fixed world, which has no mass, joint or place; name a link")
         return self.links[index]
 
     def joint(self, name: str) -> Joint:
         """The joint of this name, or the joint of the link of this name."""
-        return self.links[self._find_joint(name)].joint
+        return self.links[self.find_joint(name)].joint
 
     def q_slice(self, name: str) -> slice:
         """Slice of the joint's coordinates in q; by joint name, else by link name."""
-        i = self._find_joint(name)
+        i = self.find_joint(name)
         return slice(self._first_q[i], self._first_q[i] + self.links[i].joint.nq)
 
     def v_slice(self, name: str) -> slice:
         """Slice of the joint's velocities in v, a and tau; by joint name, else by link name."""
-        i = self._find_joint(name)
+        i = self.find_joint(name)
         return slice(self._first_v[i], self._first_v[i] + self.links[i].joint.nv)
 
     @property
@@ -290,7 +290,7 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
             if connection.name == name:
                 return slice(first, first + connection.joint.nv)
             first += connection.joint.nv
-        i = self._find_joint(name, "", self.connections)
+        i = self.find_joint(name, "", self.connections)
         return slice(self._first_v[i], self._first_v[i] + self.links[i].joint.nv)
 
     def family(self, name: str) -> Family:

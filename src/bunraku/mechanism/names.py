@@ -17,7 +17,7 @@ class Names:
     link_names: Any
     _link_index: dict[str, int]
     _joint_index: dict[str, int]
-    _connected: int
+    connections_made: int
 
     def _owner(self, name) -> str | None:
         """The kind of part ("connection", "joint", "link") that already has this name; None if it is free."""
@@ -28,12 +28,12 @@ class Names:
         return "link" if name == GROUND or name in self._link_index else None
 
     def _free_name(self) -> str:
-        number = self._connected
+        number = self.connections_made
         while self._owner(f"connection{number}"):
             number += 1
         return f"connection{number}"
 
-    def _find_link(self, name, what) -> int:
+    def find_link(self, name, what) -> int:
         if name == GROUND:
             return -1
         try:
@@ -61,7 +61,7 @@ class Names:
             return f"{name!r} is a link where a joint is meant; the joint that it hangs by is {joint!r}"
         return f"there is no joint or connection {name!r}{hint(name, [*self._joint_index, *self.connections])}"
 
-    def _find_joint(self, name, what="", others=None) -> int:
+    def find_joint(self, name, what="", others=None) -> int:
         """Index of the link whose joint has this name, else of the link of this name; `others` are further valid
         names."""
         index = self._joint_index.get(name) if isinstance(name, str) else None

@@ -22,8 +22,8 @@ class Plans:
     name: str
     nv: int
     _gravity: np.ndarray
-    _plan: Plan | None
-    _free_plan: Plan | None
+    ready_plan: Plan | None
+    free_plan: Plan | None
     _tree_plan: Plan | None
     _variants: dict
 
@@ -31,9 +31,9 @@ class Plans:
         """The flat arrays. Variants: None, "bare" (no passive forces), "apart" (a body for every link), "tree" (without
         the connections; not checked for massless ends)."""
         if variant is None:
-            if self._plan is None:
-                self._plan = self._closed(self.plan("tree"))
-            return self._plan
+            if self.ready_plan is None:
+                self.ready_plan = self._closed(self.plan("tree"))
+            return self.ready_plan
         if variant == "tree":
             if self._tree_plan is None:
                 self._tree_plan = build(self.links, self.springs, self._gravity)
@@ -47,9 +47,15 @@ class Plans:
                 raise ValueError(f"no plan variant {variant!r}")
         return self._variants[variant]
 
+    def kept(self, key, make):
+        """make(), kept under this key until the structure changes."""
+        if key not in self._variants:
+            self._variants[key] = make()
+        return self._variants[key]
+
     def plan_for(self, entry) -> Plan:
         """The plan for a subsequent call of this entry: if both have to be compiled, they are compiled in parallel."""
-        if self._plan is None:
+        if self.ready_plan is None:
             from bunraku.jit import prepare
             from bunraku.plan.assemble import assemble, lay_out_records, mark_slots
 
@@ -133,5 +139,5 @@ class Plans:
 
     def _reconnected(self):
         """The plan after a change of connections alone: the plan of the tree is reused."""
-        self._plan = self._free_plan = None
+        self.ready_plan = self.free_plan = None
         self._variants = {}

@@ -209,10 +209,10 @@ class Shapes:
     link_names: Any
     shapes: dict[str, ContactShape]
     plan: Any
-    _excluded: dict[tuple[int, int], bool]
+    excluded_pairs: dict[tuple[int, int], bool]
     _variants: dict
-    _free_plan: Any
-    _find_link: Any
+    free_plan: Any
+    find_link: Any
     _refuse_if_locked: Any
 
     def add_shape(self, link: str, shape: Shape, position=None, rotation=None, friction: float = 0.5,
@@ -233,7 +233,7 @@ class Shapes:
         if not isinstance(shape, Shape) or isinstance(shape, Plane):
             raise ModelError(f"add_shape: {link!r} needs a shape such as bk.Sphere(0.1), bk.Capsule(0.05, 0.3), "
                              f"bk.Box(0.2, 0.1, 0.1) or bk.Points(p), not {shape!r:.60}; planes are for add_plane")
-        return self._put(link, shape, "shape", name, position, rotation, friction, restitution, group, meets)
+        return self.put_shape(link, shape, "shape", name, position, rotation, friction, restitution, group, meets)
 
     def add_plane(self, link: str = GROUND, point=(0.0, 0.0, 0.0), normal=(0.0, 0.0, 1.0), friction: float = 0.5,
                   restitution: float = 0.0, name: str | None = None, *, group: int = 1, meets: int = 1) -> ContactShape:
@@ -246,10 +246,11 @@ class Shapes:
         length = float(np.linalg.norm(z))
         if not length > 0:
             raise ModelError("plane: normal must not be zero; (0, 0, 1) is upwards")
-        return self._put(link, Plane(), "plane", name, point, _upright(z / length), friction, restitution, group, meets)
+        return self.put_shape(link, Plane(), "plane", name, point, _upright(z / length), friction, restitution, group,
+                              meets)
 
-    def _put(self, link, shape, kind, name, position, rotation, friction, restitution, group, meets):
-        index = self._find_link(link, f"add_{kind}")
+    def put_shape(self, link, shape, kind, name, position, rotation, friction, restitution, group, meets):
+        index = self.find_link(link, f"add_{kind}")
         if name is None:
             name, number = link, 1
             while name in self.shapes:
@@ -263,21 +264,23 @@ class Shapes:
         made = ContactShape(name, index, shape, place, as_rotation(f"{what}: rotation", rotation),
                             **surface(what, friction=friction, restitution=restitution, group=group, meets=meets))
         dict.__setitem__(self.shapes, name, made)
-        self._variants.pop("contact", None)
-        self._variants.pop("touches", None)
-        self._free_plan = None
+        self.contact_changed()
         return made
 
     def exclude(self, link_a: str, link_b: str, excluded: bool = True) -> None:
         """Exclude contact between two links. Neighbours are excluded by default: `excluded=False` lets them touch."""
         self._refuse_if_locked("exclude")
-        a, b = self._find_link(link_a, "exclude"), self._find_link(link_b, "exclude")
+        a, b = self.find_link(link_a, "exclude"), self.find_link(link_b, "exclude")
         if a == b:
             raise ModelError(f"exclude: shapes of one link never touch; name two links, not {link_a!r} twice")
-        self._excluded[min(a, b), max(a, b)] = bool(excluded)
-        self._variants.pop("contact", None)
-        self._variants.pop("touches", None)
-        self._free_plan = None
+        self.excluded_pairs[min(a, b), max(a, b)] = bool(excluded)
+        self.contact_changed()
+
+    def contact_changed(self) -> None:
+        """Forget what depends on the shapes."""
+        self.free_plan = None
+        for name in ("contact", "touches"):
+            self._variants.pop(name, None)
 
     def contact_pairs(self) -> Pairs:
         """The pairs of shapes that may touch, as arrays; kept until something changes."""
@@ -285,7 +288,7 @@ class Shapes:
             from bunraku.contact.contact_build import build
 
             shapes = tuple(self.shapes.values())
-            arrays = build(shapes, [self._ordered(*pair) for pair in self._meeting()], self.plan("tree"))
+            arrays = build(shapes, [self._ordered(*pair) for pair in self.meeting_pairs()], self.plan("tree"))
             self._variants["contact"] = Pairs(shapes, arrays)
         return self._variants["contact"]
 
@@ -308,10 +311,10 @@ class Shapes:
         if not self.shapes:
             return False
         if "touches" not in self._variants:
-            self._variants["touches"] = next(self._meeting(), None) is not None
+            self._variants["touches"] = next(self.meeting_pairs(), None) is not None
         return self._variants["touches"]
 
-    def _meeting(self):
+    def meeting_pairs(self):
         """Pairs of shapes (by number) that may touch, whatever their kinds."""
         shapes = list(self.shapes.values())
         if len(shapes) < 2 or not _masks_meet(shapes):
@@ -326,7 +329,7 @@ class Shapes:
                 continue  # planes never meet; points meet planes only
             links = (min(one.link, other.link), max(one.link, other.link))
             bodies = rigid[one.link], rigid[other.link]
-            if bodies[0] != bodies[1] and not self._excluded.get(links, bodies in near):
+            if bodies[0] != bodies[1] and not self.excluded_pairs.get(links, bodies in near):
                 yield a, b
 
     def _rigid(self) -> list[int]:

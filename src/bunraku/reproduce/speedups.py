@@ -14,11 +14,12 @@ from dataclasses import replace
 import numpy as np
 
 import bunraku as bk
-from bunraku.bench.bench_parallel import SLICE, _by_team, _serial, _stretch, raced, state_of
+from bunraku.bench.bench_parallel import SLICE, by_team, raced, serial, state_of, stretch
 from bunraku.entries.pool import available
 from bunraku.evaluate.measured_costs import measured_costs, message_seconds
 from bunraku.integrate.solver_memory import EVALUATIONS
 from bunraku.scheduling import Costs
+from bunraku.simulation.simulation import running
 
 AGREEMENT = 1e-9
 ENOUGH = 1.3           # of two copies: below, the machine is busy
@@ -71,12 +72,12 @@ def forward(m: bk.Mechanism, schedules: Mapping[str, bk.Schedule], rounds: int) 
     """Forward dynamics of a tree by one worker, and by the workers of each schedule for which there are cores."""
     state = state_of(m)
     count = max(3, int(SLICE / (80e-9 * m.plan().bodies)))
-    a, one = _serial(m, state, count)
-    _, copy = _serial(m, state, count)
+    a, one = serial(m, state, count)
+    _, copy = serial(m, state, count)
     runs, wholes = {"serial": [one], "copies": [one, copy]}, {}
     for name, s in schedules.items():
         if measurable(s.workers) and s.workers > 1:
-            runs[name], wholes[name] = _by_team(m, s, s.workers, state, count)
+            runs[name], wholes[name] = by_team(m, s, s.workers, state, count)
     times = raced(runs, rounds)
     for name, whole in wholes.items():
         error = float(np.abs(whole() - a).max() / np.abs(a).max())
@@ -93,10 +94,11 @@ def gear(m: bk.Mechanism, rounds: int, workers: int = 2) -> dict:
         given[str(workers)] = s.workers, s
     sims = {name: bk.Simulation(m, state[0], 0.1 * state[1], workers=p, schedule=own, progress=False)
             for name, (p, own) in given.items()}
-    runs = {name: _stretch(sim) for name, sim in sims.items()}
-    before = sims["serial"]._memory.tally[EVALUATIONS]
+    runs = {name: stretch(sim) for name, sim in sims.items()}
+    tally = running(sims["serial"]).memory.tally
+    before = tally[EVALUATIONS]
     runs["serial"]()
-    evaluations = int(sims["serial"]._memory.tally[EVALUATIONS] - before)
+    evaluations = int(tally[EVALUATIONS] - before)
     contestants: dict[str, list[Callable[[], object]]] = {
         "serial": [runs["serial"]], "copies": [runs["serial"], runs["copy"]]}
     contestants |= {name: [run] for name, run in runs.items() if name not in ("serial", "copy")}

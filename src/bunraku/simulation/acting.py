@@ -17,19 +17,19 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.interpolate import CubicSpline
-from scipy.spatial.transform import Rotation
 
-from bunraku.checks import as_array, as_finite, as_positive, as_rotation, as_size, as_vector
+from bunraku.checks import as_array, as_finite, as_positive
 from bunraku.errors import ModelError, NamingError, ShapeError
 from bunraku.evaluate import kinematics
 from bunraku.evaluate.dynamics import external_forces
 from bunraku.mechanism import Free, Joint, Mechanism, Spherical
 from bunraku.plan import fields as f
 from bunraku.plan.chunk_plan import Read
-from bunraku.runs.actuation import Actuation, PlainActuation
+from bunraku.runs.actuation import PlainActuation
+from bunraku.simulation.actuating import as_actuation, as_params
+from bunraku.simulation.pulls import wrench_of
 
 RATE = 20.0        # [1/s] r of eq. (1)
-FREQUENCY = 4.0 * np.pi  # [rad/s] of pulls, by default
 DIFFERENCE = 1e-3  # [s] between the values of q* from which its derivatives are taken, if only q* is given
 
 
@@ -137,9 +137,14 @@ def _turn(p0, p1):
 
 
 class Acting:
-    """External action on one simulation, for its present structure."""
+    """What acts on one simulation, for its present structure: actuation, external forces, pulls, prescribed motion.
 
-    def __init__(self, mechanism: Mechanism, external, prescribed, reads):
+    function    the user's actuation, as it was given; `params` are its parameters
+    own         the same as a C function; None if there is none
+    actuation   that, prescribed motions and forces given as functions of time, all in one C function
+    """
+
+    def __init__(self, mechanism: Mechanism, actuation=None, params=None, external=None, prescribed=None, reads=None):
         for name, given in (("external", external), ("prescribed", prescribed)):
             if given is not None and not isinstance(given, Mapping):
                 what = "{link: wrench or function of t}" if name == "external" else "{joint: function of t or table}"
@@ -149,18 +154,20 @@ class Acting:
         self.external, self.prescribed = dict(external or {}), dict(prescribed or {})
         self.reads = None if reads is None else list(reads)
         self.pulls: dict[str, np.ndarray] = {}
+        self.function, self.params = actuation, as_params(np.zeros(0) if params is None else params)
         self.fit(mechanism)
+        self.drive(mechanism)
 
     def fit(self, mechanism: Mechanism, cut: int | None = None) -> None:
         """Look up all names in a mechanism. The joint of a link (by index) that was cut is no longer prescribed."""
         if cut is not None:
             self.prescribed = {name: given for name, given in self.prescribed.items()
-                               if mechanism._find_joint(name, "prescribed: ") != cut}
+                               if mechanism.find_joint(name, "prescribed: ") != cut}
         if self.reads is not None:
             for name in self.reads:
                 mechanism.q_slice(name)
         constant = {name: given for name, given in self.external.items() if not callable(given)}
-        self.functions = [(mechanism._find_link(name, "external"), name, function)
+        self.functions = [(mechanism.find_link(name, "external"), name, function)
                           for name, function in self.external.items() if callable(function)]
         zeros = {name: np.zeros(6) for _, name, _ in self.functions}
         forces = external_forces(mechanism, {**constant, **zeros})
@@ -170,7 +177,7 @@ class Acting:
             link = mechanism.link_names[int(np.flatnonzero(~np.isfinite(forces))[0]) // 6]
             raise ShapeError(f"external: the wrench on {link!r} is not finite")
         self.courses = [as_course(mechanism, name, given) for name, given in self.prescribed.items()]
-        self.locked = frozenset(mechanism._find_joint(name, "prescribed: ") for name in self.prescribed)
+        self.locked = frozenset(mechanism.find_joint(name, "prescribed: ") for name in self.prescribed)
         if len(self.locked) < len(self.prescribed):
             raise NamingError(f"prescribed: {', '.join(map(repr, self.prescribed))} name a joint twice, by its own "
                               "name and by that of its link; leave one out")
@@ -180,7 +187,7 @@ class Acting:
             return
         self.array = np.concatenate([np.zeros(size) if forces is None else forces, *self.pulls.values()])
         for k, name in enumerate(self.pulls):
-            self.array[size + f.PULL * k + f.PULL_LINK] = mechanism._find_link(name, "pull")
+            self.array[size + f.PULL * k + f.PULL_LINK] = mechanism.find_link(name, "pull")
 
     def said(self) -> list[str]:
         """Description of the initial external action, for the record."""
@@ -200,9 +207,9 @@ class Acting:
             self.pulls[name] = np.array(row, float)
         self.fit(mechanism)
 
-    def read_by_actuation(self, mechanism: Mechanism, actuated: bool) -> Read:
+    def read_by_actuation(self, mechanism: Mechanism) -> Read:
         """Entries of the state read by the actuation (all, or those of `reads`) and by prescribed joints."""
-        nq, nv = mechanism.nq, mechanism.nv
+        nq, nv, actuated = mechanism.nq, mechanism.nv, self.own is not None
         if actuated and self.reads is None:
             return Read(np.arange(nq), np.arange(nv))
         names = {*(self.reads or () if actuated else ()), *self.prescribed}
@@ -210,34 +217,51 @@ class Acting:
         q, v = (sorted({i for pair in at for i in range(pair[k].start, pair[k].stop)}) for k in (0, 1))
         return Read(np.array(q, np.int64), np.array(v, np.int64))
 
-    def plan(self, mechanism: Mechanism, settings, driven: bool):
+    def plan(self, mechanism: Mechanism, settings):
         """The plan of the mechanism for the solver."""
         if not self.locked:
-            return settings.plan(mechanism, driven)
+            return settings.plan(mechanism, self.actuation is not None)
         if settings.structured:
             raise ModelError("solver 'implicit' does not take prescribed joints; use 'gear', 'bdf' or a Runge-Kutta "
                              "method")
         return mechanism.driven_plan(self.locked)
 
-    def actuation(self, own: Actuation | PlainActuation | None, mechanism: Mechanism, params: Callable):
-        """The user's actuation combined with prescribed motions and forces given as functions of time; None if there is
-        none."""
+    def drive(self, mechanism: Mechanism) -> None:
+        """Make the C functions for a mechanism."""
+        self.own = self.actuation = as_actuation(self.function, mechanism.nv)
         if not (self.functions or self.courses):
-            return own
-        nv, size = mechanism.nv, mechanism.nv + mechanism.nc
+            return
 
         def act(t, q, v):
-            tau = np.zeros(size)
-            if own is not None:
-                given = own.torque(t, q, v, params(), size)
-                tau[:len(given)] = given
+            tau = self.own_torque(mechanism, t, q, v)
             for link, name, function in self.functions:
                 self.array[6 * link:6 * link + 6] = _wrench(name, function(t))
             for course in self.courses:
                 tau[course.at_v] = course.acceleration(t, q, v)
             return tau
 
-        return PlainActuation(act, nv)
+        self.actuation = PlainActuation(act, mechanism.nv)
+
+    def own_torque(self, mechanism: Mechanism, t: float, q, v) -> np.ndarray:
+        """Torques of the user's actuation: those of the joints, then those of the connections."""
+        return self._torque(self.own, mechanism, t, q, v)
+
+    def torque(self, mechanism: Mechanism, t: float, q, v) -> np.ndarray:
+        """As `own_torque`, with the accelerations of prescribed joints in place of their torques."""
+        return self._torque(self.actuation, mechanism, t, q, v)
+
+    def _torque(self, actuation, mechanism: Mechanism, t: float, q, v) -> np.ndarray:
+        tau = np.zeros(mechanism.nv + mechanism.nc)
+        if actuation is not None:
+            given = actuation.torque(t, q, v, self.params, len(tau))
+            tau[:len(given)] = given
+        return tau
+
+    def begin(self) -> None:
+        """Before a run: clear earlier errors of plain functions."""
+        for actuation in (self.own, self.actuation):
+            if isinstance(actuation, PlainActuation):
+                actuation.begin()
 
     def start(self, q: np.ndarray, v: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray, list[str]]:
         """The state with prescribed joints on their motion at t, and the names of those that were moved."""
@@ -269,23 +293,9 @@ class Acting:
         if self.pulls:
             moved = kinematics(mechanism, q, v)
             for name, row in self.pulls.items():
-                (R, x), (speed, turn) = moved.poses[name], np.split(moved.velocities[name], 2)
-                arm = R @ row[f.PULL_POINT:f.PULL_POINT + 3]
-                force = (row[f.PULL_STIFFNESS] * (row[f.PULL_TARGET:f.PULL_TARGET + 3] - x - arm)
-                         - row[f.PULL_DAMPING] * (speed + np.cross(turn, arm)))
-                moment = np.cross(arm, force) + _turning_moment(row, R, turn)
-                forces[name] = forces.get(name, 0.0) + np.concatenate([force, moment])
+                forces[name] = forces.get(name, 0.0) + wrench_of(row, moved.poses[name], moved.velocities[name])
         return {"external": forces or None,
                 "prescribed": {course.name: course.acceleration(t, q, v) for course in self.courses} or None}
-
-
-def _turning_moment(row: np.ndarray, R: np.ndarray, turn: np.ndarray) -> np.ndarray:
-    """Moment of a pull on a link with the rotation R and the angular velocity `turn`."""
-    left = Rotation.from_matrix(row[f.PULL_ROTATION:f.PULL_ROTATION + 9].reshape(3, 3) @ R.T).as_rotvec()
-    D = np.zeros((3, 3))
-    D[np.triu_indices(3)] = row[f.PULL_TURN_DAMPING:f.PULL_TURN_DAMPING + 6]
-    D += np.triu(D, 1).T
-    return row[f.PULL_TURN_STIFFNESS] * left - R @ D @ R.T @ turn
 
 
 def _wrench(name, value) -> np.ndarray:
@@ -300,7 +310,7 @@ def as_course(mechanism: Mechanism, name: str, given) -> Course:
     if name in mechanism.connections:
         raise NamingError(f"prescribed: {name!r} is a connection; in a simulation only joints of the tree have a "
                           "prescribed motion")
-    link = mechanism.links[mechanism._find_joint(name, "prescribed: ")]
+    link = mechanism.links[mechanism.find_joint(name, "prescribed: ")]
     at_q, at_v, joint = mechanism.q_slice(name), mechanism.v_slice(name), link.joint
     if callable(given):
         try:
@@ -362,54 +372,3 @@ def _half_rate(p, dp, square):
     dw, da, db, dc = dp
     return ((w * da - dw * a - (b * dc - c * db)) / square, (w * db - dw * b - (c * da - a * dc)) / square,
             (w * dc - dw * c - (a * db - b * da)) / square)
-
-
-def as_pull(mechanism: Mechanism, link: str, point, target, stiffness, damping, rotation=None, turn_stiffness=None,
-            turn_damping=None) -> np.ndarray:
-    """A row of `external`. By default a critically damped spring with a period of half a second for the mass of the
-    link (at least a hundredth of the total mass); and likewise a torsional spring."""
-    number = mechanism._find_link(link, "pull")
-    if number < 0:
-        raise NamingError("pull: the ground does not move; name a link")
-    mass = max(mechanism.links[number].mass, 0.01 * sum(part.mass for part in mechanism.links))
-    k = mass * FREQUENCY**2 if stiffness is None else as_size("stiffness [N/m]", stiffness, ShapeError)
-    d = 2.0 * np.sqrt(k * mass) if damping is None else as_size("damping [N s/m]", damping, ShapeError)
-    row = np.zeros(f.PULL)
-    row[f.PULL_LINK], row[f.PULL_STIFFNESS], row[f.PULL_DAMPING] = number, k, d
-    row[f.PULL_POINT:f.PULL_POINT + 3] = as_vector("point", point)
-    row[f.PULL_TARGET:f.PULL_TARGET + 3] = as_vector("target", target)
-    row[f.PULL_ROTATION:f.PULL_ROTATION + 9] = as_rotation("rotation", rotation).ravel()
-    if rotation is not None:
-        inertia = _held_inertia(mechanism, number, mass, row[f.PULL_POINT:f.PULL_POINT + 3])
-        row[f.PULL_TURN_STIFFNESS], D = _turn_spring(inertia, turn_stiffness, turn_damping)
-        row[f.PULL_TURN_DAMPING:f.PULL_TURN_DAMPING + 6] = D[np.triu_indices(3)]
-    elif turn_stiffness is not None or turn_damping is not None:
-        raise ShapeError(f"pull: turn_stiffness and turn_damping turn {link!r} to a rotation; give rotation=")
-    return row
-
-
-def _turn_spring(inertia: np.ndarray, stiffness, damping) -> tuple[float, np.ndarray]:
-    """Stiffness [N m/rad], and a damping matrix in the link's axes [N m s/rad]. By default the spring has a period
-    of half a second about the axis of the largest moment of inertia, and is critically damped about each principal
-    axis: so thin links have no much faster mode either."""
-    moments, axes = np.linalg.eigh(inertia)
-    moments = np.maximum(moments, 1e-4 * moments[-1])  # an axis without inertia is damped a little
-    k = moments[-1] * FREQUENCY**2 if stiffness is None else as_size("turn_stiffness [N m/rad]", stiffness, ShapeError)
-    if damping is not None:
-        return k, as_size("turn_damping [N m s/rad]", damping, ShapeError) * np.eye(3)
-    return k, (axes * 2.0 * np.sqrt(k * moments)) @ axes.T
-
-
-def _held_inertia(mechanism: Mechanism, number: int, mass: float, point: np.ndarray) -> np.ndarray:
-    """Inertia of a link about a point, in its axes, scaled to this mass; of a link without inertia: a hundredth of the
-    mechanism's."""
-    link = mechanism.links[number]
-    own = _inertia_about(link, point)
-    if own.trace() > 0.0:
-        return own * (mass / link.mass if link.mass > 0.0 else 1.0)
-    return 0.005 * sum(_inertia_about(part, np.zeros(3)).trace() for part in mechanism.links) * np.eye(3)
-
-
-def _inertia_about(link, point) -> np.ndarray:
-    r = link.com - point
-    return link.inertia + link.mass * (r @ r * np.eye(3) - np.outer(r, r))

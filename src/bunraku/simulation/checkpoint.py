@@ -24,9 +24,14 @@ from bunraku.integrate.record import COEFFICIENTS
 from bunraku.integrate.runge_kutta import Tableau
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.describe import describe
+from bunraku.simulation.acting import Acting
 from bunraku.simulation.conditions import Watch
+from bunraku.simulation.crew.sharing import Sharing
 from bunraku.simulation.records.storage import Rule, read, refuse, write
+from bunraku.simulation.records.tape import Extent
 from bunraku.simulation.records.trajectory import from_file, to_file
+from bunraku.simulation.running import Running
+from bunraku.simulation.settings import Settings
 
 FORMAT = 1
 GIVEN = ("condition", "action", "name", "repeat", "about")  # of a Watch by `when`; everything else is its state
@@ -43,51 +48,51 @@ def _version() -> str:
     return importlib.import_module("bunraku").__version__
 
 
-def save_checkpoint(simulation, path):
+def save_checkpoint(run: Running, path):
     """See `Simulation.save`."""
-    if simulation._in_step:
+    if run.in_step:
         raise SimulationError("save: a step is under way, and half a step cannot be saved; call it between runs or "
                               "from an action of `when`")
-    if not np.isfinite(simulation._memory.rows[0]).all():
-        raise SimulationError(f"save: the state at t = {simulation.t:.6g} s is not finite: nothing can go on from "
-                              "it; `trajectory` has what was computed", simulation.trajectory)
-    settings, solver, drive = simulation._settings, simulation.solver, simulation._drive
-    for watch in simulation._watches:
-        watch.applies(simulation.mechanism)  # forgets what it knew of a connection that is another one now
-    header, arrays = to_file(simulation.trajectory)
+    if not np.isfinite(run.memory.rows[0]).all():
+        raise SimulationError(f"save: the state at t = {run.t:.6g} s is not finite: nothing can go on from it; "
+                              "`trajectory` has what was computed", run.trajectory)
+    settings, solver, function = run.settings, run.settings.solver, run.acting.function
+    for watch in run.watches:
+        watch.applies(run.mechanism)  # forgets what it knew of a connection that is another one now
+    header, arrays = to_file(run.trajectory)
     header |= {
         "kind": "checkpoint", "format": FORMAT, "version": _version(),
         "settings": [settings.rtol, settings.atol, settings.max_order], "hold": settings.hold, "solver": solver,
-        "dense": simulation._dense, "impacts": simulation._impacts, "sharing": simulation._sharing.request,
-        "actuation": None if drive is None else getattr(drive, "__name__", type(drive).__name__),
-        "record": simulation._tape.duration if math.isfinite(simulation._tape.duration) else "all",
-        **simulation._acting.to_header(),
-        "stats": dataclasses.asdict(simulation.stats),
-        "impulses": {name: impulse.tolist() for name, impulse in simulation.impulses.items()},
-        "watches": [*simulation._awaited, *({"name": watch.name, **{name: getattr(watch, name) for name in STATE}}
-                                            for watch in simulation._watches)],
+        "dense": run.tape.dense, "impacts": settings.impacts, "sharing": run.sharing.request,
+        "actuation": None if function is None else getattr(function, "__name__", type(function).__name__),
+        "record": run.tape.duration if math.isfinite(run.tape.duration) else "all",
+        **run.acting.to_header(),
+        "stats": dataclasses.asdict(run.stats),
+        "impulses": {name: impulse.tolist() for name, impulse in run.impulses.items()},
+        "watches": [*run.awaited, *({"name": watch.name, **{name: getattr(watch, name) for name in STATE}}
+                                    for watch in run.watches)],
     }
     if isinstance(solver, Tableau):
         rest = [name for name in Tableau._fields if name not in TABLEAU]
         header["solver"] = {name: kind(getattr(solver, name)) for name, kind in zip(rest, KINDS, strict=True)}
         arrays |= {f"tableau {name}": getattr(solver, name) for name in TABLEAU}
-    arrays |= {f"memory {name}": getattr(simulation._memory, name) for name in KEPT}
-    contact = simulation._contact
-    header["contact"] = None if contact is None else {"room": simulation._room, "stepped": contact.stepped,
-                                                            "fresh": contact.fresh}
+    arrays |= {f"memory {name}": getattr(run.memory, name) for name in KEPT}
+    contact = run.contact
+    header["contact"] = None if contact is None else {"room": settings.max_contacts, "stepped": contact.stepped,
+                                                      "fresh": contact.fresh}
     if contact is not None:
         arrays |= {f"contact {name}": getattr(contact.touching.touch, name) for name in KNOWN_OF_CONTACTS}
-    return write(path, header, {**arrays, "params": simulation.params})
+    return write(path, header, {**arrays, "params": run.acting.params})
 
 
-def load_checkpoint(cls, path, actuation, mechanism, forget, progress, external, prescribed):
+def load_checkpoint(path, actuation, mechanism, forget, external, prescribed) -> Running:
     """See `Simulation.load`."""
     def use(header, arrays):
         if (header["format"], header.get("version")) != (FORMAT, _version()):
             refuse(f" was written by bunraku {header.get('version')} (format {header['format']}); this is "
                            f"{_version()} (format {FORMAT}), whose solvers may keep another history: go on "
                            "with the version that wrote it")
-        return _rebuilt(cls, header, arrays, actuation, mechanism, progress, external, prescribed)
+        return _rebuilt(header, arrays, actuation, mechanism, external, prescribed)
 
     if actuation is not None and not callable(actuation):
         raise ModelError(f"actuation must be a function (t, q, v) -> tau or made by @bk.actuation, not {actuation!r}")
@@ -95,16 +100,16 @@ def load_checkpoint(cls, path, actuation, mechanism, forget, progress, external,
         raise ModelError(f"mechanism must be a bk.Mechanism, not {mechanism!r}")
     if isinstance(forget, str):
         raise NamingError(f"forget is a list of names of conditions, not {forget!r}")
-    simulation = read(path, "checkpoint", use)
+    run = read(path, "checkpoint", use)
     for name in forget:
-        known = [state["name"] for state in simulation._awaited]
+        known = [state["name"] for state in run.awaited]
         if name not in known:
             raise NamingError(f"{path}: there is no condition {name!r} to forget{hint(name, known)}")
-        simulation._awaited = [state for state in simulation._awaited if state["name"] != name]
-    return simulation
+        run.awaited = [state for state in run.awaited if state["name"] != name]
+    return run
 
 
-def _rebuilt(cls, header, arrays, actuation, mechanism, progress, external, prescribed):
+def _rebuilt(header, arrays, actuation, mechanism, external, prescribed) -> Running:
     had = header["actuation"]
     if had is not None and actuation is None:
         refuse(f": the simulation had the actuation {had!r}, and functions are not in files; give it again: "
@@ -123,40 +128,38 @@ def _rebuilt(cls, header, arrays, actuation, mechanism, progress, external, pres
         _refuse_another(describe(mechanism), describe(present.mechanism))
     solver = _solver(header["solver"], arrays)
     rtol, atol, max_order = header["settings"]
-    hold = header["hold"]
     params = arrays("params", Rule(("params",)), {}, "params")
     blank = memory_for(solver, np.concatenate([present.q[-1], present.v[-1]]), rtol, atol, max_order)
     memory = blank._replace(**{name: arrays(f"memory {name}", Rule(array.shape, array.dtype.type, finite=False), {},
                                             f"the solver's {name}")
                                for name, array in blank._asdict().items() if name in KEPT})
     _check(memory, method_of(solver), present.t[-1])
-    q, v = np.split(memory.rows[0], [present.mechanism.nq])
-    workers, request = header["sharing"]
-    simulation = cls(present.mechanism, q, v, solver, rtol, atol, actuation, params, workers=workers,
-                     schedule=None if request is None else made_again(present.mechanism, request),
-                     step=memory.clock[m.MAX_STEP] if memory.clock[m.MIN_STEP] == memory.clock[m.MAX_STEP] else None,
-                     max_order=max_order, baumgarte=hold or None, dense=bool(header["dense"]), progress=progress,
-                     record=header["record"] or None, prescribed=prescribed, reads=header["reads"],
-                     external={**header["forces"], **(external or {})},
-                     max_contacts=(header.get("contact") or {}).get("room"),
-                     impacts=header["impacts"], _resumed=True)
-    simulation._acting.restore_pulls(header["pulls"], present.mechanism)
-    simulation._memory = memory
-    if simulation._contact is not None and header.get("contact"):
+    fixed = memory.clock[m.MIN_STEP] == memory.clock[m.MAX_STEP]
+    contacts = header.get("contact") or {}
+    settings = Settings.of(solver, rtol, atol, step=memory.clock[m.MAX_STEP] if fixed else None, max_order=max_order,
+                           baumgarte=header["hold"] or None, max_contacts=contacts.get("room"),
+                           impacts=header["impacts"])
+    own, (workers, request) = present.mechanism.copy().locked(), header["sharing"]
+    sharing = Sharing(settings, own, workers, None if request is None else made_again(own, request))
+    extent = Extent.of(header["record"] or None, bool(header["dense"]), settings.long_steps)
+    acting = Acting(own, actuation, params, {**header["forces"], **(external or {})}, prescribed, header["reads"])
+    run = Running(own, settings, acting, sharing)
+    acting.restore_pulls(header["pulls"], own)
+    run.begin(memory, extent)
+    run.tape.restore(trajectory)
+    if run.contact is not None and contacts:
         for name in KNOWN_OF_CONTACTS:
-            kept = getattr(simulation._contact.touching.touch, name)
+            kept = getattr(run.contact.touching.touch, name)
             kept[:] = arrays(f"contact {name}", Rule(kept.shape, kept.dtype.type), {}, f"{name} of contacts")
-        simulation._contact.stepped = header["contact"]["stepped"]
-        simulation._contact.fresh = bool(header["contact"]["fresh"])
-    simulation._tape.restore(trajectory)
+        run.contact.stepped, run.contact.fresh = contacts["stepped"], bool(contacts["fresh"])
     for name, value in header["stats"].items():
-        if name not in vars(simulation.stats) or not isinstance(value, (int, float)):
+        if name not in vars(run.stats) or not isinstance(value, (int, float)):
             raise ModelError(f"there are no statistics {name!r} of {value!r}")
-        setattr(simulation.stats, name, type(vars(simulation.stats)[name])(value))
-    simulation.impulses = {name: np.concatenate([as_vector(f"impulse of {name!r}", half) for half in (x[:3], x[3:])])
-                           for name, x in header["impulses"].items()}
-    simulation._awaited = [_as_state(state) for state in header["watches"]]
-    return simulation
+        setattr(run.stats, name, type(vars(run.stats)[name])(value))
+    run.impulses = {name: np.concatenate([as_vector(f"impulse of {name!r}", half) for half in (x[:3], x[3:])])
+                    for name, x in header["impulses"].items()}
+    run.awaited = [_as_state(state) for state in header["watches"]]
+    return run
 
 
 def _solver(data, arrays):

@@ -37,7 +37,7 @@ def capture(mechanism: Mechanism, q, link_a: str, link_b: str, a, b):
     what = f"connection of {link_a!r} and {link_b!r}"
     where = {GROUND: (np.eye(3), np.zeros(3)), **poses(mechanism, q)}
     for link, side in ((link_a, "link_a"), (link_b, "link_b")):
-        mechanism._find_link(link, f"{side} of the {what}")  # an error for people if there is none
+        mechanism.find_link(link, f"{side} of the {what}")  # an error for people if there is none
     frames: list[tuple[np.ndarray, np.ndarray] | None] = []
     for (position, rotation), side in ((a, "a"), (b, "b")):
         given = position is not None or rotation is not None
@@ -87,7 +87,7 @@ def plan_of_moves(mechanism: Mechanism, prescribed) -> Plan:
     """The plan for closing loops, in which prescribed joints are locked."""
     if not prescribed:
         return mechanism.plan()
-    return mechanism.driven_plan({mechanism._find_joint(name, "prescribed: ") for name in prescribed})
+    return mechanism.driven_plan({mechanism.find_joint(name, "prescribed: ") for name in prescribed})
 
 
 def _widest(mechanism, plan, q, v, worst, what: str, unit: str) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import carray, types
@@ -30,6 +31,9 @@ from bunraku.integrate.events import PARTS
 from bunraku.integrate.record import COEFFICIENTS, CURSOR, EVENTS, PER_STEP, SPLIT, Record
 from bunraku.mechanism.mechanism import GROUND, Mechanism
 from bunraku.simulation.failures import cannot_compile, said
+
+if TYPE_CHECKING:
+    from bunraku.simulation.running import Running
 
 LAMBDA = (lambda: None).__name__
 
@@ -128,19 +132,19 @@ class Watch:
             self.about, self.holds, self.before = about, False, 0.0
         return there
 
-    def function(self, simulation):
+    def function(self, run: Running):
         """The condition as a C function for the present structure; None while it does not apply."""
         condition = self.condition
         if isinstance(condition, Dispatcher):
             return _compiled(condition)
         if isinstance(condition, (ForceAbove, Distance)):
-            mechanism = simulation.mechanism
+            mechanism = run.mechanism
             if not self.applies(mechanism):
                 return None
 
             def ask(t, q, v):
-                return condition.value(mechanism, q, v, simulation.torque(t, q, v),
-                                       simulation._acting.at(mechanism, t, q, v))
+                return condition.value(mechanism, q, v, run.acting.own_torque(mechanism, t, q, v),
+                                       run.acting.at(mechanism, t, q, v))
         else:
             ask = condition
 
@@ -175,9 +179,9 @@ def _compiled(condition):
 class Watched:
     """The conditions of a simulation that apply to its present structure, in the form for compiled code."""
 
-    def __init__(self, simulation, watches: list[Watch]):
-        self.simulation = simulation
-        found = [(watch, watch.function(simulation)) for watch in watches if watch.active]
+    def __init__(self, run: Running, watches: list[Watch]):
+        self.run = run
+        found = [(watch, watch.function(run)) for watch in watches if watch.active]
         self.watches = [watch for watch, function in found if function is not None]
         for watch in self.watches:
             watch.applied = True
@@ -188,15 +192,14 @@ class Watched:
         for k in range(count):
             self.g[0, k] = self._ask(k)
         self.cursor = np.zeros(CURSOR + count, np.int64)  # a zero that a run starts from is yet to be counted
-        self.cursor[SPLIT] = simulation.mechanism.nq
+        self.cursor[SPLIT] = run.mechanism.nq
 
     def _ask(self, k) -> float:
-        simulation, value = self.simulation, np.zeros(1)
-        state = simulation.t, simulation.q, simulation.v
-        if call_function(int(self.event_addresses[k]), *state, simulation.params, value) != 0:
+        run, value = self.run, np.zeros(1)
+        if call_function(int(self.event_addresses[k]), run.t, run.q, run.v, run.acting.params, value) != 0:
             self.complain()
         watch, just_true = self.watches[k], np.finfo(float).tiny
-        found_here = watch.times and watch.times[-1] == simulation.t
+        found_here = watch.times and watch.times[-1] == run.t
         if found_here:  # at this zero, which is not to be found again
             watch.before = value[0]
             return max(value[0], just_true)
@@ -218,7 +221,7 @@ class Watched:
         self.event_kind = np.empty(room, np.int64)
         return Record(np.empty(rows), np.empty((rows, n)), cube, table, np.empty(0), np.empty((0, n)),
                      np.empty((COEFFICIENTS if count or len(cube) else 0, n)), np.empty(n), self.event_addresses,
-                     self.simulation.params, self.g, np.empty(count), np.ones(count, np.int64),
+                     self.run.acting.params, self.g, np.empty(count), np.ones(count, np.int64),
                      np.ones(count, np.int64), np.empty(room), np.empty((room, n)), self.event_kind, self.cursor)
 
     def found(self) -> Watch:
@@ -232,14 +235,14 @@ class Watched:
 
         A compiled condition gives no details.
         """
-        trajectory, where = self.simulation.trajectory, f"failed at t = {self.simulation.t:.6g} s"
+        trajectory, where = self.run.trajectory, f"failed at t = {self.run.t:.6g} s"
         for watch, function in zip(self.watches, self.functions, strict=True):
             if isinstance(function.error, (KeyboardInterrupt, SystemExit)):
                 raise function.error
             if function.error is not None:
                 raise SimulationError(f"condition {watch.name!r} {where}: {said(function.error)}",
                                       trajectory) from function.error
-        state = self.simulation.t, self.simulation.q.copy(), self.simulation.v.copy()
+        state = self.run.t, self.run.q.copy(), self.run.v.copy()
         for watch in self.watches:
             if isinstance(watch.condition, Dispatcher):
                 try:
@@ -251,11 +254,6 @@ class Watched:
         if alone and compiled:
             raise SimulationError(f"condition {' or '.join(compiled)} {where}: compiled, it raised an exception or "
                                   "gave no number", trajectory)
-
-
-def polynomial_room(steps: int, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Reusable buffer for the polynomials of this number of steps."""
-    return np.empty((steps, COEFFICIENTS, n)), np.empty((steps, 3))
 
 
 def as_watch(mechanism, condition, action, name, repeat, number: int) -> Watch:

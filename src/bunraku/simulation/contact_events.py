@@ -16,6 +16,8 @@ With fixed steps there are no events: every step solves its own problem (`contac
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from bunraku.contact import contact_fields as c
@@ -33,10 +35,11 @@ from bunraku.runs.context import structure_of
 from bunraku.runs.time_stepping_run import run_time_stepping
 from bunraku.simulation.conditions import Watch
 from bunraku.simulation.records.trajectory import Event
-from bunraku.simulation.settings import Settings
+from bunraku.simulation.settings import SEQUENTIAL, Settings
 
-SIMULTANEOUS, SEQUENTIAL = IMPACTS = "simultaneous", "sequential"
-"""Laws of impacts at several contacts at once."""
+if TYPE_CHECKING:
+    from bunraku.simulation.running import Running
+
 REST = 1e-6
 """[s] Shorter flights are suppressed (Zeno cut-off)."""
 STILL = 1e-12
@@ -90,21 +93,21 @@ class ContactWatch(Watch):
         super().__init__(contact.signal, contact.settle, "contact", True)
         self.contact = contact
 
-    def function(self, simulation):
-        return self.contact.signal(simulation)
+    def function(self, run: Running):
+        return self.contact.signal(run)
 
 
 class Contact:
     """The contacts of a simulation."""
 
-    def __init__(self, mechanism: Mechanism, settings: Settings, locked, most: int | None, impacts: str):
+    def __init__(self, mechanism: Mechanism, settings: Settings, locked=()):
         if settings.structured or settings.solver == "rk4":
             raise ModelError(f"solver {settings.solver!r} does not resolve contact, and shapes of this mechanism may "
                              "touch; use 'gear', 'bdf' or another adaptive solver (events), or 'symplectic_euler' with "
                              "a step (time-stepping)")
         self.settings, self.locked = settings, frozenset(locked)
         self.slack = min(1e-7, max(1e-11, 10.0 * settings.atol))  # [m] errors of a solver that has just started
-        self.touching = Touching(mechanism, self.locked, most, impacts == SEQUENTIAL)
+        self.touching = Touching(mechanism, self.locked, settings.max_contacts, settings.impacts == SEQUENTIAL)
         if settings.hold > 0.0:  # loops are held together by forces
             arrays = structure_of(self.touching.plan, settings.hold)[1]
             self.touching.structure = arrays._replace(touch=self.touching.structure.touch)
@@ -128,17 +131,17 @@ class Contact:
         touching = self.touching
         return (touching.base if self.stepping else contact_one).address, touching.structure
 
-    def limit_step(self, simulation) -> None:
+    def limit_step(self, run: Running) -> None:
         """Limit the step so that solids move by at most half of the smallest radius, and cannot tunnel through each
         other. Planes need no limit: a body behind a plane is still in contact."""
         smallest = self._smallest_solid
         if self.stepping or smallest is None:
             return
-        speeds = kinematics(simulation.mechanism, simulation.q, simulation.v).velocities.values()
+        speeds = kinematics(run.mechanism, run.q, run.v).velocities.values()
         fastest = max((float(np.linalg.norm(x[:3])) for x in speeds), default=0.0)
-        gained = np.sqrt(max(1.0, float(np.linalg.norm(simulation.mechanism.gravity))) * smallest)
+        gained = np.sqrt(max(1.0, float(np.linalg.norm(run.mechanism.gravity))) * smallest)
         longest = 0.5 * smallest / (fastest + gained)
-        simulation._memory.clock[MAX_STEP] = min(self.settings.max_step, max(longest, self.settings.min_step))
+        run.memory.clock[MAX_STEP] = min(self.settings.max_step, max(longest, self.settings.min_step))
 
     def refuse_overlap(self, q, v, what: str) -> None:
         """An error if the initial penetration exceeds the admissible depth."""
@@ -155,41 +158,37 @@ class Contact:
 
     # -- events ------------------------------------------------------------------------------------------------------
 
-    def acts(self, simulation, t, q, v) -> Acts:
+    def acts(self, run: Running, t, q, v) -> Acts:
         """External action at a state, prescribed accelerations included."""
-        nv, size = simulation.mechanism.nv, simulation.mechanism.nv + simulation.mechanism.nc
-        tau = np.zeros(size)
-        if simulation._actuation is not None:
-            given = simulation._actuation.torque(t, q, v, simulation.params, size)
-            tau[:len(given)] = given
-        return Acts(tau[:nv].copy(), tau[nv:].copy(), simulation._acting.array)
+        nv, tau = run.mechanism.nv, run.acting.torque(run.mechanism, t, q, v)
+        return Acts(tau[:nv].copy(), tau[nv:].copy(), run.acting.array)
 
-    def signal(self, simulation):
+    def signal(self, run: Running):
         """The condition that the contact modes are no longer valid, as a C function."""
         touching = self.touching
         a, work = np.empty_like(touching.a), np.empty_like(touching.work)
 
         def fill(t, q, v, out):
-            acts = self.acts(simulation, t, q, v)
+            acts = self.acts(run, t, q, v)
             out[0] = contact_signal.call(touching.structure, q, v, *acts, a, work)
             if np.isnan(out[0]):
                 raise ContactError("contact: no motion was found")
 
         return PlainFunction(fill)
 
-    def settle(self, simulation) -> None:
+    def settle(self, run: Running) -> None:
         """Impacts and modes at the present state."""
-        t, before = simulation.t, self.touching.touch.modes.copy()
-        fastest = float(np.abs(simulation.v).max(initial=0.0))
+        t, before = run.t, self.touching.touch.modes.copy()
+        fastest = float(np.abs(run.v).max(initial=0.0))
         self.slow = min(1e-3, max(1e-12, 3.0 * (self.settings.atol + self.settings.rtol * fastest)))
         self._events = self._events + 1 if t - self._at <= 1e-12 * max(1.0, abs(t)) else 0
         self._at = t
         try:
             if self._events > MANY:
                 raise ContactError(f"contact events follow each other without end: {self._named(before != OPEN)}")
-            self._settle(simulation, before)
+            self._settle(run, before)
         except BunrakuError as error:
-            raise SimulationError(f"at t = {t:.6g} s: {error}", simulation.trajectory) from error
+            raise SimulationError(f"at t = {t:.6g} s: {error}", run.trajectory) from error
         self.fresh = False
 
     @property
@@ -197,16 +196,16 @@ class Contact:
         """Factor of the thresholds for the solver's errors."""
         return min(10.0 ** self._events, WIDEST)
 
-    def tidy(self, simulation, q, v) -> tuple[np.ndarray, np.ndarray]:
+    def tidy(self, run: Running, q, v) -> tuple[np.ndarray, np.ndarray]:
         """A state between two steps, with the gaps of closed contacts set to zero."""
         modes = self.touching.touch.modes.copy()
         if self.stepping or self.fresh or not (modes != OPEN).any():
             return q, v
-        return self._cleared(q, v, self.acts(simulation, simulation.t, q, v), modes)
+        return self._cleared(q, v, self.acts(run, run.t, q, v), modes)
 
-    def _settle(self, simulation, before) -> None:
-        touching, t, q, v = self.touching, simulation.t, simulation.q.copy(), simulation.v.copy()
-        acts = self.acts(simulation, t, q, v)
+    def _settle(self, run: Running, before) -> None:
+        touching, t, q, v = self.touching, run.t, run.q.copy(), run.v.copy()
+        acts = self.acts(run, t, q, v)
         if (before != OPEN).any() and not self.fresh:
             q, v = self._cleared(q, v, acts, before)
         gap = touching.gaps(q).copy()
@@ -263,16 +262,16 @@ class Contact:
         texts += self._changes(before, touch.modes)
         touch.margin[0] = 0.0 if texts else min(1e-3, max(SMALLEST_MARGIN, 10.0 * touch.margin[0]))
         if jumped or not np.array_equal(before, touch.modes):
-            simulation._restart()
-        if not (np.array_equal(v, simulation.v) and np.array_equal(q, simulation.q)):
-            simulation._memory.rows[0] = np.concatenate([q, v])
-            simulation._restart()
+            run.restart()
+        if not (np.array_equal(v, run.v) and np.array_equal(q, run.q)):
+            run.memory.rows[0] = np.concatenate([q, v])
+            run.restart()
             if jumped:
-                simulation._tape.change(simulation.mechanism, t, simulation._memory.rows[0])
+                run.tape.change(run.mechanism, t, run.memory.rows[0])
             else:
-                simulation._tape.replace_last(simulation._memory.rows[0])
+                run.tape.replace_last(run.memory.rows[0])
         for text in texts:
-            simulation._tape.event(Event(t, text))
+            run.tape.event(Event(t, text))
 
     def _closed(self, q, v, acts, gap, before) -> np.ndarray:
         """Indices of the closed contacts: by their gap, because they were closed and have drifted, or because they

@@ -5,25 +5,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
-from bunraku.checks import as_finite, as_positive, as_size, hint
-from bunraku.compiler.numba_inside import NumbaError
+from bunraku.checks import as_count, as_positive, as_size, hint
 from bunraku.errors import ModelError, ShapeError
 from bunraku.integrate import solver_memory as m
 from bunraku.integrate.history import Family
 from bunraku.integrate.methods import FIXED_STEP, METHODS, STRUCTURED, check_order, memory_for, method_of
 from bunraku.integrate.runge_kutta import Tableau
-from bunraku.runs.actuation import Actuation, PlainActuation
 from bunraku.runs.implicit_run import run_implicit
 from bunraku.runs.multistep_run import run_multistep
 from bunraku.runs.runge_kutta_run import run_runge_kutta
 from bunraku.runs.symplectic_euler_run import run_symplectic_euler
-from bunraku.simulation.failures import cannot_compile
 
 WITH_STEP = (*FIXED_STEP, "symplectic_euler")
 SHORTEST = 1e-12  # [s] of a fixed step
 SOLVERS = (*METHODS, *STRUCTURED, *WITH_STEP)
+SIMULTANEOUS, SEQUENTIAL = IMPACTS = "simultaneous", "sequential"  # laws of impacts at several contacts at once
 
 
 @dataclass(frozen=True)
@@ -38,17 +34,22 @@ class Settings:
     min_step: float   # [s]
     max_step: float   # [s]
     hold: float       # [1/s] rate of Baumgarte's stabilisation; 0: loops are closed after every step
+    max_contacts: int | None = None  # at the same time; None: as for `Touching`
+    impacts: str = SIMULTANEOUS
 
     @classmethod
     def of(cls, solver, rtol, atol, *, step=None, max_step=math.inf, min_step=0.0, max_order=None,
-           baumgarte=None) -> Settings:
+           baumgarte=None, max_contacts=None, impacts=SIMULTANEOUS) -> Settings:
         if not isinstance(solver, Tableau) and solver not in SOLVERS:
             raise ModelError(f"solver {solver!r} is not one of {', '.join(SOLVERS)}{hint(solver, SOLVERS, close=True)}")
         check_order(solver, max_order)
         rtol, atol = as_positive("rtol", rtol, ShapeError), as_positive("atol", atol, ShapeError)
         first, shortest, longest = _steps(solver, step, min_step, max_step)
         hold = 0.0 if baumgarte is None else as_positive("baumgarte [1/s]", baumgarte, ShapeError)
-        return cls(solver, rtol, atol, max_order, first, shortest, longest, hold)
+        most = None if max_contacts is None else as_count("max_contacts", max_contacts)
+        if impacts not in IMPACTS:
+            raise ModelError(f"impacts must be one of {', '.join(map(repr, IMPACTS))}, not {impacts!r}")
+        return cls(solver, rtol, atol, max_order, first, shortest, longest, hold, most, impacts)
 
     @property
     def long_steps(self) -> bool:
@@ -107,29 +108,3 @@ def _steps(solver, step, min_step, max_step) -> tuple[float, float, float]:
     if fixed < SHORTEST:
         raise ShapeError(f"step = {fixed:g} s is too short: at least {SHORTEST:g} s, or rounding stops the time")
     return fixed, fixed, fixed
-
-
-def as_params(params):
-    """Parameters of an actuation; in an array of floats they may change while running."""
-    given = as_finite("params", params, infinite=True)
-    if isinstance(params, np.ndarray) and params.dtype == float and params.ndim == 1 and params.flags.c_contiguous:
-        return params  # shared, so that changes are seen while running
-    if given.ndim != 1:
-        raise ShapeError(f"params must be a 1-D array of numbers, not of shape {given.shape}")
-    return given
-
-
-def as_actuation(function, nv):
-    if function is None or isinstance(function, Actuation):
-        return function
-    if not callable(function):
-        raise ModelError(f"actuation must be a function (t, q, v) -> tau or made by @bk.actuation, not {function!r}")
-    return PlainActuation(function, nv)
-
-
-def address_of(actuation) -> int:
-    """Address of an actuation as a C function, 0 for none; compiles it if necessary."""
-    try:
-        return actuation.address if actuation else 0
-    except NumbaError as error:
-        raise ModelError(cannot_compile(f"the actuation {actuation.__name__!r}", error)) from error

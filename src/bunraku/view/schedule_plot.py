@@ -169,7 +169,7 @@ class _Tree:
                 stack.append(int(self.joins.left[node - self.m]))
             else:
                 stack += [int(self.joins.left[node - self.m]), int(self.joins.right[node - self.m])]
-        name = _short(self.schedule._joints[min(tops)], 14)
+        name = _short(self.schedule.joint_names[min(tops)], 14)
         return name if len(tops) == 1 else f"{name} +{len(tops) - 1}"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 import bunraku as bk
 from bunraku.cli.scenes.scene import Scene
+from bunraku.simulation.watching import prescribed_at
 
 REACH, TURN = 0.1, 0.5  # of each move [m, rad]
 STATES = 1200            # at which the power of the hand is computed
@@ -47,15 +48,15 @@ class ByHand(Scene):
 
     def report(self, sim):
         """With the work of the hand, from the force in the suspension."""
-        m, course = self.mechanism, sim._acting.courses
+        m = self.mechanism
         report = super().report(sim)
-        if not course:  # no prescribed motion
+        if not prescribed_at(sim, sim.t, sim.q, sim.v):
             return report
         times = np.linspace(0.0, sim.t, STATES + 1)
         states = sim.trajectory.sample(times)
         q, v = (np.array([state[k] for state in states]) for k in (1, 2))
-        given = np.array([course[0].acceleration(t, *state) for t, *state in zip(times, q, v, strict=True)])
-        force = bk.inverse_dynamics(m, q, v, bk.forward_dynamics(m, q, v, prescribed={"suspension": given}))
+        given = [prescribed_at(sim, t, *state)["suspension"] for t, *state in zip(times, q, v, strict=True)]
+        force = bk.inverse_dynamics(m, q, v, bk.forward_dynamics(m, q, v, prescribed={"suspension": np.array(given)}))
         power = np.einsum("ij,ij->i", force[:, :6], v[:, :6])
         work = float(times[1] * (power[:-1] + power[1:]).sum() / 2.0)
         report["work_of_hand"] = work

@@ -10,7 +10,7 @@ import numpy as np
 import bunraku as bk
 from bunraku.cli.scenes.scene import Scene, happened
 from bunraku.evaluate.contacts import Contacts
-from bunraku.simulation.recorder import with_torques
+from bunraku.simulation.watching import with_torques
 
 AVERAGED = 0.01   # [s] over which forces are averaged
 FORCE = f"force [N], averaged over {1e3 * AVERAGED:g} ms"
@@ -119,17 +119,11 @@ def external_force(trajectory: bk.Trajectory) -> tuple[np.ndarray, np.ndarray]:
 
 
 def step_forces(sim: bk.Simulation) -> list[tuple[str, np.ndarray]]:
-    """(names of the shapes, (normal, tangent, tangent) [N]) of the loaded contacts: in the last step, or
-    with events at the present state."""
-    assert sim._contact is not None
-    if not sim._contact.stepping:
-        touching = sim.dynamics().contacts
-        assert isinstance(touching, Contacts)
-        found = [(contact.pair, contact.force, contact.normal @ contact.force * contact.normal) for contact in touching]
-        return [(" and ".join(pair), np.array([np.linalg.norm(pushed), np.linalg.norm(force - pushed), 0.0]))
-                for pair, force, pushed in found if pushed.any()]
-    pair, held = sim._contact.touching.pair, sim._contact.touching.touch.held.reshape(-1, 3) / sim._settings.step
-    return [(pair(int(k)), held[k].copy()) for k in np.flatnonzero(held[:, 0] > 0)]
+    """(names of the shapes, (normal, tangential) [N]) of the loaded contacts: in the last step, or with events at the
+    present state."""
+    found = [(contact.pair, contact.force, contact.normal @ contact.force * contact.normal) for contact in sim.contacts]
+    return [(" and ".join(pair), np.array([np.linalg.norm(pushed), np.linalg.norm(force - pushed)]))
+            for pair, force, pushed in found if pushed.any()]
 
 
 def work_of(trajectory: bk.Trajectory) -> float:

@@ -110,7 +110,7 @@ def fingers_press(sim: bk.Simulation) -> tuple[float, float, float]:
     utilisation."""
     touches = [(names, force) for names, force in step_forces(sim) if "box" in names and "ground" not in names]
     sides = [sum(force[0] for names, force in touches if ("thumb" in names) == thumb) for thumb in (True, False)]
-    return (*sides, max((np.hypot(*force[1:]) / (FRICTION * force[0]) for _, force in touches), default=0.0))
+    return (*sides, max((force[1] / (FRICTION * force[0]) for _, force in touches), default=0.0))
 
 
 def course(t: float) -> dict[str, float]:

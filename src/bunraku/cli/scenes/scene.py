@@ -10,7 +10,7 @@ import numpy as np
 import bunraku as bk
 from bunraku.cli.scenes.account import account, grip_forces
 from bunraku.cli.scenes.muscles import muscles
-from bunraku.simulation.recorder import with_torques
+from bunraku.simulation.watching import with_torques
 from bunraku.view.figure import Camera
 from bunraku.view.filmstrip import filmstrip
 

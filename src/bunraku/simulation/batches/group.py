@@ -23,17 +23,24 @@ from bunraku.errors import BunrakuError, ConstraintError, SimulationError, Simul
 from bunraku.evaluate.contact_workspace import Touching
 from bunraku.integrate import solver_memory as m
 from bunraku.integrate.methods import FIXED_STEP
+from bunraku.integrate.pace import MOTION, Pace
 from bunraku.integrate.record import empty_record
 from bunraku.mechanism import Mechanism
 from bunraku.runs.actuation import Actuation, PlainActuation
 from bunraku.runs.contact_lane_run import contact_steps_lanes
 from bunraku.runs.context import structure_of
 from bunraku.runs.lane_run import NEXT, TIME, fixed_steps_lanes
+from bunraku.simulation.acting import Acting
+from bunraku.simulation.actuating import address_of, as_actuation
 from bunraku.simulation.closing import closed_start, look_at_loops
-from bunraku.simulation.contact_events import ROUGH_ENOUGH, deepest_start
+from bunraku.simulation.contact_events import ROUGH_ENOUGH, Contact, deepest_start
+from bunraku.simulation.crew.sharing import Sharing
 from bunraku.simulation.failures import LeftOpen, stopped
-from bunraku.simulation.settings import Settings, address_of
-from bunraku.simulation.simulation import BODY_STEPS_PER_CALL, Simulation
+from bunraku.simulation.records.tape import Extent
+from bunraku.simulation.running import Running
+from bunraku.simulation.settings import Settings
+from bunraku.simulation.state_changes import start
+from bunraku.simulation.stretches import BODY_STEPS_PER_CALL, advance
 from bunraku.spatial.lanes import WIDTH
 from bunraku.tolerances import LAST_STAGE, LAST_STEP
 
@@ -46,8 +53,10 @@ TURNS_EACH = 4     # pieces per worker: machines are shared
 class Group:
     """The states, their status, and the requested results."""
 
-    def __init__(self, mechanism: Mechanism, q, v, params, times, settings: Settings):
+    def __init__(self, mechanism: Mechanism, q, v, params, times, settings: Settings, actuation):
         self.mechanism, self.params, self.times = mechanism.copy().locked(), params, times
+        self.settings, self.function = settings, actuation
+        self.actuation = as_actuation(actuation, self.mechanism.nv)
         self.plan = plan = self.mechanism.plan()
         self.nq, self.nv, count = plan.nq, plan.nv, len(q)
         self.given = q
@@ -57,8 +66,6 @@ class Group:
         self.status = np.zeros(count, np.int64)
         self.reached, self.loop_error, self.loop_drift = np.zeros((3, count))
         self.steps, self.rejected, self.evaluations = (np.zeros(count, np.int64) for _ in range(3))
-        self.actuation: object = None
-        self.min_step = 0.0
         self.causes: dict[int, BaseException] = {}  # what an actuation in Python raised, by state
         self.open_loops: dict[int, str] = {}        # what is to be said of them, by state
         self.stops: dict[int, str] = {}             # what is to be said of those that contact has stopped
@@ -110,11 +117,18 @@ class Group:
         if status == m.ACTUATION_FAILED and isinstance(self.actuation, Actuation):
             cause = self.actuation.raised(self.reached[k], q, v, self.params_of(k), self._torques_size())
         return stopped(status, f"at t = {self.reached[k]:.6g} s", self.mechanism, q, v, cause=cause,
-                       min_step=self.min_step, torques=self._torques(k), left_open=self.left_open.get(k))
+                       min_step=self.settings.min_step, torques=self._torques(k), left_open=self.left_open.get(k))
+
+    def simulated(self, k: int) -> Running:
+        """A simulation from state k that records nothing."""
+        acting = Acting(self.mechanism, self.function, self.params_of(k))
+        run = Running(self.mechanism, self.settings, acting, Sharing(self.settings, self.mechanism, None, None))
+        start(run, self.y[k, :self.nq], self.y[k, self.nq:], 0.0, Extent(0.0, False))
+        return run
 
     def torque_of(self, k: int):
         """Torques of state k as a function of (t, y)."""
-        size, actuation = self.nv + (0 if self.plan.loops is None else self.plan.loops.freedoms), self.actuation
+        size, actuation = self._torques_size(), self.actuation
         assert isinstance(actuation, (Actuation, PlainActuation))
         return lambda t, y: actuation.torque(t, y[:self.nq], y[self.nq:], self.params_of(k), size)
 
@@ -142,13 +156,13 @@ class _Mean:
             self.bar.show(self.total / self.count)
 
 
-def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
-    """Each state by itself, as `first` would be run. Returns the seconds it took."""
-    settings = first._settings
-    (entry, method), driven = settings.entry(), first._actuation is not None
-    run, structure = entry.call, structure_of(settings.plan(first.mechanism, driven), settings.hold)
-    group.actuation, group.min_step = first._actuation, float(first._memory.clock[m.MIN_STEP])
-    address = address_of(first._actuation)
+def one_by_one(group: Group, workers: int, bar) -> float:
+    """Each state by itself. Returns the seconds it took."""
+    settings = group.settings
+    (entry, method), driven = settings.entry(), group.actuation is not None
+    run, structure = entry.call, structure_of(settings.plan(group.mechanism, driven), settings.hold)
+    address = address_of(group.actuation)
+    watchful = None if settings.fixed_step else Pace(settings.explicit, MOTION)
     rows, mean = max(1, min(512, BODY_STEPS_PER_CALL // group.plan.bodies)), _Mean(bar, len(group.y))
 
     said = threading.Event()
@@ -173,15 +187,14 @@ def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
 
     def work(turns):
         record = empty_record(rows, group.y.shape[1])
-        blank, memory = (settings.memory(first._memory.rows[0]) for _ in range(2))
-        blank.clock[:] = first._memory.clock
+        blank, memory = (settings.memory(group.y[0]) for _ in range(2))
         for k in turns:
             if group.status[k] != 0:
                 continue
             for array, beginning in zip(memory, blank, strict=True):
                 array[:] = beginning
             memory.rows[0] = group.y[k]
-            pace = copy.copy(first._pace)
+            pace = copy.copy(watchful)
             for place, until in enumerate(group.times):
                 memory.clock[m.UNTIL] = until
                 status = advance(k, memory, record, turns, pace)
@@ -200,40 +213,49 @@ def one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
     return time.perf_counter() - begin
 
 
-def in_lanes(group: Group, first: Simulation, workers: int, bar) -> float:
+def in_lanes(group: Group, workers: int, bar) -> float:
     """Several states at once, with fixed steps. The result of a state does not depend on those beside it.
 
     Returns the seconds it took.
     """
     fixed_steps_lanes.load()
-    plan, count = group.plan, len(group.y)
-    group.actuation = first._actuation
-    address = address_of(first._actuation)
-    method = FIXED_STEP.get(first.solver) if isinstance(first.solver, str) else None
+    plan, count, settings = group.plan, len(group.y), group.settings
+    address = address_of(group.actuation)
+    method = FIXED_STEP.get(settings.solver) if isinstance(settings.solver, str) else None
     scheme = (method.A, method.B, method.C) if method else (np.zeros((0, 0)), np.zeros(0), np.zeros(0))
-    constants = (plan.arrays, address, group.params, *scheme, float(first._memory.clock[m.STEP]),
+    constants = (plan.arrays, address, group.params, *scheme, float(settings.step),
                  LAST_STAGE if method else LAST_STEP)
+
+    def call(*tiles):
+        fixed_steps_lanes.call(*constants, group.y, group.times, group.q_at, group.v_at, group.status, group.reached,
+                               group.steps, *tiles)
+
+    begin = time.perf_counter()
+    _by_tiles(group, workers, _Mean(bar, count), 4 * BODY_STEPS_PER_CALL // plan.bodies, call)
+    group.evaluations[:] = group.steps * (len(method.B) if method else 1) + (group.status == m.STATE_FAILED)
+    return time.perf_counter() - begin
+
+
+def _by_tiles(group: Group, workers: int, mean: _Mean, steps: int, call) -> None:
+    """Compute all tiles of states, in pieces of some tiles. call(clock, room, start, stop) advances the states of a
+    piece by at most `room` steps each; a tile alone has room for `steps`."""
+    count = len(group.y)
     tiles = -(-count // WIDTH)
     each = max(1, tiles // (TURNS_EACH * workers))
-    room, mean = max(1, 4 * BODY_STEPS_PER_CALL // (plan.bodies * each)), _Mean(bar, count)
 
     def work(turns):
         for piece in turns:
             start, stop = piece * each * WIDTH, min(count, (piece + 1) * each * WIDTH)
             clock = np.zeros(2)
-            while clock[NEXT] < len(group.times) and not turns.stopped:
+            while clock[NEXT] < len(group.times) and not turns.stopped and (group.status[start:stop] == 0).any():
                 t, before = clock[TIME], group.status[start:stop].copy()
-                fixed_steps_lanes.call(*constants, group.y, group.times, group.q_at, group.v_at, group.status,
-                                       group.reached, group.steps, clock, room, start, stop)
+                call(clock, max(1, steps // each), start, stop)
                 lost = start + np.flatnonzero((group.status[start:stop] == m.ACTUATION_FAILED) & (before == 0))
                 if lost.size:  # tile by tile, then by time, then by place
                     group.blame(lost[np.lexsort((lost, group.reached[lost], lost // WIDTH))])
                 mean.add((clock[TIME] - t) * (stop - start))
 
-    begin = time.perf_counter()
     take_turns(work, -(-tiles // each), workers)
-    group.evaluations[:] = group.steps * (len(method.B) if method else 1) + (group.status == m.STATE_FAILED)
-    return time.perf_counter() - begin
 
 
 ASIDE = -1
@@ -242,39 +264,24 @@ ROOM_IN_LANES = 128
 """Contacts that states in the same lanes may have, all together; with a larger `max_contacts`, at first."""
 
 
-def touching_in_lanes(group: Group, first: Simulation, workers: int, bar) -> float:
+def touching_in_lanes(group: Group, workers: int, bar) -> float:
     """As `in_lanes`, with contact. Returns the seconds it took."""
     contact_steps_lanes.load()
-    assert first._contact is not None
-    touching, count = first._contact.touching, len(group.y)
-    group.actuation = first._actuation
+    settings, count = group.settings, len(group.y)
+    touching = Contact(group.mechanism, settings).touching
     arrays, plan = touching.arrays, touching.plan
-    most = min(touching.contacts, max(ROOM_IN_LANES, first._room or 0))
-    places, address = min(most, ROOM_IN_LANES), address_of(first._actuation)
+    most = min(touching.contacts, max(ROOM_IN_LANES, settings.max_contacts or 0))
+    places, address = min(most, ROOM_IN_LANES), address_of(group.actuation)
     held, residual = np.zeros((count, 3 * touching.contacts)), np.zeros(count)
-    tiles = -(-count // WIDTH)
-    each = max(1, tiles // (TURNS_EACH * workers))
-    room, mean = max(1, BODY_STEPS_PER_CALL // (plan.bodies * each)), _Mean(bar, count)
+    steps, mean = BODY_STEPS_PER_CALL // plan.bodies, _Mean(bar, count)
 
-    def work(turns):
-        for piece in turns:
-            start, stop = piece * each * WIDTH, min(count, (piece + 1) * each * WIDTH)
-            if not (group.status[start:stop] == 0).any():
-                continue
-            clock = np.zeros(2)
-            while clock[NEXT] < len(group.times) and not turns.stopped:
-                t, before = clock[TIME], group.status[start:stop].copy()
-                contact_steps_lanes.call(plan.arrays, arrays, places, handles_of(arrays, places), address, group.params,
-                                         float(first._memory.clock[m.STEP]), LAST_STEP, group.y, held, group.times,
-                                         group.q_at, group.v_at, group.status,
-                                         group.reached, group.steps, residual, clock, room, start, stop)
-                lost = start + np.flatnonzero((group.status[start:stop] == m.ACTUATION_FAILED) & (before == 0))
-                if lost.size:
-                    group.blame(lost[np.lexsort((lost, group.reached[lost], lost // WIDTH))])
-                mean.add((clock[TIME] - t) * (stop - start))
+    def call(*tiles):
+        contact_steps_lanes.call(plan.arrays, arrays, places, handles_of(arrays, places), address, group.params,
+                                 float(settings.step), LAST_STEP, group.y, held, group.times, group.q_at, group.v_at,
+                                 group.status, group.reached, group.steps, residual, *tiles)
 
     begin, start, params = time.perf_counter(), group.y.copy(), group.params.copy()
-    take_turns(work, -(-tiles // each), workers)
+    _by_tiles(group, workers, mean, steps, call)
     while places < most and (group.status == m.CONTACTS_FULL).any():  # those that found no room, from the start
         full = group.status == m.CONTACTS_FULL
         places, others = min(most, 2 * places), np.where(full, 0, group.status)
@@ -282,7 +289,7 @@ def touching_in_lanes(group: Group, first: Simulation, workers: int, bar) -> flo
         group.steps[full], group.status[:] = 0, np.where(full, 0, ASIDE)
         if len(params) == count:
             group.params[full] = params[full]
-        take_turns(work, -(-tiles // each), workers)
+        _by_tiles(group, workers, mean, steps, call)
         group.status[:] = np.where(full, group.status, others)
     for k in np.flatnonzero(group.status == m.CONTACTS_FULL).tolist():
         group.stops[k] = (f"at t = {group.reached[k]:.6g} s there are more than {places} contacts in the states that "
@@ -295,25 +302,25 @@ def touching_in_lanes(group: Group, first: Simulation, workers: int, bar) -> flo
     return seconds
 
 
-def touching_one_by_one(group: Group, first: Simulation, workers: int, bar) -> float:
-    """Each state by a simulation of its own: from event to event. Returns the seconds it took."""
+def touching_one_by_one(group: Group, workers: int, bar) -> float:
+    """Each state by itself, from event to event. Returns the seconds it took."""
     begin, mean = time.perf_counter(), _Mean(bar, len(group.y))
     for k in np.flatnonzero(group.status == 0).tolist():
-        simulation = first._begun_anew(group.y[k, :group.nq], group.y[k, group.nq:], group.params_of(k))
+        run = group.simulated(k)
         for place, until in enumerate(group.times):
-            before = simulation.t
+            before = run.t
             try:
-                simulation.advance(until)
+                advance(run, until)
             except SimulationError as error:
                 group.status[k], group.stops[k] = m.STATE_FAILED, str(error)
                 if error.__cause__ is not None:
                     group.causes[k] = error.__cause__
                 break
             finally:
-                mean.add(simulation.t - before)
-            group.keep(k, place, simulation._state)
-        stats = simulation.stats
-        group.y[k], group.reached[k] = simulation._state, simulation.t
+                mean.add(run.t - before)
+            group.keep(k, place, run.state)
+        stats = run.stats
+        group.y[k], group.reached[k] = run.state, run.t
         group.steps[k], group.rejected[k], group.evaluations[k] = stats.steps, stats.rejected, stats.evaluations
         group.loop_error[k], group.loop_drift[k] = stats.loop_error, stats.loop_drift
     return time.perf_counter() - begin

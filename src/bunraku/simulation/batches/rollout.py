@@ -16,9 +16,9 @@ from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.runs.actuation import Actuation
 from bunraku.simulation.batches.group import Group, in_lanes, one_by_one, touching_in_lanes, touching_one_by_one
+from bunraku.simulation.needed_kernels import prepare_simulation
 from bunraku.simulation.records.trajectory import Segment, Trajectory
-from bunraku.simulation.settings import WITH_STEP, Settings
-from bunraku.simulation.simulation import Simulation
+from bunraku.simulation.settings import Settings
 from bunraku.terminal import Bar
 
 
@@ -83,21 +83,19 @@ def rollout(mechanism: Mechanism, q=None, v=None, until: float | None = None, *,
     if workers is None and actuation is not None and not isinstance(actuation, Actuation):
         workers = 1  # the interpreter lets in one thread at a time
     settings = Settings.of(solver, rtol, atol, step=step, max_step=max_step, min_step=min_step, max_order=max_order,
-                           baumgarte=baumgarte)
-    group, used = Group(mechanism, q, v, params, ends, settings), how_many(workers, len(q))
-    seconds, able = 0.0, np.flatnonzero(group.status == 0)
-    if able.size:  # settings and entries are those of a simulation of the first
-        touches = group.mechanism.may_touch()
-        together = solver in WITH_STEP and group.plan.loops is None and len(q) > 1
-        first = Simulation(mechanism, group.y[able[0], :group.nq], v[able[0]], solver, rtol, atol, actuation,
-                           params[0], step=step, max_step=max_step, min_step=min_step, max_order=max_order,
-                           baumgarte=baumgarte, max_contacts=max_contacts, _in_batch=together)
-        run = in_lanes if together else one_by_one
-        if touches:
-            run = touching_in_lanes if together else touching_one_by_one
-            used = used if together else 1
+                           baumgarte=baumgarte, max_contacts=max_contacts)
+    group, used = Group(mechanism, q, v, params, ends, settings, actuation), how_many(workers, len(q))
+    seconds = 0.0
+    if (group.status == 0).any():
+        touches, together = group.mechanism.may_touch(), settings.fixed_step and group.plan.loops is None and len(q) > 1
+        if together:
+            run = touching_in_lanes if touches else in_lanes
+        else:
+            run = touching_one_by_one if touches else one_by_one
+            prepare_simulation(settings, loops=group.plan.loops is not None, contact=touches)
+        used = 1 if run is touching_one_by_one else used
         with Bar(progress, 0.0, float(ends[-1])) as bar:
-            seconds = run(group, first, used, bar)
+            seconds = run(group, used, bar)
     return _result(group, batch, used, seconds)
 
 

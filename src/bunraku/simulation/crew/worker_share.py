@@ -12,8 +12,8 @@ from bunraku.integrate.pace import squares
 from bunraku.integrate.record import COEFFICIENTS, Record, empty_record
 from bunraku.plan import fields as f
 from bunraku.plan.plan_arrays import Arrays
-from bunraku.simulation.conditions import polynomial_room
 from bunraku.simulation.records.interpolation import used
+from bunraku.simulation.records.pages import polynomial_room
 from bunraku.simulation.settings import Settings
 
 NOTHING = np.zeros(0)

@@ -7,22 +7,33 @@ no longer referenced here.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from bunraku.integrate.pace import squares
-from bunraku.integrate.record import Record
+from bunraku.integrate.record import COEFFICIENTS, Record
 from bunraku.mechanism import Mechanism
-from bunraku.simulation.crew.crews import Crew
 from bunraku.simulation.records.interpolation import Steps, join, used
 from bunraku.simulation.records.trajectory import Segment
+
+
+class Keeper(Protocol):
+    """Workers that keep pages, each its own columns (`crew/crews.py`)."""
+
+    width: int           # columns of a page
+    dropped: list[int]   # pages that are not wanted any more
+
+    def joined(self, what: str, *given) -> np.ndarray: ...
+    def ask(self, what: str, *given) -> Iterator[np.ndarray]: ...
 
 
 class Kept:
     """A page that workers keep. `np.asarray`, or a slice of its rows, assembles it; it never changes."""
 
-    def __init__(self, crew: Crew, number: int, rows: int):
+    def __init__(self, crew: Keeper, number: int, rows: int):
         self.crew, self.number, self.shape = crew, number, (rows, crew.width)
         weakref.finalize(self, crew.dropped.append, number).atexit = False
 
@@ -125,3 +136,8 @@ def misfit(pages: list[Page], skip: int, weights: np.ndarray, nodes: np.ndarray,
         return squares(np.concatenate([np.asarray(page) for page in pages])[skip:], weights, nodes, tolerance)
     numbers = [page.number for page in pages if isinstance(page, Kept)]
     return sum(crew.ask("misfit", numbers, skip, weights, nodes), np.zeros((len(weights), 1)))[:, 0]
+
+
+def polynomial_room(steps: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Reusable buffer for the polynomials of this number of steps."""
+    return np.empty((steps, COEFFICIENTS, n)), np.empty((steps, 3))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -27,25 +27,32 @@ class Listener(Protocol):
     def close(self) -> None: ...
 
 
-def as_duration(record, dense: bool) -> float:
-    """Duration of the record [s] from the user's argument: "all", a number of seconds, or None."""
-    if isinstance(record, str) and record == "all":
-        return math.inf
-    if dense:
-        raise ModelError(f"dense=True keeps the polynomial of every step: it needs record='all', not {record!r}")
-    if record is None:
-        return 0.0
-    if isinstance(record, str):
-        raise ModelError(f"record must be 'all', a number of seconds, or None for the present state only, "
-                         f"not {record!r}")
-    return as_positive("record [s]", record, ShapeError)
+class Extent(NamedTuple):
+    """How much of a motion is recorded."""
+
+    duration: float  # [s] infinite: all of it; 0: the present state only
+    dense: bool      # with the polynomials of the steps
+
+    @classmethod
+    def of(cls, record, dense: bool | None, long_steps: bool) -> Extent:
+        """From the user's arguments. `long_steps`: whether polynomials are kept if `dense` is not given."""
+        if isinstance(record, str) and record == "all":
+            return cls(math.inf, long_steps if dense is None else bool(dense))
+        if dense:
+            raise ModelError(f"dense=True keeps the polynomial of every step: it needs record='all', not {record!r}")
+        if record is None:
+            return cls(0.0, False)
+        if isinstance(record, str):
+            raise ModelError(f"record must be 'all', a number of seconds, or None for the present state only, "
+                             f"not {record!r}")
+        return cls(as_positive("record [s]", record, ShapeError), False)
 
 
 class Tape:
     """The recorded motion, in blocks as they come; listeners get the same states, each once and in its final form."""
 
-    def __init__(self, duration: float, mechanism: Mechanism, t: float, y: np.ndarray):
-        self.duration = duration
+    def __init__(self, extent: Extent, mechanism: Mechanism, t: float, y: np.ndarray):
+        self.duration, self.dense = extent
         self.past: list[Reel] = []  # of structures that are no more
         self.present = Reel(mechanism, Block(np.array([t]), y[None].copy()))
         self.events: list[Event] = []

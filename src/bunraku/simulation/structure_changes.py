@@ -1,0 +1,60 @@
+"""Changes of structure while a simulation runs. They work on a copy of the mechanism, which the simulation adopts when
+everything has succeeded: if anything fails nothing has changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bunraku.checks import as_size
+from bunraku.errors import ShapeError, SimulationError
+from bunraku.evaluate import impact
+from bunraku.evaluate.loop_closure import closed_position
+from bunraku.mechanism import Connection
+from bunraku.simulation.closing import capture, gap, large_enough, plan_of_moves
+from bunraku.tolerances import EXACT
+
+if TYPE_CHECKING:
+    from bunraku.simulation.running import Running
+
+
+def connect(run: Running, link_a: str, link_b: str, joint, name: str | None, frame_a, frame_b, actuated: bool | None,
+            max_gap: float) -> Connection:
+    """See `Simulation.connect`; frames are (position, rotation)."""
+    max_gap = as_size("max_gap [m, rad]", max_gap, ShapeError, infinite=True)
+    q, v = run.q, run.v
+    a, b = capture(run.mechanism, q, link_a, link_b, frame_a, frame_b)
+    mechanism = run.mechanism.copy()
+    connection = mechanism.connect(link_a, link_b, joint, name, position_a=a[0], rotation_a=a[1], position_b=b[0],
+                                   rotation_b=b[1], actuated=actuated)
+    open_ = gap(mechanism, q, connection)
+    if not max(open_) <= max_gap:
+        raise SimulationError(f"connect {connection.name!r} at t = {run.t:.6g} s: the frames on {link_a!r} and "
+                              f"{link_b!r} are {open_.length:.3g} m and {open_.angle:.3g} rad from where "
+                              f"{connection.joint!r} lets them be; leave one side's frame out to capture it, bring "
+                              f"the links together, or allow max_gap={large_enough(open_)}", run.trajectory)
+    if max(open_) > EXACT:
+        plan = plan_of_moves(mechanism, run.acting.prescribed)
+        q = closed_position(mechanism, plan, q)  # the velocity stays for the impact to change, and to count
+    v, impulses = impact(mechanism, q, v, impulses=True, prescribed=run.acting.prescribed)
+    hit = impulses[connection.name]
+    run.change(mechanism, q, v, f"connect {connection.name!r}: {link_a} - {link_b} by {connection.joint!r}, "
+               f"impulse {np.linalg.norm(hit[:3]):.4g} N s, {np.linalg.norm(hit[3:]):.4g} N m s")
+    run.impulses = impulses
+    return connection
+
+
+def cut(run: Running, name: str) -> None:
+    """See `Simulation.cut`."""
+    before, mechanism = run.mechanism, run.mechanism.copy()
+    carry = mechanism.cut(name)
+    link = None if name in before.connections else before.find_joint(name)
+    mechanism.plan()  # refuses ends without mass
+    q, v = carry(run.q, run.v)
+    if link is None:
+        old, names = before.connections[name], [*mechanism.link_names, "ground"]
+        what = f"{names[old.link_a]} - {names[old.link_b]} by {old.joint!r}"
+    else:
+        what = f"{mechanism.links[link].name} is free"
+    run.change(mechanism, q, v, f"cut {name!r}: {what}", cut=link)
