@@ -123,11 +123,16 @@ def test_every_experiment_and_scene_is_listed(capsys):
     assert listed("demo", capsys) == {name for name, own in kinds.items() if any(issubclass(k, Scene) for k in own)}
 
 
-def test_help_needs_no_compiler():
-    code = ("import sys; from bunraku.cli import parser; parser().format_help(); "
-            "print([name for name in ('numba', 'scipy', 'matplotlib') if name in sys.modules])")
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert answer.stdout.strip() == "[]"
+def test_help_loads_nothing_but_the_command_line():
+    """Neither libraries nor benchmarks, experiments, attacks and scenes; names of attacks are in `bunraku.check`."""
+    for words in ([], ["bench"], ["check"], ["reproduce"], ["demo"]):
+        code = ("import sys; from bunraku.cli import parser\n"
+                f"try: parser().parse_args({[*words, '--help']})\n"
+                "except SystemExit: print([name for name in sys.modules if name.startswith(("
+                "'numpy', 'numba', 'scipy', 'matplotlib', 'bunraku.bench', 'bunraku.reproduce', 'bunraku.check.', "
+                "'bunraku.cli.scenes', 'bunraku.mechanism', 'bunraku.simulation'))])")
+        answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert answer.stdout.splitlines()[-1] == "[]"
 
 
 def test_every_verb_has_help_with_an_example(capsys):

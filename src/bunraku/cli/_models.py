@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bunraku.checks import hint
 from bunraku.errors import ModelError
 
 if TYPE_CHECKING:
@@ -36,6 +35,8 @@ def find(text: str, base: str = "free", others: tuple[str, ...] = ()) -> Mechani
             from bunraku.io import load
 
             return load(text, base=base)
+        from bunraku.checks import hint
+
         scene = ", a scene" if others else ""
         raise ModelError(f"MODEL {text!r} is neither a file (.urdf, .xml, .bvh){scene} nor a model"
                          f"{hint(name, [*others, *_NAMES])}")

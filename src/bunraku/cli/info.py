@@ -8,9 +8,8 @@ import math
 import sys
 import warnings
 
+import bunraku as bk
 from bunraku.errors import LoadWarning
-from bunraku.mechanism import Compound, Fixed, Helical, Mechanism, Prismatic
-from bunraku.mechanism.joints import PASSIVE
 
 EPILOG = """\
 example: bunraku info robot.urdf --moving
@@ -66,8 +65,10 @@ def _print(lines: str) -> None:
 # -- as data -----------------------------------------------------------------------------------------------------------
 
 
-def summary(mechanism: Mechanism, file: str, notes: list[str]) -> dict:
+def summary(mechanism: bk.Mechanism, file: str, notes: list[str]) -> dict:
     """The report of `info` as plain data for JSON; missing limits are null."""
+    from bunraku.mechanism.joints import PASSIVE
+
     names = [*mechanism.link_names, "ground"]
     return {
         "file": str(file), "name": mechanism.name, "gravity": mechanism.gravity.tolist(), "mass": mechanism.mass,
@@ -95,7 +96,7 @@ def summary(mechanism: Mechanism, file: str, notes: list[str]) -> dict:
     }
 
 
-def mobility(mechanism: Mechanism) -> int:
+def mobility(mechanism: bk.Mechanism) -> int:
     """Mobility at the neutral position: nv minus the number of independent constraints."""
     if not mechanism.connections:
         return mechanism.nv
@@ -120,7 +121,7 @@ MAX_INDENT = 40
 """Columns of branches after which deeper links are no longer moved to the right."""
 
 
-def text(mechanism: Mechanism, notes: list[str], moving_only: bool = False) -> str:
+def text(mechanism: bk.Mechanism, notes: list[str], moving_only: bool = False) -> str:
     """The tree with its totals, connections, springs and warnings."""
     rows = list(_tree(mechanism, moving_only))
     parts = [*_totals(mechanism), "", *_table(rows)]
@@ -138,8 +139,8 @@ def text(mechanism: Mechanism, notes: list[str], moving_only: bool = False) -> s
     return "\n".join(parts)
 
 
-def _totals(mechanism: Mechanism) -> list[str]:
-    fixed = sum(isinstance(link.joint, Fixed) for link in mechanism.links)
+def _totals(mechanism: bk.Mechanism) -> list[str]:
+    fixed = sum(isinstance(link.joint, bk.Fixed) for link in mechanism.links)
     visuals = sum(len(link.visuals) for link in mechanism.links)
     held = len(mechanism.connections)
     loops = [f"  {_count(mechanism.nv + mechanism.nc, 'joint degree')} of freedom with those of "
@@ -174,13 +175,13 @@ def _table(rows: list[tuple[str, ...]]) -> list[str]:
     return [head, "─" * len(head), *(line(*row) for row in rows)]
 
 
-def _tree(mechanism: Mechanism, moving_only: bool):
+def _tree(mechanism: bk.Mechanism, moving_only: bool):
     """A row for each link, children under parents."""
     children: dict[int, list[int]] = {}
     shown: list[int] = []  # of each link, the link under which its children are shown
     for i, link in enumerate(mechanism.links):
         parent = -1 if link.parent < 0 else shown[link.parent]
-        hidden = moving_only and isinstance(link.joint, Fixed)
+        hidden = moving_only and isinstance(link.joint, bk.Fixed)
         shown.append(parent if hidden else i)
         if not hidden:
             children.setdefault(parent, []).append(i)
@@ -195,7 +196,7 @@ def _tree(mechanism: Mechanism, moving_only: bool):
             stack.append((below[k], under + ("└ " if last else "├ "), deeper if len(deeper) <= MAX_INDENT else under))
 
 
-def _row(mechanism: Mechanism, i: int, branch: str) -> tuple[str, ...]:
+def _row(mechanism: bk.Mechanism, i: int, branch: str) -> tuple[str, ...]:
     link = mechanism.links[i]
     where = mechanism.v_slice(link.joint_name)
     places = ("", str(where.start))[link.joint.nv] if link.joint.nv < 2 else f"{where.start}..{where.stop - 1}"
@@ -206,11 +207,11 @@ def _row(mechanism: Mechanism, i: int, branch: str) -> tuple[str, ...]:
 def _motion(joint) -> str:
     """Type and axis of the joint: "revolute   z", "prismatic (0.6, 0, 0.8)"."""
     kind, axis = type(joint).__name__.lower(), _direction(joint)
-    if isinstance(joint, Compound):
+    if isinstance(joint, bk.Compound):
         return " + ".join(" ".join(_motion(screw).split()) for screw in joint.screws)
     if axis is None:
         return kind
-    extra = f", pitch {joint.linear:g}" if isinstance(joint, Helical) else ""
+    extra = f", pitch {joint.linear:g}" if isinstance(joint, bk.Helical) else ""
     return f"{kind:<9} {_axis_name(axis)}{extra}"
 
 
@@ -223,13 +224,15 @@ def _axis_name(axis) -> str:
 
 def _limits(joint) -> tuple[str, str, str]:
     """Lower, upper, unit; empty for joints without limits."""
+    from bunraku.mechanism.joints import PASSIVE
+
     pairs = joint.passive[:, [PASSIVE.index("lower"), PASSIVE.index("upper")]].tolist()
     if all(math.isinf(lower) and math.isinf(upper) for lower, upper in pairs):
         return "", "", ""
     if len(pairs) > 1:
         return ", ".join(f"{_bound(lower)}..{_bound(upper)}" for lower, upper in pairs), "", ""
     lower, upper = pairs[0]
-    return _bound(lower), _bound(upper), "m" if isinstance(joint, Prismatic) else "rad"
+    return _bound(lower), _bound(upper), "m" if isinstance(joint, bk.Prismatic) else "rad"
 
 
 def _bound(value: float) -> str:
