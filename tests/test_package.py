@@ -48,3 +48,17 @@ def test_a_file_name_occurs_once():
     """A traceback or a search result names the place: no two source files have the same name."""
     names = Counter(path.name for path in Path(bunraku.__file__).parent.rglob("*.py"))
     assert {name for name, n in names.items() if n > 1} == {"__init__.py", "__main__.py"}
+
+
+def test_private_names_of_other_modules_are_found(tmp_path):
+    """A class that defines or declares a name may read it on any object; others may not. The package has no such
+    reads."""
+    tool = Path(__file__).parents[1] / "tools" / "private_reads.py"
+    (tmp_path / "home.py").write_text("class A:\n    def __init__(self, b):\n        self._x = b._x\n")
+    (tmp_path / "friend.py").write_text("class B:\n    _x: int\n    def f(self, a):\n        return a._x\n")
+    (tmp_path / "other.py").write_text("from bunraku.home import _y\nclass C:\n    def f(self, a):\n"
+                                       "        return self._z, a._replace(), a._repr_html_(), a.b._x\n")
+    found = subprocess.run([sys.executable, tool, tmp_path], capture_output=True, text=True)
+    assert found.returncode == 1
+    assert [line.partition(": ")[0] for line in found.stdout.splitlines()] == ["other.py:1", "other.py:4"]
+    assert subprocess.run([sys.executable, tool], stdout=subprocess.DEVNULL).returncode == 0
