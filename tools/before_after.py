@@ -63,7 +63,7 @@ def workloads() -> dict:
         held.cut("right_hand grip")
         held.connect("ground", "right_hand", bk.Spherical(), name="right_hand grip")
 
-    swing = 0.5 * np.ones(small.nv)
+    swing, pendulum = 0.5 * np.ones(small.nv), bk.models.chain(2)
     bricard, crank = bk.models.bricard(), bk.models.slider_crank()
     push = bk.impact(bricard, bricard.neutral(), np.ones(bricard.nv))
     turn = bk.impact(crank, crank.neutral(), np.ones(crank.nv))
@@ -80,6 +80,9 @@ def workloads() -> dict:
         "loops: ten four-bars": lambda: bk.forward_dynamics(bars, *rest),
         "loops: impact": lambda: bk.impact(closed, at[0], at[1]),
         "connect and cut": change,
+        "short: construct, 0.1 s, double pendulum": lambda: simulate(pendulum, 0.1),
+        "short: construct only, double pendulum": lambda: bk.Simulation(pendulum, progress=False),
+        "short: a rollout of one state": lambda: bk.rollout(pendulum, until=0.1, progress=False, workers=1),
         "gear, human 16, 0.3 s": lambda: simulate(small, 0.3, v=swing),
         "gear, human 16, compiled actuation": lambda: simulate(small, 0.3, v=swing, actuation=damp, params=[0.5]),
         "gear, ten four-bars, 0.2 s": lambda: simulate(bars, 0.2),

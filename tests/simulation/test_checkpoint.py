@@ -38,6 +38,30 @@ def test_a_method_of_ones_own_and_baumgarte_are_in_the_file_too(tmp_path):
     assert max(np.diff(again.trajectory.t)) <= 0.01 * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("solids", [False, True])
+def test_limits_of_the_step_are_in_the_file(tmp_path, solids):
+    """Also both the same with a solver that chooses its steps; and where solids limit the step, so that they do not
+    pass through each other."""
+    m, limits = bk.models.chain(2), {"max_step": 1e-3, "min_step": 0.0 if solids else 1e-3}
+    if solids:
+        m = two_balls()
+    sim = bk.Simulation(m, **limits)
+    sim.run(0.01)
+    again = bk.Simulation.load(sim.save(tmp_path / "half way"))
+    sim.run(0.05)
+    again.run(0.05)
+    assert knowledge(again) == knowledge(sim)
+    assert sim.stats.steps >= 50
+
+
+def two_balls():
+    m = bk.Mechanism()
+    for name in ("below", "above"):
+        m.add_link(name, "ground", bk.Free(), mass=1.0, inertia=0.004 * np.eye(3))
+        m.add_shape(name, bk.Sphere(0.1), position=(0.0, 0.0, 5.0 * (name == "above")))
+    return m
+
+
 def test_another_process_goes_on_to_the_last_bit(tmp_path):
     path = tmp_path / "half way.npz"
     first = f"sim = c.hanging(); sim.run(0.1); sim.save({str(path)!r}); print(c.marks(c.go_on(sim)))"

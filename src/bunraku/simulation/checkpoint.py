@@ -63,6 +63,7 @@ def save_checkpoint(run: Running, path):
     header |= {
         "kind": "checkpoint", "format": FORMAT, "version": _version(),
         "settings": [settings.rtol, settings.atol, settings.max_order], "hold": settings.hold, "solver": solver,
+        "steps": [settings.step, settings.min_step, settings.max_step if math.isfinite(settings.max_step) else None],
         "dense": run.tape.dense, "impacts": settings.impacts, "sharing": run.sharing.request,
         "actuation": None if function is None else getattr(function, "__name__", type(function).__name__),
         "record": run.tape.duration if math.isfinite(run.tape.duration) else "all",
@@ -134,10 +135,9 @@ def _rebuilt(header, arrays, actuation, mechanism, external, prescribed) -> Runn
                                             f"the solver's {name}")
                                for name, array in blank._asdict().items() if name in KEPT})
     _check(memory, method_of(solver), present.t[-1])
-    fixed = memory.clock[m.MIN_STEP] == memory.clock[m.MAX_STEP]
-    contacts = header.get("contact") or {}
-    settings = Settings.of(solver, rtol, atol, step=memory.clock[m.MAX_STEP] if fixed else None, max_order=max_order,
-                           baumgarte=header["hold"] or None, max_contacts=contacts.get("room"),
+    (step, shortest, longest), contacts = header["steps"], header.get("contact") or {}
+    settings = Settings.of(solver, rtol, atol, step=step or None, min_step=shortest, max_step=longest or math.inf,
+                           max_order=max_order, baumgarte=header["hold"] or None, max_contacts=contacts.get("room"),
                            impacts=header["impacts"])
     own, (workers, request) = present.mechanism.copy().locked(), header["sharing"]
     sharing = Sharing(settings, own, workers, None if request is None else made_again(own, request))
