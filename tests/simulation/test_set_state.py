@@ -39,7 +39,8 @@ def test_what_is_computed_from_q_and_v_can_be_written_to():
 
 def test_settings_of_a_run_that_would_have_no_effect_are_refused():
     sim = bk.Simulation(double())
-    for name, value in (("solver", "bdf"), ("rtol", 1e-9), ("actuation", None), ("t", 1.0), ("mechanism", double())):
+    for name, value in (("solver", "bdf"), ("rtol", 1e-9), ("actuation", None), ("t", 1.0), ("stats", None),
+                        ("mechanism", double())):
         with pytest.raises(bk.ReadOnlyError, match=f"sim.{name} is read-only"):
             setattr(sim, name, value)
     sim.params = [1, 2]  # made an array, as compiled code wants it

@@ -40,7 +40,8 @@ READ_ONLY = {  # attributes that it would do no good to set: what to do instead
     "mechanism": "use sim.connect and sim.cut, or build a new bk.Simulation",
     **dict.fromkeys(("solver", "rtol", "atol", "actuation", "step", "max_step", "min_step", "max_order", "baumgarte",
                      "workers", "schedule", "record", "prescribed"), _ANEW),
-    "external": "use sim.push(link, wrench)"}
+    "external": "use sim.push(link, wrench)", "stats": "to count from now on, subtract copy.copy(sim.stats)",
+    "impulses": "sim.connect and sim.impulse set it"}
 
 
 class Simulation:
