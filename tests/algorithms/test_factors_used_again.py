@@ -118,9 +118,9 @@ v, zero = rng.normal(size=(2, nv, W)) * [[[1.0]], [[0.0]]]
 def solve(q, v, zero, shape):
     work, a = np.full((loops.work_size, *shape), np.nan), np.empty(zero.shape)
     plans = plan.body_i, plan.body_f
-    ada(DYNAMICS, 0.0, *plans, loops.dof_f, loops.conn_i, loops.conn_f, loops.prog, q, v, zero, zero[:0], work[:0], a,
-        work)
-    ada_again(IMPULSE, *plans, loops.conn_i, loops.conn_f, loops.prog, q, v, zero, a, work)
+    ada(None, DYNAMICS, 0.0, *plans, loops.dof_f, loops.conn_i, loops.conn_f, loops.prog, q, v, zero, zero[:0],
+        work[:0], a, work)
+    ada_again(None, IMPULSE, *plans, loops.conn_i, loops.conn_f, loops.prog, q, v, zero, a, work)
     return a
 together = solve(q, v, zero, (W,))
 apart = np.column_stack([solve(q[:, w].copy(), v[:, w].copy(), zero[:, w].copy(), ()) for w in range(W)])

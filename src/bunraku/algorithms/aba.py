@@ -111,7 +111,13 @@ def outward_over(turns, first, end, body_i, body_f, q, v, tau, wrench, work):
 def follow(body_i, body_f, q, v, work):
     """Of pass 1 positions and velocities only. The records stay as they are, but for the origins of groups."""
     store_state(work, f.SLOT_STATE, unit9(q), zero3(q), zero3(q), zero3(q), zero3(q), zero3(q))
-    for i in range(body_i.shape[0] - 1):
+    follow_over(0, body_i.shape[0] - 1, body_i, body_f, q, v, work)
+
+
+@inline
+def follow_over(first, end, body_i, body_f, q, v, work):
+    """The same for bodies first .. end - 1, whose parents' motion is in their slots."""
+    for i in range(first, end):
         R, x, w, lin, _, _, _ = carry_motion(COMPUTE, body_i[i, f.KIND], body_i[i, f.ELIMINATION], body_i[i, f.DOF],
                                              is_anchor(body_i, i), i, body_i, body_f, q, v, work)
         to = body_i[i, f.OWN_SLOT]

@@ -22,6 +22,9 @@ I, Y and Theta depend on the configuration alone, p and beta on the right-hand s
 the work array serve for further right-hand sides, for which the program is executed by `substitute` instead of
 `assemble`: p and beta alone.
 
+Workers of a team execute programs of their own, in which chunks begin, leave and arrive as well (`parcels.py`). `team`
+holds their functions; it is None for one processor, and the compiler leaves these operations out.
+
 Redundant constraints: the pivot of an immobile direction vanishes; its force is set to zero (it is indeterminate), and
 its right-hand side must vanish too (`clash`). Pivots that are neither clearly zero nor clearly nonzero are treated by
 another method, `proximal.py`. A direction whose joints are all massless is held up by loop forces alone:
@@ -30,6 +33,8 @@ such joints get a rotor, and a row that takes the rotor's torque away again.
 Cost: O(bodies) + (columns per body on a loop) x that; CLOSE k^3/3 for k coupled rows. [Checked with 1-6 loops against
 dense solutions in tests/algorithms/test_closed_structures.py.]
 """
+
+import numpy as np
 
 from bunraku.algorithms.aba import ascend_force, deliver, follow, inward, outward
 from bunraku.algorithms.connection_equations import DYNAMICS, meet_connections
@@ -48,7 +53,9 @@ from bunraku.algorithms.fronts import (
     step_demands,
 )
 from bunraku.algorithms.graft import graft, graft_demands, measure, ungraft
+from bunraku.algorithms.parcels import hand_back, pass_on
 from bunraku.algorithms.tree import ground_acceleration, zero6
+from bunraku.algorithms.votes import agree
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
 from bunraku.spatial.algebra import store6
@@ -56,21 +63,26 @@ from bunraku.spatial.scalar import clear, constant, minimum, store
 
 
 @inner
-def ada(mode, soft, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, drives, wrench, acceleration, work):
+def ada(team, mode, soft, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, drives, wrench, acceleration, work):
     """Joint accelerations of a structure with connections, and `margin`, `residue` as in `aba`.
 
     mode DYNAMICS: as `aba`; `drives` are torques (accelerations if prescribed) of the connections, or nothing.
     mode IMPULSE, POSITION: the change of velocity, or the small move, that makes every connection hold, by impulses
     at the connections alone (tau must be zeros). Multipliers and quality measures are left in `work`.
     soft: compliance of each constraint; 0 except in the refinement (`proximal.py`).
+    team: None, or that of a worker: arrays are its part, `wrench` is as its pass 1 takes it, and margin, residue and
+    quality measures are those of all workers. Margin is -1, or residue NaN, if the team has given up.
     """
-    first_pass(body_i, body_f, q, v, tau, wrench, work)
-    make_ready(mode, soft, body_i, conn_i, conn_f, q, drives, work)
     margin = constant(q, 1.0)
+    if team is None:
+        first_pass(body_i, body_f, q, v, tau, wrench, work)
+    elif not team.outward(False, team.plan, q, v, tau, wrench, work):
+        margin = -1.0
+    make_ready(mode, soft, body_i, conn_i, conn_f, q, drives, work)
     for k in range(prog[0]):
         o = f.PROGRAM_START + f.PROGRAM_STEP * k
-        margin = minimum(margin, assemble(prog[o], o, soft, body_i, dof_f, conn_i, conn_f, prog, tau, work))
-    return margin, go_back(body_i, conn_i, prog, tau, acceleration, work)
+        margin = minimum(margin, assemble(team, prog[o], o, soft, body_i, dof_f, conn_i, conn_f, prog, tau, work))
+    return agree(team, margin, go_back(team, body_i, conn_i, prog, tau, acceleration, work), conn_i, work)
 
 
 @inner
@@ -94,26 +106,32 @@ def make_ready(mode, soft, body_i, conn_i, conn_f, q, drives, work):
 
 
 @inner
-def ada_again(mode, body_i, body_f, conn_i, conn_f, prog, q, v, tau, acceleration, work):
+def ada_again(team, mode, body_i, body_f, conn_i, conn_f, prog, q, v, tau, acceleration, work):
     """As `ada` in mode IMPULSE or POSITION, with the factors that it has left in `work`. Returns `residue`.
 
     The right-hand sides of the connections are those of (q, v), the masses and directions those of the configuration of
     the factors: exact there, with a relative error proportional to the distance elsewhere.
     """
-    again_pass(body_i, body_f, q, v, work)
+    residue = constant(q, 0.0)
+    if team is None:
+        again_pass(body_i, body_f, q, v, work)
+    elif not team.outward(True, team.plan, q, v, tau, tau[:0], work):
+        residue = np.nan
     meet_connections(mode, True, body_i, conn_i, conn_f, tau[:0], work)
-    return answer_demands(body_i, conn_i, prog, tau, acceleration, work)
+    residue = residue + answer_demands(team, body_i, conn_i, prog, tau, acceleration, work)
+    return agree(team, constant(q, 1.0), residue, conn_i, work)[1]
 
 
 @inner
-def answer_demands(body_i, conn_i, prog, tau, acceleration, work):
+def answer_demands(team, body_i, conn_i, prog, tau, acceleration, work):
     """Accelerations (or changes of velocity, moves) that the demands in the connections' records lead to by the factors
-    at hand, while nothing else acts. tau must be zeros. Returns `residue`."""
+    at hand, while nothing else acts. tau must be zeros. Returns `residue`, that of this worker."""
+    residue = constant(tau, 0.0)
     forget_forces(body_i, conn_i, tau, work)
     for k in range(prog[0]):
         o = f.PROGRAM_START + f.PROGRAM_STEP * k
-        substitute(prog[o], o, body_i, conn_i, prog, work)
-    return go_back(body_i, conn_i, prog, tau, acceleration, work)
+        residue = residue + substitute(team, prog[o], o, body_i, conn_i, prog, work)
+    return residue + go_back(team, body_i, conn_i, prog, tau, acceleration, work)
 
 
 @inner
@@ -161,7 +179,7 @@ def sweep_back(first, last, body_i, tau, acceleration, work):
 
 
 @inline
-def assemble(op, o, soft, body_i, dof_f, conn_i, conn_f, prog, tau, work):
+def assemble(team, op, o, soft, body_i, dof_f, conn_i, conn_f, prog, tau, work):
     """One operation of the program on its fronts. Returns the margin of its pivots."""
     margin = constant(tau, 1.0)
     if op == f.OP_SWEEP:
@@ -190,12 +208,16 @@ def assemble(op, o, soft, body_i, dof_f, conn_i, conn_f, prog, tau, work):
         clear(work[prog[o + 1]:prog[o + 1] + f.SLOT_SIZE])
     elif op == f.OP_GRAFT:
         graft(prog[o + 1], prog, work)
+    elif team is not None:
+        margin = 1.0 if pass_on(team, False, op, o, conn_i, prog, work) else -1.0
     return margin
 
 
 @inline
-def substitute(op, o, body_i, conn_i, prog, work):
-    """The same operation on the right-hand side alone, by the factors that `assemble` has left."""
+def substitute(team, op, o, body_i, conn_i, prog, work):
+    """The same operation on the right-hand side alone, by the factors that `assemble` has left. Returns zero, or NaN if
+    the team has given up."""
+    residue = constant(work, 0.0)
     if op == f.OP_SWEEP:
         sweep_forces(prog[o + 1], prog[o + 2], body_i, work)
     elif op == f.OP_STEP:
@@ -213,21 +235,24 @@ def substitute(op, o, body_i, conn_i, prog, work):
         store6(work, prog[o + 1] + f.SLOT_BIAS, zero6(work))
     elif op == f.OP_GRAFT:
         graft_demands(prog[o + 1], prog, work)
+    elif team is not None:
+        residue = 0.0 if pass_on(team, True, op, o, conn_i, prog, work) else np.nan
+    return residue
 
 
 @inner
-def go_back(body_i, conn_i, prog, tau, acceleration, work):
+def go_back(team, body_i, conn_i, prog, tau, acceleration, work):
     """The disassembly. Returns `residue`."""
     residue = constant(tau, 0.0)
     store6(work, 0, zero6(tau))  # the ground does not accelerate
     for back in range(prog[0]):
         o = f.PROGRAM_START + f.PROGRAM_STEP * (prog[0] - 1 - back)
-        residue = residue + disassemble(prog[o], o, body_i, conn_i, prog, tau, acceleration, work)
+        residue = residue + disassemble(team, prog[o], o, body_i, conn_i, prog, tau, acceleration, work)
     return residue
 
 
 @inline
-def disassemble(op, o, body_i, conn_i, prog, tau, acceleration, work):
+def disassemble(team, op, o, body_i, conn_i, prog, tau, acceleration, work):
     """The same operation backwards: accelerations and forces. Returns zero, or NaN if not finite."""
     forces = conn_i[conn_i.shape[0] - 1, f.HEAD_FORCES]
     residue = constant(tau, 0.0)
@@ -240,4 +265,6 @@ def disassemble(op, o, body_i, conn_i, prog, tau, acceleration, work):
         open_again(prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], prog[o + 5], forces, conn_i, prog, work)
     elif op == f.OP_GRAFT:
         ungraft(prog[o + 1], forces, prog, work)
+    elif team is not None and op >= f.OP_BEGIN:
+        residue = 0.0 if hand_back(team, op, o, conn_i, prog, work) else np.nan
     return residue

@@ -70,7 +70,7 @@ def accelerate_closed(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f,
         acting = work[end:end + nv]
     gather_forces(body_i, body_f, dof_f, link_i, link_f, spring_i, spring_f, q, v, tau, external, acting, wrench,
                   work[end + nv + 6 * n:end + nv + (6 + STATE) * n])
-    return ada(DYNAMICS, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives, wrench, a, work)
+    return ada(None, DYNAMICS, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives, wrench, a, work)
 
 
 @inline

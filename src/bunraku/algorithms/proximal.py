@@ -20,6 +20,7 @@ import numpy as np
 
 from bunraku.algorithms.ada import ada, answer_demands
 from bunraku.algorithms.connection_equations import DYNAMICS, ONCE, TWICE
+from bunraku.algorithms.votes import largest
 from bunraku.jit import allocating, inline, inner
 from bunraku.plan import fields as f
 from bunraku.tolerances import INCONSISTENT, PROXIMAL, PROXIMAL_GAP, PROXIMAL_RESIDUAL, SURE
@@ -45,21 +46,21 @@ def worth_a_second_look(mode, kind, judged, work):
 
 
 @inline
-def look_again(mode, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, drives, wrench, acceleration, work):
+def look_again(team, mode, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, drives, wrench, acceleration, work):
     """As `ada`, after it and from its results in `work`: margin, residue. The decisions on pivots stay."""
     judged = conn_i[-1, f.HEAD_JUDGED]
     pivot, weakest = work[judged + f.JUDGED_PIVOT], work[judged + f.JUDGED_WEAKEST]
-    mobility = largest_mobility(conn_i[-1, f.HEAD_ROWS], prog, work)
+    mobility, _ = largest(team, largest_mobility(conn_i[-1, f.HEAD_ROWS], prog, work), 0.0, conn_i, work)
     mu = PROXIMAL * (mobility if mobility > 0.0 else 1.0)
-    margin, residue = ada(mode, mu, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, drives, wrench,
+    margin, residue = ada(team, mode, mu, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau, drives, wrench,
                           acceleration, work)
-    residue += make_up(mu, body_i, conn_i, prog, acceleration, work)
+    residue += make_up(team, mu, body_i, conn_i, prog, acceleration, work)
     work[judged + f.JUDGED_PIVOT], work[judged + f.JUDGED_WEAKEST] = pivot, weakest
     return margin, residue
 
 
 @allocating
-def make_up(mu, body_i, conn_i, prog, acceleration, work):
+def make_up(team, mu, body_i, conn_i, prog, acceleration, work):
     """Compensate for the compliance mu of the constraints, after a solution in `work`: correct accelerations and
     forces until convergence. Returns `residue`."""
     rows = np.int64(conn_i[-1, f.HEAD_ROWS])
@@ -67,17 +68,18 @@ def make_up(mu, body_i, conn_i, prog, acceleration, work):
     n = acceleration.shape[0]
     bias, total, change, nothing = np.zeros(rows), np.zeros(rows), np.empty(n), np.zeros(n)
     copy_bias(False, bias, conn_i, work)
-    size = size_of_demands(mu, bias, judged, work)
+    size, _ = largest(team, size_of_demands(mu, bias, judged, work), 0.0, conn_i, work)
     left, before, residue = 0.0, np.inf, 0.0
     for _ in range(SOLUTIONS):
-        left = mu * add_forces(total, forces, work)
+        left, residue = largest(team, mu * add_forces(total, forces, work), residue, conn_i, work)
         if not worth_more(left, before, size, residue):
             break
         before = left
         demand_rest(mu, conn_i, work)
-        residue += answer_demands(body_i, conn_i, prog, nothing, change, work)
+        residue = answer_demands(team, body_i, conn_i, prog, nothing, change, work)
         for j in range(n):
             acceleration[j] += change[j]
+    _, residue = largest(team, 0.0, residue, conn_i, work)
     for k in range(rows):
         work[forces + k] = total[k]
     copy_bias(True, bias, conn_i, work)

@@ -31,7 +31,7 @@ from bunraku.entries.signatures import (
     lane_array,
     table,
 )
-from bunraku.jit import entry
+from bunraku.jit import entry, inline
 from bunraku.plan import fields as f
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import clear, gather, scatter, store
@@ -57,8 +57,8 @@ def closed_plain(plan, q, v, tau, a, work):
     if body_i[-1, f.HEAD_PASSIVE] != 0:
         acting = work[end:end + nv]
         passive_torque(body_i, dof_f, q, v, tau, acting)
-    margin, residue = ada(DYNAMICS, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, tau[nv:], work[:0],
-                          a, work)
+    margin, residue = ada(None, DYNAMICS, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, tau[nv:],
+                          work[:0], a, work)
     if not (margin > 0.0 and residue == 0.0):
         return FAILED
     judged = conn_i[-1, f.HEAD_JUDGED]
@@ -71,36 +71,51 @@ def closed_plain(plan, q, v, tau, a, work):
 
 @entry("loops with all forces", MOTION, seconds=14, brief=True, by_address=True)
 def closed_one(mode, plan, dof_f, q, v, tau, drives, external, a, work):
-    """One state in any mode of `ada`, the general entry for structures with connections. Refined where pivots are
-    doubtful or accelerations are inconsistent. `dof_f` replaces the plan's own."""
-    body_i, body_f, conn_i, conn_f, prog = plan.body_i, plan.body_f, plan.conn_i, plan.conn_f, plan.prog
-    judged = conn_i[-1, f.HEAD_JUDGED]
-    clash, kind = judged + f.JUDGED_CLASH, mode % AGAIN
+    """One state in any mode of `ada`, the general entry for structures with connections. `dof_f` replaces the plan's
+    own."""
+    body_i, kind = plan.body_i, mode % AGAIN
     if mode == kind + AGAIN:
-        residue = ada_again(kind, body_i, body_f, conn_i, conn_f, prog, q, v, tau, a, work)
-        if work[judged + f.JUDGED_SOFT] > 0.0:
-            residue += make_up(work[judged + f.JUDGED_SOFT], body_i, conn_i, prog, a, work)
-        return FAILED if residue != 0.0 else FINE if work[clash] <= 0.0 else CLASHED
+        return solved_again(None, kind, plan, q, v, tau, a, work)
     acting, wrench = tau, work[:0]
     if kind == DYNAMICS:
-        n, nv, end = body_i.shape[0] - 1, dof_f.shape[1], np.int64(conn_i[-1, f.HEAD_TOTAL])
+        n, nv, end = body_i.shape[0] - 1, dof_f.shape[1], np.int64(plan.conn_i[-1, f.HEAD_TOTAL])
         if external.shape[0] > 0 or body_i[n, f.HEAD_SPRINGS] > 0:
             wrench = work[end + nv:end + nv + 6 * n]
         if body_i[n, f.HEAD_PASSIVE] != 0:
             acting = work[end:end + nv]
-        gather_forces(body_i, body_f, dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, q, v, tau,
+        gather_forces(body_i, plan.body_f, dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, q, v, tau,
                       external, acting, wrench, work[end + nv + 6 * n:end + nv + (6 + STATE) * n])
-    margin, residue = ada(kind, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives, wrench, a, work)
+    return solved(None, mode, plan, dof_f, q, v, acting, drives, wrench, a, work)
+
+
+@inline
+def solved(team, mode, plan, dof_f, q, v, acting, drives, wrench, a, work):
+    """`ada`, refined where pivots are doubtful or accelerations are inconsistent: what an entry answers."""
+    body_i, body_f, conn_i, conn_f, prog = plan.body_i, plan.body_f, plan.conn_i, plan.conn_f, plan.prog
+    judged, kind = conn_i[-1, f.HEAD_JUDGED], mode % AGAIN
+    clash = judged + f.JUDGED_CLASH
+    margin, residue = ada(team, kind, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives, wrench, a,
+                          work)
     if margin > 0.0 and residue == 0.0 and worth_a_second_look(mode, kind, judged, work):
         fits = work[clash] <= 0.0
-        margin, residue = look_again(kind, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives, wrench, a,
-                                     work)
+        margin, residue = look_again(team, kind, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives,
+                                     wrench, a, work)
         if fits and work[clash] > 0.0:  # so near a singular configuration that it does not converge
-            margin, residue = ada(kind, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives, wrench,
-                                  a, work)
+            margin, residue = ada(team, kind, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, acting, drives,
+                                  wrench, a, work)
     if not (margin > 0.0 and residue == 0.0):
         return FAILED
     return FINE if work[clash] <= 0.0 else CLASHED
+
+
+@inline
+def solved_again(team, kind, plan, q, v, tau, a, work):
+    """The same by the factors in `work`; those of compliant constraints are compensated for."""
+    conn_i, prog, judged = plan.conn_i, plan.prog, plan.conn_i[-1, f.HEAD_JUDGED]
+    residue = ada_again(team, kind, plan.body_i, plan.body_f, conn_i, plan.conn_f, prog, q, v, tau, a, work)
+    if work[judged + f.JUDGED_SOFT] > 0.0:
+        residue += make_up(team, work[judged + f.JUDGED_SOFT], plan.body_i, conn_i, prog, a, work)
+    return FAILED if residue != 0.0 else FINE if work[judged + f.JUDGED_CLASH] <= 0.0 else CLASHED
 
 
 @entry("loops of batches", types.void(int64, PLAN, table, table, table, table, table, table, flags, int64, int64),
@@ -133,8 +148,8 @@ def closed_batch(mode, plan, q, v, tau, drives, external, a, bad, start, stop):
                                                 plan.spring_f, conn_i, conn_f, prog, q_lanes, v_lanes, tau_lanes,
                                                 drive_lanes, external_lanes, a_lanes, work)
         else:
-            margin, residue = ada(mode, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q_lanes, v_lanes, tau_lanes,
-                                  drive_lanes, work[:0], a_lanes, work)
+            margin, residue = ada(None, mode, 0.0, body_i, body_f, dof_f, conn_i, conn_f, prog, q_lanes, v_lanes,
+                                  tau_lanes, drive_lanes, work[:0], a_lanes, work)
         store(judged, 0, margin)
         store(judged, 1, residue)
         scatter(a_lanes, a, first)

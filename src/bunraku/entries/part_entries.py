@@ -8,9 +8,8 @@ from numba import types
 from bunraku.algorithms.connection_equations import AGAIN, DYNAMICS
 from bunraku.algorithms.forward_passes import scratch_sizes
 from bunraku.algorithms.passive import passive_torque
-from bunraku.algorithms.proximal import worth_a_second_look
+from bunraku.entries.loop_entries import solved, solved_again
 from bunraku.entries.signatures import (
-    CLASHED,
     DOUBTFUL,
     FAILED,
     FINE,
@@ -30,7 +29,7 @@ from bunraku.spatial.lanes import WIDTH
 from bunraku.tolerances import TOO_OPEN
 from bunraku.workers.chunks_in_lanes import go_through_lanes
 from bunraku.workers.engine import go_through
-from bunraku.workers.loops_across_chunks import closed_part, closed_part_again, look_again_part, make_up_part
+from bunraku.workers.loops_across_chunks import team_of
 
 
 @entry("motion of chunks", MOTION, seconds=8, by_address=True)
@@ -70,26 +69,15 @@ def lanes_one(mode, plan, dof_f, q, v, tau, drives, external, a, work):
 @entry("motion of chunks with loops", MOTION, seconds=16, by_address=True)
 def part_closed(mode, plan, dof_f, q, v, tau, drives, external, a, work):
     """As `closed_one`, for one worker of a team: all of them call it at the same time, and get the same answer."""
-    judged = plan.conn_i[-1, f.HEAD_JUDGED]
-    clash, kind = judged + f.JUDGED_CLASH, mode % AGAIN
+    kind = mode % AGAIN
     if mode == kind + AGAIN:
-        residue = closed_part_again(kind, plan, q, v, tau, a, work)
-        if work[judged + f.JUDGED_SOFT] > 0.0:
-            residue += make_up_part(work[judged + f.JUDGED_SOFT], plan, a, work)
-        return FAILED if residue != 0.0 else FINE if work[clash] <= 0.0 else CLASHED
-    acting, end, pushed = tau, np.int64(plan.conn_i[-1, f.HEAD_TOTAL]), external if kind == DYNAMICS else external[:0]
+        return solved_again(team_of(plan), kind, plan, q, v, tau, a, work)
+    acting, end = tau, np.int64(plan.conn_i[-1, f.HEAD_TOTAL])
     if kind == DYNAMICS and plan.body_i[-1, f.HEAD_PASSIVE] != 0:
         acting = work[end:end + dof_f.shape[1]]
         passive_torque(plan.body_i, dof_f, q, v, tau, acting)
-    margin, residue = closed_part(kind, 0.0, plan, dof_f, q, v, acting, drives, pushed, a, work)
-    if margin > 0.0 and residue == 0.0 and worth_a_second_look(mode, kind, judged, work):
-        fits = work[clash] <= 0.0
-        margin, residue = look_again_part(kind, plan, dof_f, q, v, acting, drives, pushed, a, work)
-        if fits and work[clash] > 0.0:  # so near a singular configuration that it does not converge
-            margin, residue = closed_part(kind, 0.0, plan, dof_f, q, v, acting, drives, pushed, a, work)
-    if not (margin > 0.0 and residue == 0.0):
-        return FAILED
-    return FINE if work[clash] <= 0.0 else CLASHED
+    pushed = external if kind == DYNAMICS else external[:0]
+    return solved(team_of(plan), mode, plan, dof_f, q, v, acting, drives, pushed, a, work)
 
 
 @entry("forward dynamics by several workers", int64(int64, int64, PLAN, counts, counts, counts, counts, floats,

@@ -12,7 +12,7 @@ from numba import types
 from numba.extending import overload
 
 from bunraku.compiler.numba_inside import signature
-from bunraku.jit import inline
+from bunraku.jit import inline, inner
 from bunraku.spatial.instructions import (
     alike,
     call,
@@ -498,6 +498,13 @@ def clear(array):
     """Zero in every place of an array of scalars."""
     for i in range(array.shape[0]):
         store(array, i, constant(array, 0.0))
+
+
+@inner
+def copy(array, source, count, target):
+    """Copy `count` scalars of an array to another place of it."""
+    for k in range(count):
+        store(array, target + k, load(array, source + k))
 
 
 @inline

@@ -25,7 +25,7 @@ from bunraku.algorithms.tree import COMPUTE, RECALL, ground_acceleration, zero3
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
 from bunraku.spatial.algebra import load3, store3
-from bunraku.spatial.scalar import clear
+from bunraku.spatial.scalar import clear, copy
 from bunraku.workers.mail import post, take
 
 
@@ -109,12 +109,6 @@ def operate(k, ops, body_i, body_f, dof_f, chunk_i, boxes, mail, q, v, tau, wren
             work[a + f.NODE_V + i] = work[a + f.NODE_A + i] = 0.0
         store3(work, a + f.NODE_A + 3, ground_acceleration(body_f, work))
     return 1.0, 0.0
-
-
-@inner
-def copy(work, source, count, target):
-    for k in range(count):
-        work[target + k] = work[source + k]
 
 
 @inner
