@@ -52,6 +52,8 @@ PROXIMAL = 1e-9
 directions that matter."""
 PROXIMAL_RESIDUAL = 1e-15
 """The proximal method ends at this residual, relative to the accelerations involved."""
+PROXIMAL_PROGRESS = 0.9
+"""It also ends when a solution leaves more than this part of the residual before it: what remains is inconsistent."""
 PROXIMAL_GAP = 1e-9
 """[m, rad] Loops open by more are not solved by the proximal method: constraints that contradict each other by a gap d
 make an error of d^2 / mu, while elimination leaves the redundant ones out altogether."""
@@ -65,7 +67,7 @@ TOO_OPEN = 1e-3
 EXACT = 1e-10
 """[m, rad, m/s, rad/s] Gaps below need not be closed any better at a start; Newton's method leaves no more where it
 converges."""
-AIM = 1e-12
+PROJECTED = 1e-12
 """[m, rad] How closely `project` closes loops where moves can do it."""
 STILL_OPEN = 1e-9
 """[m, rad] The largest gap a step may leave; more, and it has failed (unless frames do not fit, see CLOSED)."""
@@ -75,7 +77,7 @@ SMALLEST_GAP = 1e-13
 """[m, rad; per second] Estimated gap at which closing ends."""
 ONE_MOVE = 1e-6
 """[m, rad] A gap below is closed by one move up to its square."""
-NEAR = 1e-4
+NEAR_FACTORS = 1e-4
 """[m, rad] Distance from the coordinates of the factors at hand within which they are tried."""
 LEFT_BY_FACTORS = 3.0
 """[1/m, 1/rad] Part of a gap that factors leave, at most, per such distance."""
@@ -83,7 +85,7 @@ IN_VAIN = 0.01
 """Moves that close less than this part of a gap are in vain."""
 ALLOWED = 10.0
 """Error tolerances by which closing the loops may change a step."""
-FAR = 0.5
+ALLOWED_FIXED = 0.5
 """The same for fixed steps: part of the step, and of the velocities."""
 
 # -- singular configurations -----------------------------------------------------------------------------------------

@@ -11,22 +11,18 @@ Limits: every joint must move some inertia (a massless leaf without armature is 
 Symbols: S joint axes, A B C articulated inertia, p force, U = I S, D = S^T U, u = tau - S^T p; accelerations in
 passes 2 and 3 are relative to those at zero joint acceleration.
 
-Long because one recursion is written out for four eliminations and two plain cases, all in registers.
+Pass 1 is in `outward_pass.py`. Long because one recursion is written out for four eliminations and two plain cases, all
+in registers.
 """
 
+from bunraku.algorithms.outward_pass import outward
 from bunraku.algorithms.tree import (
-    COMPUTE,
+    factors_of,
     ground_acceleration,
     is_anchor,
-    joint_axes,
-    joint_column,
-    joint_motion,
-    needed_force,
-    place_noting,
-    store_state,
-    unit9,
-    velocity_product,
-    weigh,
+    joint_part_size,
+    load_inertia,
+    store_inertia,
     zero3,
     zero6,
     zero9,
@@ -59,11 +55,6 @@ from bunraku.spatial.scalar import clear, constant, load, minimum, store
 from bunraku.tolerances import CANCELLED
 
 
-@inline
-def joint_part_size(elimination, dof):
-    return 6 * dof if elimination == f.COLUMNS else 9 if elimination != f.LOCKED else 0
-
-
 @inner
 def aba(body_i, body_f, dof_f, q, v, tau, wrench, acceleration, work):
     """Joint accelerations, and two quality measures: `margin` > 0 and `residue` == 0 on success.
@@ -83,51 +74,6 @@ def aba(body_i, body_f, dof_f, q, v, tau, wrench, acceleration, work):
 
 
 @inline
-def outward(body_i, body_f, q, v, tau, wrench, ground, work):
-    """Pass 1, root to tips: positions, velocities, and the force each body needs at zero joint acceleration."""
-    store_state(work, f.SLOT_STATE, unit9(q), zero3(q), zero3(q), zero3(q), zero3(q), ground)
-    outward_over(COMPUTE, 0, body_i.shape[0] - 1, body_i, body_f, q, v, tau, wrench, work)
-
-
-@inline
-def outward_over(turns, first, end, body_i, body_f, q, v, tau, wrench, work):
-    """Pass 1 of bodies first .. end - 1, whose parents' motion is in their slots."""
-    for i in range(first, end):
-        if body_i[i, f.PLAIN] == f.PLAIN_HINGE:  # the same code with the branches taken out by the compiler
-            descend(turns, f.REVOLUTE, f.COLUMNS, 1, False, body_i[i, f.MASSIVE], i, body_i, body_f, q, v, tau, work)
-        elif body_i[i, f.PLAIN] == f.PLAIN_BALL:
-            descend(turns, f.SPHERICAL, f.BALL, 3, True, 1, i, body_i, body_f, q, v, tau, work)
-        else:
-            descend(turns, body_i[i, f.KIND], body_i[i, f.ELIMINATION], body_i[i, f.DOF], is_anchor(body_i, i),
-                    body_i[i, f.MASSIVE], i, body_i, body_f, q, v, tau, work)
-        if wrench.shape[0] > 0:
-            record, force = body_i[i, f.BODY_RECORD] + f.REC_FORCE, load3(wrench, 6 * i)
-            x = load3(work, body_i[i, f.OWN_SLOT] + 9)
-            accumulate3(work, record, scale(add(load3(wrench, 6 * i + 3), cross(x, force)), -1.0))
-            accumulate3(work, record + 3, scale(force, -1.0))
-
-
-@inline
-def follow(body_i, body_f, q, v, work):
-    """Of pass 1 positions and velocities only. The records stay as they are, but for the origins of groups."""
-    store_state(work, f.SLOT_STATE, unit9(q), zero3(q), zero3(q), zero3(q), zero3(q), zero3(q))
-    follow_over(0, body_i.shape[0] - 1, body_i, body_f, q, v, work)
-
-
-@inline
-def follow_over(first, end, body_i, body_f, q, v, work):
-    """The same for bodies first .. end - 1, whose parents' motion is in their slots."""
-    for i in range(first, end):
-        R, x, w, lin, _, _, _ = carry_motion(COMPUTE, body_i[i, f.KIND], body_i[i, f.ELIMINATION], body_i[i, f.DOF],
-                                             is_anchor(body_i, i), i, body_i, body_f, q, v, work)
-        to = body_i[i, f.OWN_SLOT]
-        store9(work, to, R)
-        store3(work, to + 9, x)
-        store3(work, to + 12, w)
-        store3(work, to + 15, lin)
-
-
-@inline
 def inward(first, last, body_i, dof_f, tau, work):
     """Pass 2, tips to root, bodies first, first - 1, .. last: articulated inertias and forces; joints eliminated.
 
@@ -138,7 +84,7 @@ def inward(first, last, body_i, dof_f, tau, work):
     while i >= last:
         if body_i[i, f.PLAIN] == f.PLAIN_HINGE:  # up a run of hinges in registers
             above = body_i[i, f.CHILD_SLOT]
-            A, B, C = load6(work, above), load9(work, above + 6), load6(work, above + 15)
+            A, B, C = load_inertia(work, above)
             p_w, p_v = load3(work, above + f.SLOT_BIAS), load3(work, above + f.SLOT_BIAS + 3)
             running = True
             while running:
@@ -162,85 +108,6 @@ def inward(first, last, body_i, dof_f, tau, work):
 
 
 @inline
-def descend(turns, kind, elimination, dof, anchor, massive, i, body_i, body_f, q, v, tau, work):
-    """Pass 1 at body i: take the parent's motion from its slot, leave the body's own, and fill its record."""
-    above, to, record = body_i[i, f.PARENT_SLOT], body_i[i, f.OWN_SLOT], body_i[i, f.BODY_RECORD]
-    R, x, w, lin, r, w_joint, v_joint = carry_motion(turns, kind, elimination, dof, anchor, i, body_i, body_f, q, v,
-                                                         work)
-    alpha, a = load3(work, above + 18), load3(work, above + 21)
-    if anchor:
-        a = add(a, cross(alpha, r))
-    if elimination == f.BALL:
-        alpha, a = add(alpha, cross(w, w_joint)), add(a, cross(lin, w_joint))
-    else:
-        c_w, c_v = velocity_product(w, lin, w_joint, v_joint)
-        alpha, a = add(alpha, c_w), add(a, c_v)
-    if elimination == f.COLUMNS:
-        for d in range(dof):
-            s_w, s_v = joint_column(kind, body_f[i, f.RATE_ANGULAR], body_f[i, f.RATE_LINEAR], d, R, x)
-            store3(work, record + f.REC_JOINT + 6 * d, s_w)
-            store3(work, record + f.REC_JOINT + 6 * d + 3, s_v)
-    elif elimination == f.LOCKED:
-        given_w, given_v = joint_motion(kind, body_i, body_f, i, tau, R, x)
-        alpha, a = add(alpha, given_w), add(a, given_v)
-    else:
-        store9(work, record + f.REC_JOINT, R)
-    store_state(work, to, R, x, w, lin, alpha, a)
-    if massive != 0:
-        I_com, I, h, c = weigh(body_f, i, R, x)
-        moment, force = needed_force(body_f[i, f.MASS], I_com, c, w, lin, alpha, a)
-        store6(work, record + f.REC_INERTIA, I)
-        store3(work, record + f.REC_MOMENT, h)
-        store(work, record + f.REC_MASS, constant(q, body_f[i, f.MASS]))
-        store3(work, record + f.REC_FORCE, moment)
-        store3(work, record + f.REC_FORCE + 3, force)
-    else:
-        store9(work, record + f.REC_INERTIA, zero9(q))
-        store(work, record + f.REC_MASS, constant(q, 0.0))
-        store6(work, record + f.REC_FORCE, zero6(q))
-
-
-@inline
-def carry_motion(turns, kind, elimination, dof, anchor, i, body_i, body_f, q, v, work):
-    """Rotation, position and velocity of body i, from its parent's in a slot; then where in the parent's group its own
-    begins, which an anchor notes, and the joint's part of the velocity."""
-    o = body_i[i, f.PARENT_SLOT]
-    return carry_on(turns, kind, elimination, dof, anchor, i, load_joint_axes(body_i, body_f, i, work, o),
-                    load3(work, o + 9), load3(work, o + 12), load3(work, o + 15), body_i, body_f, q, v, work)
-
-
-@inline
-def carry_on(turns, kind, elimination, dof, anchor, i, T, x, w, lin, body_i, body_f, q, v, work):
-    """The same, from the axes of the joint and the parent's position and velocity [J, eq. 1]."""
-    record = body_i[i, f.BODY_RECORD]
-    R, x = place_noting(turns, kind, body_i, body_f, i, q, T, x, work)
-    r = zero3(q)
-    if anchor:
-        store3(work, record + f.REC_JOINT + joint_part_size(elimination, dof), x)
-        lin, x, r = add(lin, cross(w, x)), r, x
-    if elimination == f.BALL:  # an anchor: the joint is at the origin, where its turning moves nothing
-        w_joint, v_joint = matvec(R, load3(v, body_i[i, f.V_INDEX])), zero3(q)
-        w = add(w, w_joint)
-    else:
-        w_joint, v_joint = joint_motion(kind, body_i, body_f, i, v, R, x)
-        w, lin = add(w, w_joint), add(lin, v_joint)
-    return R, x, w, lin, r, w_joint, v_joint
-
-
-@inline
-def load_joint_axes(body_i, body_f, i, work, slot):
-    """Rotation of body i's joint frame from its parent's in a slot: columns in another order, or a product."""
-    first = body_i[i, f.COLUMN]
-    if first < 0:
-        return joint_axes(body_f, i, load9(work, slot))
-    x = slot + first
-    y = x + (1 if first < 2 else -2)
-    z = x + (2 if first < 1 else -1)
-    return (load(work, x), load(work, y), load(work, z), load(work, x + 3), load(work, y + 3), load(work, z + 3),
-            load(work, x + 6), load(work, y + 6), load(work, z + 6))
-
-
-@inline
 def ascend(i, body_i, dof_f, tau, work):
     """Pass 2 at body i: join the subtrees beyond it with the body, eliminate its joint, leave the rest to the parent.
 
@@ -255,11 +122,9 @@ def ascend(i, body_i, dof_f, tau, work):
     if elimination == f.COLUMNS:
         turning, moving = trace(A), trace(C)
         for d in range(dof):
-            o = record + f.REC_JOINT
-            result = record + f.REC_U if d == 0 else o + 6 * dof + 3 + f.REC_U_SIZE * (d - 1)
             # [J, eqs. 2-3]
             A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, turning, moving, dof_f, j + d, tau, work,
-                                                        o + 6 * d, work, result)
+                                                        record + f.REC_JOINT + 6 * d, work, factors_of(record, dof, d))
             margin = minimum(margin, pivot)
     elif elimination == f.LOOSE:
         A, B, C, p_w, p_v, margin = eliminate_loose(A, B, C, p_w, p_v, tau, j, work, record)
@@ -284,10 +149,10 @@ def ascend_force(i, body_i, work):
     if elimination == f.COLUMNS:  # u = -S^T p;  p + U u / D remains
         for d in range(dof):
             axis = record + f.REC_JOINT + 6 * d
-            result = record + f.REC_U if d == 0 else record + f.REC_JOINT + 6 * dof + 3 + f.REC_U_SIZE * (d - 1)
+            result = factors_of(record, dof, d)
             u = 0.0 - (dot(load3(work, axis), p_w) + dot(load3(work, axis + 3), p_v))
-            store(work, result + 7, u)
-            e = u * load(work, result + 6)
+            store(work, result + f.U_PUSH, u)
+            e = u * load(work, result + f.U_INVERSE)
             p_w, p_v = add(p_w, scale(load3(work, result), e)), add(p_v, scale(load3(work, result + 3), e))
     elif elimination == f.BALL:
         store3(work, record + f.REC_BALL_K, zero3(work))
@@ -324,9 +189,9 @@ def deliver(i, body_i, tau, acceleration, work):
     if elimination == f.COLUMNS:  # qdd = (u - U^T a) / D
         for last in range(dof):
             d = dof - 1 - last
-            o = record + f.REC_U if d == 0 else record + f.REC_JOINT + 6 * dof + 3 + f.REC_U_SIZE * (d - 1)
+            o = factors_of(record, dof, d)
             bias = dot(load3(work, o), alpha) + dot(load3(work, o + 3), a)
-            qdd = (load(work, o + 7) - bias) * load(work, o + 6)  # [J, eq. 5]
+            qdd = (load(work, o + f.U_PUSH) - bias) * load(work, o + f.U_INVERSE)  # [J, eq. 5]
             store(acceleration, j + d, qdd)
             residue = residue + 0.0 * qdd
             o = record + f.REC_JOINT + 6 * d
@@ -367,13 +232,10 @@ def hand_over(i, body_i, work, A, B, C, p_w, p_v):
     """Pass an articulated inertia and force to the parent of body i: in the carry, or added to those of siblings."""
     shares, o = body_i[i, f.ADDS], body_i[i, f.PARENT_SLOT]
     if shares != 0:
-        store6(work, o, add6(load6(work, o), A))
-        store9(work, o + 6, add9(load9(work, o + 6), B))
-        store6(work, o + 15, add6(load6(work, o + 15), C))
+        A_others, B_others, C_others = load_inertia(work, o)
+        store_inertia(work, o, add6(A_others, A), add9(B_others, B), add6(C_others, C))
     else:
-        store6(work, f.SLOT_CARRY, A)
-        store9(work, f.SLOT_CARRY + 6, B)
-        store6(work, f.SLOT_CARRY + 15, C)
+        store_inertia(work, f.SLOT_CARRY, A, B, C)
     hand_over_force(shares, o, work, p_w, p_v)
 
 
@@ -392,7 +254,7 @@ def hand_over_force(shares, slot, work, p_w, p_v):
 def subtree(i, body_i, work):
     """Articulated inertia and force of body i and everything beyond it."""
     above = body_i[i, f.CHILD_SLOT]
-    A, B, C = load6(work, above), load9(work, above + 6), load6(work, above + 15)
+    A, B, C = load_inertia(work, above)
     p_w, p_v = load3(work, above + f.SLOT_BIAS), load3(work, above + f.SLOT_BIAS + 3)
     return join_body(A, B, C, p_w, p_v, work, body_i[i, f.BODY_RECORD])
 
@@ -428,8 +290,8 @@ def eliminate_column(A, B, C, p_w, p_v, turning, moving, dof_f, j, tau, work, co
     u = load(tau, j) - dot(s_w, p_w) - dot(s_v, p_v)
     store3(kept, result, U_w)
     store3(kept, result + 3, U_v)
-    store(kept, result + 6, r)
-    store(kept, result + 7, u)
+    store(kept, result + f.U_INVERSE, r)
+    store(kept, result + f.U_PUSH, u)
     e = u * r
     d0, d1, d2 = U_w[0] * r, U_w[1] * r, U_w[2] * r
     d3, d4, d5 = U_v[0] * r, U_v[1] * r, U_v[2] * r

@@ -36,7 +36,7 @@ dense solutions in tests/algorithms/test_closed_structures.py.]
 
 import numpy as np
 
-from bunraku.algorithms.aba import ascend_force, deliver, follow, inward, outward
+from bunraku.algorithms.aba import ascend_force, deliver, inward
 from bunraku.algorithms.connection_equations import DYNAMICS, meet_connections
 from bunraku.algorithms.fronts import (
     attach,
@@ -53,6 +53,7 @@ from bunraku.algorithms.fronts import (
     step_demands,
 )
 from bunraku.algorithms.graft import graft, graft_demands, measure, ungraft
+from bunraku.algorithms.outward_pass import follow, outward
 from bunraku.algorithms.parcels import hand_back, pass_on
 from bunraku.algorithms.tree import ground_acceleration, zero6
 from bunraku.algorithms.votes import agree

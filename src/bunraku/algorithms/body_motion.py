@@ -9,6 +9,9 @@ from bunraku.algorithms.tree import (
     joint_axes,
     joint_column,
     joint_motion,
+    load_acceleration,
+    load_pose,
+    load_velocity,
     place,
     row3,
     row6,
@@ -24,8 +27,6 @@ from bunraku.spatial.algebra import (
     add,
     cross,
     dot,
-    load3,
-    load9,
     matmul,
     matTvec,
     matvec,
@@ -36,7 +37,7 @@ from bunraku.spatial.algebra import (
 )
 from bunraku.spatial.scalar import constant, store
 
-STATE = 24
+STATE = f.STATE_SIZE
 TOTALS = 12  # mass * com 3, linear momentum 3, angular momentum about the world's origin 3, kinetic, weight, mass
 
 
@@ -48,10 +49,7 @@ def body_states(body_i, body_f, q, v, acceleration, states):
         if parent < 0:
             R_p, x_p, w, lin, alpha, a = unit9(q), zero3(q), zero3(q), zero3(q), zero3(q), zero3(q)
         else:
-            o = STATE * parent
-            R_p, x_p = load9(states, o), load3(states, o + 9)
-            w, lin = load3(states, o + 12), load3(states, o + 15)
-            alpha, a = load3(states, o + 18), load3(states, o + 21)
+            (R_p, x_p), (w, lin), (alpha, a) = load_state(states, STATE * parent)
         R, x = place(body_i[i, f.KIND], body_i, body_f, i, q, joint_axes(body_f, i, R_p), x_p)
         r, at_origin = sub(x, x_p), zero3(q)
         w_joint, v_joint = joint_motion(body_i[i, f.KIND], body_i, body_f, i, v, R, at_origin)
@@ -65,6 +63,12 @@ def body_states(body_i, body_f, q, v, acceleration, states):
 
 
 @inline
+def load_state(states, o):
+    """(rotation, position), (angular velocity, velocity), (angular acceleration, acceleration)."""
+    return load_pose(states, o), load_velocity(states, o), load_acceleration(states, o)
+
+
+@inline
 def link_state(link_i, link_f, k, states, kind):
     """Rotation, position, angular velocity, velocity, angular acceleration and acceleration of link k's frame."""
     body = link_i[k, f.LINK_BODY]
@@ -72,10 +76,7 @@ def link_state(link_i, link_f, k, states, kind):
     if body < 0:
         R, x, w, lin, alpha, a = unit9(kind), zero3(kind), zero3(kind), zero3(kind), zero3(kind), zero3(kind)
     else:
-        o = STATE * body
-        R, x = load9(states, o), load3(states, o + 9)
-        w, lin = load3(states, o + 12), load3(states, o + 15)
-        alpha, a = load3(states, o + 18), load3(states, o + 21)
+        (R, x), (w, lin), (alpha, a) = load_state(states, STATE * body)
     r = matvec(R, shift)
     lin = add(lin, cross(w, r))
     a = add(add(a, cross(alpha, r)), cross(w, lin))
@@ -101,9 +102,9 @@ def totals(body_i, body_f, states, out):
     mass = 0.0
     for i in range(n):
         o, m = STATE * i, body_f[i, f.MASS]
-        R, w = load9(states, o), load3(states, o + 12)
+        (R, x), (w, v) = load_pose(states, o), load_velocity(states, o)
         r = matvec(R, row3(body_f, i, f.COM))
-        c, v_com = add(load3(states, o + 9), r), add(load3(states, o + 15), cross(w, r))
+        c, v_com = add(x, r), add(v, cross(w, r))
         w_body = matTvec(R, w)
         spin = symvec(row6(body_f, i, f.INERTIA), w_body)
         p = scale(v_com, m)
@@ -129,8 +130,8 @@ def jacobian(body_i, body_f, body, x_point, states, out):
     nv = out.shape[0] // 6
     i = body
     while i >= 0:
-        o, j = STATE * i, body_i[i, f.V_INDEX]
-        R, r = load9(states, o), sub(load3(states, o + 9), x_point)
+        j, (R, x) = body_i[i, f.V_INDEX], load_pose(states, STATE * i)
+        r = sub(x, x_point)
         for d in range(body_i[i, f.DOF]):
             s_w, s_v = joint_column(body_i[i, f.KIND], body_f[i, f.RATE_ANGULAR], body_f[i, f.RATE_LINEAR], d, R, r)
             for k in range(3):

@@ -10,8 +10,9 @@ at once with a far handle (`far.py`) and joined later (`join.py`).
 Cost: that of `aba`, and some hundred operations per edge. Symbols: `plan/fields.py`, "chunks".
 """
 
-from bunraku.algorithms.aba import carry_on, deliver, inward, outward_over
+from bunraku.algorithms.aba import deliver, inward
 from bunraku.algorithms.far import far_bias
+from bunraku.algorithms.outward_pass import carry_on, outward_over
 from bunraku.algorithms.tree import NOTE, is_anchor, joint_axes, store_state, unit9, zero3
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f

@@ -12,7 +12,6 @@ S turns with the coordinates only for planar and compound joints, its complement
 References: [YN02] sec. 3, [YN99] sec. 2, eq. 5. Cost O(1) per connection, plus the bodies up to where its loop meets.
 """
 
-from bunraku.algorithms.aba import joint_part_size
 from bunraku.algorithms.connection_laws import (
     along_axes,
     coordinates,
@@ -26,7 +25,17 @@ from bunraku.algorithms.connection_laws import (
     turns_directions,
 )
 from bunraku.algorithms.passive import ball_torque, spring_torque
-from bunraku.algorithms.tree import is_anchor, row3, row9, velocity_product, zero3
+from bunraku.algorithms.tree import (
+    is_anchor,
+    joint_part_size,
+    load_acceleration,
+    load_pose,
+    load_velocity,
+    row3,
+    row9,
+    velocity_product,
+    zero3,
+)
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
 from bunraku.spatial.algebra import (
@@ -70,10 +79,10 @@ def meet_connections(mode, again, body_i, conn_i, conn_f, drives, work):
 @inline
 def meet_connection(mode, again, c, body_i, conn_i, conn_f, drives, work, rec, judged):
     a, b, law = conn_i[c, f.STATE_A], conn_i[c, f.STATE_B], conn_i[c, f.LAW]
-    R_a, R_b = load9(work, a), load9(work, b)
+    (R_a, x_a), (R_b, x_b) = load_pose(work, a), load_pose(work, b)
     turn_a, turn = matmul(R_a, row9(conn_f, c, f.FRAME_A)), matmul(R_b, row9(conn_f, c, f.FRAME_B))
-    end_a = add(load3(work, a + 9), matvec(R_a, row3(conn_f, c, f.FRAME_A + 9)))
-    arm_b = add(load3(work, b + 9), matvec(R_b, row3(conn_f, c, f.FRAME_B + 9)))
+    end_a = add(x_a, matvec(R_a, row3(conn_f, c, f.FRAME_A + f.FRAME_ORIGIN)))
+    arm_b = add(x_b, matvec(R_b, row3(conn_f, c, f.FRAME_B + f.FRAME_ORIGIN)))
     arm_a = add(arm_b, apart(c, body_i, conn_i, work))
     before = load9(work, rec + f.CONN_TURN) if again else turn
     store9(work, rec + f.CONN_TURN, turn)
@@ -86,8 +95,8 @@ def meet_connection(mode, again, c, body_i, conn_i, conn_f, drives, work, rec, j
     Q, t = joint_pose(law, c, conn_i, conn_f, R, x, work, rec)
 
     # relative motion at the origin of b's joint frame, in its axes
-    w_a, w_b = load3(work, a + 12), load3(work, b + 12)
-    v_a, v_b = add(load3(work, a + 15), cross(w_a, arm_a)), add(load3(work, b + 15), cross(w_b, arm_b))
+    (w_a, v_a), (w_b, v_b) = load_velocity(work, a), load_velocity(work, b)
+    v_a, v_b = add(v_a, cross(w_a, arm_a)), add(v_b, cross(w_b, arm_b))
     w, v = sub(w_b, w_a), sub(v_b, v_a)  # [YN-HRP, eq. 1]; a sum in [YN02, eq. 1]
     W, V = matTvec(turn, w), matTvec(turn, v)
     rates(law, c, conn_i, conn_f, W, V, work, rec)  # K_J [YN02, eq. 2], [YN-HRP, eq. 2]
@@ -99,9 +108,8 @@ def meet_connection(mode, again, c, body_i, conn_i, conn_f, drives, work, rec, j
         if law != f.LAW_SPHERICAL and law != f.LAW_FREE:
             gap = maximum(gap, 0.5 * squared_distance(Q, R))
         store(work, judged + f.JUDGED_GAP, gap)
-        alpha_a, alpha_b = load3(work, a + 18), load3(work, b + 18)
-        a_a = add(load3(work, a + 21), cross(alpha_a, arm_a))
-        a_b = add(load3(work, b + 21), cross(alpha_b, arm_b))
+        (alpha_a, a_a), (alpha_b, a_b) = load_acceleration(work, a), load_acceleration(work, b)
+        a_a, a_b = add(a_a, cross(alpha_a, arm_a)), add(a_b, cross(alpha_b, arm_b))
         c_w, c_v = velocity_product(w_b, v_b, w, v)  # h of [YN02, eq. 5]
         hold = conn_f[c, f.HOLD]
         hold_w, hold_v = scale(W, 2.0 * hold), scale(V, 2.0 * hold)

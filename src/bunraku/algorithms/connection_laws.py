@@ -51,7 +51,7 @@ def coordinates(law, c, conn_i, conn_f, R, x, work, rec):
     """The joint's coordinates from the pose (R, x) of b's joint frame in a's; rotations as a vector."""
     o = rec + f.CONN_COORDINATES
     if law == f.LAW_SCREW:
-        turn, slide = conn_f[c, f.SCREWS + 6], conn_f[c, f.SCREWS + 7]
+        turn, slide = conn_f[c, f.SCREWS + f.SCREW_TURN], conn_f[c, f.SCREWS + f.SCREW_SLIDE]
         if turn == 0.0:
             store(work, o, x[2] / slide)
         else:
@@ -108,7 +108,8 @@ def chain_pose(c, n, conn_f, work, rec):
         i = n - 1 - back
         o = f.SCREWS + f.SCREW_SIZE * i
         axis, point = row3(conn_f, c, o), row3(conn_f, c, o + 3)
-        turn, slide, q = conn_f[c, o + 6], conn_f[c, o + 7], load(work, rec + f.CONN_COORDINATES + i)
+        turn, slide = conn_f[c, o + f.SCREW_TURN], conn_f[c, o + f.SCREW_SLIDE]
+        q = load(work, rec + f.CONN_COORDINATES + i)
         s_w = scale(axis, turn)
         s_v = add(scale(axis, slide), cross(point, s_w))
         store3(work, rec + f.CONN_AXES + 6 * i, matTvec(Q, s_w))

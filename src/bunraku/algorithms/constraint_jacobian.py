@@ -8,11 +8,11 @@ generalised force. References: [YN99] sec. 2, eqs. 5-10. Cost O(joints on loops)
 Dense by design: for studies, references and closed-chain inverse dynamics; forward dynamics by `ada` never forms J.
 """
 
-from bunraku.algorithms.aba import outward
 from bunraku.algorithms.body_motion import STATE, body_states
 from bunraku.algorithms.connection_equations import DYNAMICS, POSITION, meet_connections
 from bunraku.algorithms.connection_laws import rates
-from bunraku.algorithms.tree import ground_acceleration, joint_column, row3
+from bunraku.algorithms.outward_pass import outward
+from bunraku.algorithms.tree import ground_acceleration, joint_column, load_acceleration, load_pose, row3
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
 from bunraku.spatial.algebra import add, dot, load3, load9, matTvec, matvec, norm, scale, sub
@@ -46,7 +46,8 @@ def constraints(body_i, body_f, conn_i, conn_f, q, v, drives, columns, ways, own
     for c in range(conn_i.shape[0] - 1):
         relative_motion(c, body_i, body_f, conn_i, conn_f, states, columns, ways, own, work)
         for state in (conn_i[c, f.STATE_A], conn_i[c, f.STATE_B]):
-            size = max(size, conn_f[c, f.LENGTH] * norm(load3(work, state + 18)) + norm(load3(work, state + 21)))
+            alpha, a = load_acceleration(work, state)
+            size = max(size, conn_f[c, f.LENGTH] * norm(alpha) + norm(a))
     return size
 
 
@@ -65,15 +66,17 @@ def relative_motion(c, body_i, body_f, conn_i, conn_f, states, columns, ways, ow
     """Entries of the joints between the two links of connection c."""
     rec = f.connection_record(conn_i, c)
     b, turn = conn_i[c, f.BODY_B], load9(work, rec + f.CONN_TURN)
-    x = row3(conn_f, c, f.FRAME_B + 9)  # where the relative motion is taken: the origin of b's joint frame
+    x = row3(conn_f, c, f.FRAME_B + f.FRAME_ORIGIN)  # where the relative motion is taken: the origin of b's joint frame
     if b >= 0:
-        x = add(load3(states, STATE * b + 9), matvec(load9(states, STATE * b), x))
+        R, x_b = load_pose(states, STATE * b)
+        x = add(x_b, matvec(R, x))
     moment, force = load3(work, rec + f.CONN_DRIVE), load3(work, rec + f.CONN_DRIVE + 3)
     for side in range(2):
         sign = 1.0 if side == 1 else -1.0
         i = b if side == 1 else conn_i[c, f.BODY_A]
         while i != conn_i[c, f.MEET]:
-            R, r, j = load9(states, STATE * i), sub(load3(states, STATE * i + 9), x), body_i[i, f.V_INDEX]
+            (R, x_i), j = load_pose(states, STATE * i), body_i[i, f.V_INDEX]
+            r = sub(x_i, x)
             for d in range(body_i[i, f.DOF]):
                 s_w, s_v = joint_column(body_i[i, f.KIND], body_f[i, f.RATE_ANGULAR], body_f[i, f.RATE_LINEAR], d, R, r)
                 s_w, s_v = scale(s_w, sign), scale(s_v, sign)

@@ -10,7 +10,7 @@ then sines and cosines, a pair for each coordinate, of which only those of hinge
 Long because entries are filled in two ways: in lanes for small matrices, one state at a time for large ones.
 """
 
-from bunraku.algorithms.aba import load_joint_axes
+from bunraku.algorithms.outward_pass import load_joint_axes
 from bunraku.algorithms.tree import joint_axes, joint_column, place, row3, row6, unit9, zero3, zero6
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
@@ -31,13 +31,13 @@ from bunraku.spatial.algebra import (
     sub,
     symvec,
 )
+from bunraku.spatial.lane_memory import mirror_floats, tile, tile_on_diagonal, transpose_floats
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import (
     clear,
     constant,
     largest,
     load,
-    mirror_floats,
     pick,
     places,
     put_lane,
@@ -45,13 +45,11 @@ from bunraku.spatial.scalar import (
     sines,
     store,
     take_lane,
-    tile,
-    tile_on_diagonal,
     total,
-    transpose_floats,
     where_positive,
 )
 
+AT_INERTIA, AT_MOMENT, AT_MASS, AT_POSE, AT_ORIGIN = 0, 6, 9, 10, 22  # places in a body's record
 RECORD = 25
 COLUMN = 6
 FORCE = 6
@@ -94,8 +92,8 @@ def composites(body_i, body_f, nv, q, work, per_velocity, per_component):
     for back in range(n):  # Pass 2: composite inertias towards the root
         i = n - 1 - back
         parent, o = body_i[i, f.PARENT], RECORD * i
-        I, h = add6(load6(work, o), I_beyond), add(load3(work, o + 6), h_beyond)
-        m = load(work, o + 9) + m_beyond
+        I, h = add6(load6(work, o + AT_INERTIA), I_beyond), add(load3(work, o + AT_MOMENT), h_beyond)
+        m = load(work, o + AT_MASS) + m_beyond
         k = body_i[i, f.V_INDEX]
         if body_i[i, f.DOF] == 1:
             start(I, h, m, work, columns + COLUMN * k, forces + k * per_velocity, per_component)
@@ -103,7 +101,7 @@ def composites(body_i, body_f, nv, q, work, per_velocity, per_component):
             for j in range(k, k + body_i[i, f.DOF]):
                 start(I, h, m, work, columns + COLUMN * j, forces + j * per_velocity, per_component)
         if parent >= 0 and opens(body_i, i):
-            r = load3(work, o + 22)
+            r = load3(work, o + AT_ORIGIN)
             # about the parent's origin: I + terms of h and m; h + m r
             g = add(h, scale(r, 0.5 * m))
             xx, yy, zz = 2.0 * r[0] * g[0], 2.0 * r[1] * g[1], 2.0 * r[2] * g[2]
@@ -116,8 +114,8 @@ def composites(body_i, body_f, nv, q, work, per_velocity, per_component):
             I_beyond, h_beyond, m_beyond = zero6(q), zero3(q), constant(q, 0.0)
             if parent >= 0:
                 p = RECORD * parent
-                store6(work, p, add6(load6(work, p), I))
-                accumulate3(work, p + 6, h)
+                store6(work, p + AT_INERTIA, add6(load6(work, p + AT_INERTIA), I))
+                accumulate3(work, p + AT_MOMENT, h)
                 store(work, p + 9, load(work, p + 9) + m)
     return residue
 
@@ -166,8 +164,8 @@ def descend(kind, dof, anchor, massive, i, body_i, body_f, q, trig, work):
     parent, o, columns = body_i[i, f.PARENT], RECORD * i, RECORD * (body_i.shape[0] - 1)
     residue = constant(q, 0.0)
     if parent >= 0:
-        above = RECORD * parent + 10
-        T, x = load_joint_axes(body_i, body_f, i, work, above), load3(work, above + 9)
+        above = RECORD * parent + AT_POSE
+        T, x = load_joint_axes(body_i, body_f, i, work, above), load3(work, above + f.STATE_POSITION)
     else:
         T, x = joint_axes(body_f, i, unit9(q)), zero3(q)
     if kind == f.REVOLUTE:
@@ -177,17 +175,17 @@ def descend(kind, dof, anchor, massive, i, body_i, body_f, q, trig, work):
     else:
         R, x = place(kind, body_i, body_f, i, q, T, x)
     if anchor:
-        store3(work, o + 22, x)
+        store3(work, o + AT_ORIGIN, x)
         residue = 0.0 * (x[0] + x[1] + x[2])
         x = zero3(q)
     I, h = zero6(q), zero3(q)
     if massive != 0:
         I, h = inertia(body_f, i, R, x)
-    store6(work, o, I)
-    store3(work, o + 6, h)
-    store(work, o + 9, constant(q, body_f[i, f.MASS]))
-    store9(work, o + 10, R)
-    store3(work, o + 19, x)
+    store6(work, o + AT_INERTIA, I)
+    store3(work, o + AT_MOMENT, h)
+    store(work, o + AT_MASS, constant(q, body_f[i, f.MASS]))
+    store9(work, o + AT_POSE, R)
+    store3(work, o + AT_POSE + f.STATE_POSITION, x)
     for d in range(dof):
         s_w, s_v = joint_column(kind, body_f[i, f.RATE_ANGULAR], body_f[i, f.RATE_LINEAR], d, R, x)
         column = columns + COLUMN * (body_i[i, f.V_INDEX] + d)
@@ -245,7 +243,7 @@ def to_root(body_i, dof_f, i, j, work, out, row, stride, mirrored):
                 matrix_entry(work, columns + COLUMN * e, moment, force, out, row + e * stride, e * mirrored + j,
                              mirrored)
         if opens(body_i, at):
-            moment = add(moment, cross(load3(work, RECORD * at + 22), force))
+            moment = add(moment, cross(load3(work, RECORD * at + AT_ORIGIN), force))
         at = body_i[at, f.PARENT]
     diagonal = load(out, row + j * stride) + dof_f[f.ARMATURE, j]
     store(out, row + j * stride, diagonal)
@@ -339,7 +337,7 @@ def rows(body_i, nv, work, w, forces, ends, matrix):
         for k in range(first, first + body_i[i, f.DOF]):
             row(k, int(load(ends, k)), nv, apart, pick6(work, RECORD * n + COLUMN * k, w), forces, matrix)
         if body_i[i, f.PARENT] >= 0 and opens(body_i, i):  # from here on about the origin of the parent's group
-            move_forces(first, int(load(ends, nv + i)), apart, pick3(work, RECORD * i + 22, w), forces)
+            move_forces(first, int(load(ends, nv + i)), apart, pick3(work, RECORD * i + AT_ORIGIN, w), forces)
 
 
 @inline

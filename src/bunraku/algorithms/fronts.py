@@ -7,16 +7,8 @@ its `.._demands` does the second alone. On the way back come forces and accelera
 
 import numpy as np
 
-from bunraku.algorithms.aba import (
-    ascend_force,
-    eliminate_column,
-    from_parent,
-    hand_over,
-    joint_part_size,
-    subtree,
-    trace,
-)
-from bunraku.algorithms.tree import is_anchor, zero3
+from bunraku.algorithms.aba import ascend_force, eliminate_column, from_parent, hand_over, subtree, trace
+from bunraku.algorithms.tree import factors_of, is_anchor, joint_part_size, load_inertia, store_inertia, zero3
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
 from bunraku.spatial.algebra import (
@@ -25,13 +17,9 @@ from bunraku.spatial.algebra import (
     cross,
     dot,
     load3,
-    load6,
-    load9,
     scale,
     shift_inertia,
     store3,
-    store6,
-    store9,
     sub,
 )
 from bunraku.spatial.scalar import clear, constant, load, maximum, minimum, sqrt, store, where_positive
@@ -123,7 +111,7 @@ def step(i, front, rows, kept, rotors, rotor_size, judged, body_i, dof_f, tau, p
         turning, moving = trace(A), trace(C)
         for d in range(dof):
             axis = record + f.REC_JOINT + 6 * d
-            result = record + f.REC_U if d == 0 else record + f.REC_JOINT + 6 * dof + 3 + f.REC_U_SIZE * (d - 1)
+            result = factors_of(record, dof, d)
             # [J, eqs. 2-3]; W of [YN02, eq. 50] with the parent side held
             A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, turning, moving, dof_f, j + d, tau, work,
                                                         axis, work, result)
@@ -173,7 +161,7 @@ def step(i, front, rows, kept, rotors, rotor_size, judged, body_i, dof_f, tau, p
 @inline
 def inverse_pivot(record, dof, d):
     """Where 1/D of degree of freedom d is."""
-    return (record + f.REC_U if d == 0 else record + f.REC_JOINT + 6 * dof + 3 + f.REC_U_SIZE * (d - 1)) + 6
+    return factors_of(record, dof, d) + f.U_INVERSE
 
 
 @inline
@@ -181,7 +169,7 @@ def step_rows(front, rows, kept, axis, result, rotor, judged, work):
     """y, Y and beta of every row for one degree of freedom."""
     s_w, s_v = load3(work, axis), load3(work, axis + 3)
     U_w, U_v = load3(work, result), load3(work, result + 3)
-    r, u = load(work, result + 6), load(work, result + 7)
+    r, u = load(work, result + f.U_INVERSE), load(work, result + f.U_PUSH)
     ur = u * r
     o = judged + f.JUDGED_MOBILITY
     store(work, o, load(work, o) + r * (dot(s_w, s_w) + dot(s_v, s_v)))
@@ -208,9 +196,9 @@ def step_demands(i, front, rows, kept, judged, body_i, work):
     ascend_force(i, body_i, work)
     record, dof = body_i[i, f.BODY_RECORD], body_i[i, f.DOF]
     for d in range(dof if body_i[i, f.ELIMINATION] == f.COLUMNS else 0):
-        inverse = inverse_pivot(record, dof, d)
-        u = load(work, inverse + 1)
-        ur = u * load(work, inverse)
+        result = factors_of(record, dof, d)
+        u = load(work, result + f.U_PUSH)
+        ur = u * load(work, result + f.U_INVERSE)
         o = judged + f.JUDGED_DRIVE
         store(work, o, load(work, o) + ur * u)
         o = front + f.ROW_BETA
@@ -230,11 +218,11 @@ def step_back(i, rows, kept, ids, forces, body_i, tau, acceleration, prog, work)
         if elimination == f.LOCKED:
             qdd = load(tau, j + d)
         else:
-            o = record + f.REC_U if d == 0 else record + f.REC_JOINT + 6 * dof + 3 + f.REC_U_SIZE * (d - 1)
-            push = load(work, o + 7) - dot(load3(work, o), alpha) - dot(load3(work, o + 3), a)
+            o = factors_of(record, dof, d)
+            push = load(work, o + f.U_PUSH) - dot(load3(work, o), alpha) - dot(load3(work, o + 3), a)
             for k in range(rows):
                 push = push + load(work, kept + d * rows + k) * load(work, forces + prog[ids + k])
-            qdd = push * load(work, o + 6)  # [YN02, eq. 53]; [J, eq. 5]
+            qdd = push * load(work, o + f.U_INVERSE)  # [YN02, eq. 53]; [J, eq. 5]
             o = record + f.REC_JOINT + 6 * d
             alpha = add(alpha, scale(load3(work, o), qdd))  # [J, eq. 4]
             a = add(a, scale(load3(work, o + 3), qdd))
@@ -345,12 +333,13 @@ def absorb(slot, Y_w, Y_v, r, beta, work):
     """I + r Y Y^T, p + r Y beta in a slot."""
     y0, y1, y2, y3, y4, y5 = Y_w[0], Y_w[1], Y_w[2], Y_v[0], Y_v[1], Y_v[2]
     z0, z1, z2, z3, z4, z5 = y0 * r, y1 * r, y2 * r, y3 * r, y4 * r, y5 * r
-    A, B, C = load6(work, slot), load9(work, slot + 6), load6(work, slot + 15)
-    store6(work, slot, (A[0] + y0 * z0, A[1] + y0 * z1, A[2] + y0 * z2, A[3] + y1 * z1, A[4] + y1 * z2, A[5] + y2 * z2))
-    store9(work, slot + 6, (B[0] + y0 * z3, B[1] + y0 * z4, B[2] + y0 * z5, B[3] + y1 * z3, B[4] + y1 * z4,
-                            B[5] + y1 * z5, B[6] + y2 * z3, B[7] + y2 * z4, B[8] + y2 * z5))
-    store6(work, slot + 15, (C[0] + y3 * z3, C[1] + y3 * z4, C[2] + y3 * z5, C[3] + y4 * z4, C[4] + y4 * z5,
-                             C[5] + y5 * z5))
+    A, B, C = load_inertia(work, slot)
+    store_inertia(
+        work, slot,
+        (A[0] + y0 * z0, A[1] + y0 * z1, A[2] + y0 * z2, A[3] + y1 * z1, A[4] + y1 * z2, A[5] + y2 * z2),
+        (B[0] + y0 * z3, B[1] + y0 * z4, B[2] + y0 * z5, B[3] + y1 * z3, B[4] + y1 * z4, B[5] + y1 * z5,
+         B[6] + y2 * z3, B[7] + y2 * z4, B[8] + y2 * z5),
+        (C[0] + y3 * z3, C[1] + y3 * z4, C[2] + y3 * z5, C[3] + y4 * z4, C[4] + y4 * z5, C[5] + y5 * z5))
     accumulate3(work, slot + f.SLOT_BIAS, scale((z0, z1, z2), beta))
     accumulate3(work, slot + f.SLOT_BIAS + 3, scale((z3, z4, z5), beta))
 

@@ -11,11 +11,11 @@ A joint leaves of I what it does not let go: three slides leave no mass, a free 
 What is noise cannot be seen from I then, so L takes it from the size I had before the joint (`measure`).
 """
 
-from bunraku.algorithms.aba import joint_part_size, trace
-from bunraku.algorithms.tree import is_anchor, zero3
+from bunraku.algorithms.aba import trace
+from bunraku.algorithms.tree import is_anchor, joint_part_size, load_inertia, zero3
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
-from bunraku.spatial.algebra import accumulate3, dot, load3, load6, load9, scale, store6
+from bunraku.spatial.algebra import accumulate3, dot, load3, load6, scale, store6
 from bunraku.spatial.scalar import constant, load, maximum, sqrt, store, where_positive
 from bunraku.tolerances import CANCELLED
 
@@ -29,8 +29,9 @@ def measure(i, body_i, work):
     above, to, record = body_i[i, f.CHILD_SLOT], body_i[i, f.PARENT_SLOT], body_i[i, f.BODY_RECORD]
     elimination = body_i[i, f.ELIMINATION]
     if to > f.SLOT_CARRY and elimination != f.LOOSE:  # which leaves exactly nothing
-        turning = trace(load6(work, above)) + trace(load6(work, record + f.REC_INERTIA))
-        moving = trace(load6(work, above + 15)) + 3.0 * load(work, record + f.REC_MASS)
+        A, _, C = load_inertia(work, above)
+        turning = trace(A) + trace(load6(work, record + f.REC_INERTIA))
+        moving = trace(C) + 3.0 * load(work, record + f.REC_MASS)
         if body_i[i, f.MASSIVE] == 0:
             turning = turning + load(work, above + f.SLOT_TURNING)
             moving = moving + load(work, above + f.SLOT_MOVING)
@@ -74,7 +75,7 @@ def graft_demands(g, prog, work):
             accumulate3(work, near + f.SLOT_BIAS, scale(load3(work, o), push))
             accumulate3(work, near + f.SLOT_BIAS + 3, scale(load3(work, o + 3), push))
     for k in range(prog[g + f.GRAFT_COUNT]):
-        entry, alpha = g + f.GRAFT_ROWS + f.GRAFT_ROW * k, kept + f.KEPT_ROWS + 12 * k
+        entry, alpha = g + f.GRAFT_ROWS + f.GRAFT_ROW * k, kept + f.KEPT_ROWS + f.KEPT_ROW * k
         own, other = prog[entry], prog[entry + 1]
         beta, size = constant(work, 0.0), constant(work, 0.0)
         for d in range(6):
@@ -96,7 +97,8 @@ def graft_demands(g, prog, work):
 def graft_row(k, g, A, first, target, B, kept, prog, work):
     entry = g + f.GRAFT_ROWS + f.GRAFT_ROW * k
     own, other, joint = prog[entry], prog[entry + 1], prog[entry + 2]
-    alpha, t, row = kept + f.KEPT_ROWS + 12 * k, kept + f.KEPT_ROWS + 12 * k + 6, target + f.row_start(k)
+    alpha, row = kept + f.KEPT_ROWS + f.KEPT_ROW * k, target + f.row_start(k)
+    t = alpha + f.KEPT_MOVE
     for d in range(6):
         x = constant(work, 0.0)
         if other >= 0:
@@ -131,7 +133,7 @@ def graft_row(k, g, A, first, target, B, kept, prog, work):
         if other >= 0 and other_m >= 0:
             x = x + theta(B, other, other_m, work)
         for d in range(6):
-            x = x + load(work, kept + f.KEPT_ROWS + 12 * m + d) * load(work, t + d)
+            x = x + load(work, kept + f.KEPT_ROWS + f.KEPT_ROW * m + d) * load(work, t + d)
         if own_m >= 0:
             for d in range(6):
                 x = x + load(work, alpha + d) * theta(A, first + d, own_m, work)
@@ -152,7 +154,7 @@ def factor_inertia(slot, rank, factor, work):
     part first, where a pivot that is noise beside the size of the inertia before its joint gives an empty column. The
     first `rank` columns are enough.
     """
-    A, B, C = load6(work, slot), load9(work, slot + 6), load6(work, slot + 15)
+    A, B, C = load_inertia(work, slot)
     store6(work, factor, (A[0], A[1], A[2], B[0], B[1], B[2]))
     store6(work, factor + 6, (A[1], A[3], A[4], B[3], B[4], B[5]))
     store6(work, factor + 12, (A[2], A[4], A[5], B[6], B[7], B[8]))
@@ -194,7 +196,7 @@ def ungraft(g, forces, prog, work):
         push = 0.0 - load(work, kept + f.KEPT_PUSH + d)  # [YN02, eq. 51]
         for k in range(prog[g + f.GRAFT_COUNT]):
             force = load(work, forces + prog[g + f.GRAFT_ROWS + f.GRAFT_ROW * k + 3])
-            h = h + load(work, kept + f.KEPT_ROWS + 12 * k + 6 + d) * force
-            push = push + load(work, kept + f.KEPT_ROWS + 12 * k + d) * force
+            h = h + load(work, kept + f.KEPT_ROWS + f.KEPT_ROW * k + f.KEPT_MOVE + d) * force
+            push = push + load(work, kept + f.KEPT_ROWS + f.KEPT_ROW * k + d) * force
         store(work, slot + d, h)
         store(work, forces + id + d, push)

@@ -36,7 +36,7 @@ def pass_on(team, again, op, o, conn_i, prog, work):
     elif again:
         if op == f.OP_LEAVE:
             copy(work, slot + f.SLOT_BIAS, 6, parcel)
-            work[parcel + 6] = work[judged + f.JUDGED_DRIVE]
+            work[parcel + f.PARCEL_DRIVE] = work[judged + f.JUDGED_DRIVE]
             if box >= 0:
                 send(team, parcel, copy_demands(True, count, fronts, parcel, prog, work), box, work)
         else:
@@ -46,7 +46,7 @@ def pass_on(team, again, op, o, conn_i, prog, work):
                 copy_demands(False, count, fronts, parcel, prog, work)
             for k in range(6 if slot >= 0 else 0):
                 work[slot + f.SLOT_BIAS + k] += work[parcel + k]
-            work[judged + f.JUDGED_DRIVE] += work[parcel + 6]
+            work[judged + f.JUDGED_DRIVE] += work[parcel + f.PARCEL_DRIVE]
     elif op == f.OP_LEAVE:
         copy(work, slot, f.PARCEL_SLOT, parcel)
         work[parcel + f.PARCEL_SLOT] = work[judged + f.JUDGED_MOBILITY]
@@ -75,7 +75,8 @@ def hand_back(team, op, o, conn_i, prog, work):
     size = f.PARCEL_DOWN + all_rows(count, fronts, prog)
     if op == f.OP_ARRIVE:
         copy(work, slot if slot >= 0 else 0, 6, parcel)
-        work[parcel + 6], work[parcel + 7] = work[judged + f.JUDGED_DRIVE], work[judged + f.JUDGED_GAP]
+        work[parcel + f.PARCEL_DRIVE] = work[judged + f.JUDGED_DRIVE]
+        work[parcel + f.PARCEL_GAP] = work[judged + f.JUDGED_GAP]
         if box >= 0:
             copy_forces(True, count, fronts, parcel, forces, prog, work)
             send(team, parcel, size, box, work)
@@ -85,7 +86,8 @@ def hand_back(team, op, o, conn_i, prog, work):
                 return False
             copy_forces(False, count, fronts, parcel, forces, prog, work)
         copy(work, parcel, 6, slot)
-        work[judged + f.JUDGED_DRIVE], work[judged + f.JUDGED_GAP] = work[parcel + 6], work[parcel + 7]
+        work[judged + f.JUDGED_DRIVE] = work[parcel + f.PARCEL_DRIVE]
+        work[judged + f.JUDGED_GAP] = work[parcel + f.PARCEL_GAP]
     return True
 
 

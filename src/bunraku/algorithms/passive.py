@@ -206,12 +206,13 @@ def spring_force(spring_f, k, x_a, v_a, x_b, v_b):
 
 
 @inline
-def push_link(link_i, link_f, link, states, point, force, wrench):
+def push_link(link_i, link, states, point, force, wrench):
     """Add a force acting at a point of the world on a link to the wrench of its body (about the body's origin)."""
     if link >= 0 and link_i[link, f.LINK_BODY] >= 0:
         body = link_i[link, f.LINK_BODY]
         accumulate3(wrench, 6 * body, force)
-        accumulate3(wrench, 6 * body + 3, cross(sub(point, load3(states, 24 * body + 9)), force))
+        arm = sub(point, load3(states, f.STATE_SIZE * body + f.STATE_POSITION))
+        accumulate3(wrench, 6 * body + 3, cross(arm, force))
 
 
 @inline
@@ -255,13 +256,13 @@ def body_wrenches(link_i, link_f, spring_i, spring_f, states, external, wrench):
             body = link_i[link, f.LINK_BODY]
             if body >= 0:
                 R, x, w, lin, alpha, a = link_state(link_i, link_f, link, states, states)
-                push_link(link_i, link_f, link, states, x, load3(external, 6 * link), wrench)
+                push_link(link_i, link, states, x, load3(external, 6 * link), wrench)
                 accumulate3(wrench, 6 * body + 3, load3(external, 6 * link + 3))
     if external.ndim == 1:
         for o in range(6 * link_i.shape[0], external.shape[0], f.PULL):
             pulled = np.int64(external[o + f.PULL_LINK])
             x, v = spring_ends(link_i, link_f, pulled, load3(external, o + f.PULL_POINT), states)
-            push_link(link_i, link_f, pulled, states, x, pull_force(external, o, x, v), wrench)
+            push_link(link_i, pulled, states, x, pull_force(external, o, x, v), wrench)
             turn_link(link_i, link_f, pulled, o, states, external, wrench)
     energy = constant(states, 0.0)
     for k in range(spring_i.shape[0]):
@@ -269,7 +270,7 @@ def body_wrenches(link_i, link_f, spring_i, spring_f, states, external, wrench):
         x_a, v_a = spring_ends(link_i, link_f, a, row3(spring_f, k, f.POINT_A), states)
         x_b, v_b = spring_ends(link_i, link_f, b, row3(spring_f, k, f.POINT_B), states)
         force, stored = spring_force(spring_f, k, x_a, v_a, x_b, v_b)
-        push_link(link_i, link_f, a, states, x_a, force, wrench)
-        push_link(link_i, link_f, b, states, x_b, scale(force, -1.0), wrench)
+        push_link(link_i, a, states, x_a, force, wrench)
+        push_link(link_i, b, states, x_b, scale(force, -1.0), wrench)
         energy = energy + stored
     return energy

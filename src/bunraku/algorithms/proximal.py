@@ -23,10 +23,8 @@ from bunraku.algorithms.connection_equations import DYNAMICS, ONCE, TWICE
 from bunraku.algorithms.votes import largest
 from bunraku.jit import allocating, inline, inner
 from bunraku.plan import fields as f
-from bunraku.tolerances import INCONSISTENT, PROXIMAL, PROXIMAL_GAP, PROXIMAL_RESIDUAL, SURE
+from bunraku.tolerances import INCONSISTENT, PROXIMAL, PROXIMAL_GAP, PROXIMAL_PROGRESS, PROXIMAL_RESIDUAL, SURE
 
-SLOW = 0.9
-"""Stop if the residual shrinks by less than this factor."""
 SOLUTIONS = 40
 
 
@@ -109,7 +107,7 @@ def add_forces(total, forces, work):
 @inline
 def worth_more(left, before, size, residue):
     """Whether a further solution is worth it."""
-    return left > PROXIMAL_RESIDUAL * size and left < SLOW * before and residue == 0.0
+    return left > PROXIMAL_RESIDUAL * size and left < PROXIMAL_PROGRESS * before and residue == 0.0
 
 
 @inner

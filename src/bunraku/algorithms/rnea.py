@@ -11,6 +11,9 @@ from bunraku.algorithms.tree import (
     joint_axes,
     joint_force,
     joint_motion,
+    load_acceleration,
+    load_pose,
+    load_velocity,
     needed_force,
     place,
     row3,
@@ -27,7 +30,6 @@ from bunraku.spatial.algebra import (
     add,
     cross,
     load3,
-    load9,
     matTvec,
     matvec,
     rotate_symmetric,
@@ -36,8 +38,9 @@ from bunraku.spatial.algebra import (
 )
 from bunraku.spatial.scalar import constant, load, store
 
-RECORD = 33
-"""rotation 9, position 3, velocity 6, acceleration 6, force 6, origin of the group in the parent's 3"""
+AT_MOMENT, AT_FORCE, AT_ORIGIN = f.STATE_SIZE, f.STATE_SIZE + 3, f.STATE_SIZE + 6
+RECORD = f.STATE_SIZE + 9
+"""State, moment about the group's origin and force, origin of the group in the parent's."""
 
 
 @inner
@@ -55,11 +58,10 @@ def rnea(body_i, body_f, dof_f, q, v, acceleration, wrench, tau, joint_wrench, w
             alpha, a = zero3(q), ground_acceleration(body_f, q)
         else:
             p = RECORD * parent
-            R, x, w, lin = load9(work, p), load3(work, p + 9), load3(work, p + 12), load3(work, p + 15)
-            alpha, a = load3(work, p + 18), load3(work, p + 21)
+            (R, x), (w, lin), (alpha, a) = load_pose(work, p), load_velocity(work, p), load_acceleration(work, p)
         R, x = place(body_i[i, f.KIND], body_i, body_f, i, q, joint_axes(body_f, i, R), x)
         if is_anchor(body_i, i):
-            store3(work, o + 30, x)
+            store3(work, o + AT_ORIGIN, x)
             lin, a = add(lin, cross(w, x)), add(a, cross(alpha, x))
             x = zero3(q)
         w_joint, v_joint = joint_motion(body_i[i, f.KIND], body_i, body_f, i, v, R, x)
@@ -77,25 +79,25 @@ def rnea(body_i, body_f, dof_f, q, v, acceleration, wrench, tau, joint_wrench, w
             external = load3(wrench, 6 * i)
             force = sub(force, external)
             moment = sub(moment, add(load3(wrench, 6 * i + 3), cross(x, external)))
-        store3(work, o + 24, moment)
-        store3(work, o + 27, force)
+        store3(work, o + AT_MOMENT, moment)
+        store3(work, o + AT_FORCE, force)
     residue = constant(q, 0.0)
     for back in range(n):  # Pass 2, tips to root: forces summed and projected on the joint axes
         i = n - 1 - back
         parent, o = body_i[i, f.PARENT], RECORD * i
-        R, x = load9(work, o), load3(work, o + 9)
-        moment, force = load3(work, o + 24), load3(work, o + 27)
+        R, x = load_pose(work, o)
+        moment, force = load3(work, o + AT_MOMENT), load3(work, o + AT_FORCE)
         joint_force(body_i, body_f, i, moment, force, R, x, tau)
         if joint_wrench.shape[0] > 0:
             store3(joint_wrench, 6 * i, matTvec(R, force))
             store3(joint_wrench, 6 * i + 3, matTvec(R, sub(moment, cross(x, force))))
         if is_anchor(body_i, i):
-            r = load3(work, o + 30)
+            r = load3(work, o + AT_ORIGIN)
             moment = add(moment, cross(r, force))
             residue = residue + 0.0 * (r[0] + r[1] + r[2] + moment[0] + moment[1] + moment[2])
         if parent >= 0:
-            accumulate3(work, RECORD * parent + 24, moment)
-            accumulate3(work, RECORD * parent + 27, force)
+            accumulate3(work, RECORD * parent + AT_MOMENT, moment)
+            accumulate3(work, RECORD * parent + AT_FORCE, force)
     for j in range(dof_f.shape[1]):
         t = load(tau, j) + dof_f[f.ARMATURE, j] * load(acceleration, j)
         store(tau, j, t)

@@ -1,8 +1,8 @@
 """One step of a fixed-step method on the coordinates' group, on one state or on lanes of states.
 
 q moves by h v along its group, as `states.advance_coordinates` does, but quaternions come in with unit length and leave
-so: one Newton step holds them there. All that turning needs are entire functions of the squared angle; up to NEAR rad a
-step (nearly always) their Taylor polynomials serve, without roots, divisions or trigonometry.
+so: one Newton step holds them there. All that turning needs are entire functions of the squared angle; up to SMALL_TURN
+a step (nearly always) their Taylor polynomials serve, without roots, divisions or trigonometry.
 Cost: about 70 operations for a quaternion.
 """
 
@@ -14,7 +14,7 @@ from bunraku.plan import fields as f
 from bunraku.spatial.algebra import add, cross, dot, load3, matvec, rotation_of_quaternion, scale, store3
 from bunraku.spatial.scalar import constant, largest, load, maximum, sincos, sqrt, store, where_positive
 
-NEAR = 1.0  # [rad] where the polynomials leave errors below 1e-17
+SMALL_TURN = 1.0  # [rad] where the polynomials leave errors below 1e-17
 
 
 def _coefficients(first: int, terms: int) -> tuple[float, ...]:
@@ -39,8 +39,8 @@ def half_turn(near, t2):
     if not near:
         t = sqrt(t2)
         s, c = sincos(0.5 * t)
-        far = t2 - NEAR * NEAR
-        cosine, sine = where_positive(far, c, cosine), where_positive(far, s / maximum(t, NEAR), sine)
+        far = t2 - SMALL_TURN * SMALL_TURN
+        cosine, sine = where_positive(far, c, cosine), where_positive(far, s / maximum(t, SMALL_TURN), sine)
     return cosine, sine
 
 
@@ -51,7 +51,7 @@ def twist(near, t2, k):
     if not near:
         t = sqrt(t2)
         s, c = sincos(t)
-        arc = where_positive(t2 - NEAR * NEAR, (t - s) / maximum(t * t2, NEAR), arc)
+        arc = where_positive(t2 - SMALL_TURN * SMALL_TURN, (t - s) / maximum(t * t2, SMALL_TURN), arc)
     return 2.0 * k * k, arc
 
 
@@ -97,7 +97,7 @@ def fastest_turn(body_i, v):
 @inline
 def step_coordinates(body_i, q, v, h):
     """q <- q moved by h v, in place."""
-    near = h * h * fastest_turn(body_i, v) <= NEAR * NEAR
+    near = h * h * fastest_turn(body_i, v) <= SMALL_TURN * SMALL_TURN
     for i in range(body_i.shape[0] - 1):
         kind, k, j = body_i[i, f.KIND], body_i[i, f.Q_INDEX], body_i[i, f.V_INDEX]
         if kind == f.REVOLUTE or kind == f.SCREW:

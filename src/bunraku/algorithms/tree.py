@@ -13,6 +13,8 @@ from bunraku.spatial.algebra import (
     cross,
     dot,
     load3,
+    load6,
+    load9,
     matmul,
     matTvec,
     matvec,
@@ -21,6 +23,7 @@ from bunraku.spatial.algebra import (
     rotation_of_quaternion,
     scale,
     store3,
+    store6,
     store9,
     sub,
     symvec,
@@ -70,13 +73,62 @@ def unit9(kind):
 
 @inline
 def store_state(array, i, R, x, w, v, alpha, a):
-    """24 scalars: rotation, position, angular velocity, velocity, angular acceleration, acceleration."""
-    store9(array, i, R)
-    store3(array, i + 9, x)
-    store3(array, i + 12, w)
-    store3(array, i + 15, v)
-    store3(array, i + 18, alpha)
-    store3(array, i + 21, a)
+    """The state of a body: rotation, position, angular velocity, velocity, angular acceleration, acceleration."""
+    store_motion(array, i, R, x, w, v)
+    store3(array, i + f.STATE_ALPHA, alpha)
+    store3(array, i + f.STATE_ACCELERATION, a)
+
+
+@inline
+def store_motion(array, i, R, x, w, v):
+    """The same without accelerations."""
+    store9(array, i + f.STATE_ROTATION, R)
+    store3(array, i + f.STATE_POSITION, x)
+    store3(array, i + f.STATE_OMEGA, w)
+    store3(array, i + f.STATE_VELOCITY, v)
+
+
+@inline
+def load_pose(array, i):
+    """Rotation and position in the state at place i."""
+    return load9(array, i + f.STATE_ROTATION), load3(array, i + f.STATE_POSITION)
+
+
+@inline
+def load_velocity(array, i):
+    """Angular and linear velocity in the state at place i."""
+    return load3(array, i + f.STATE_OMEGA), load3(array, i + f.STATE_VELOCITY)
+
+
+@inline
+def load_acceleration(array, i):
+    """Angular and linear acceleration in the state at place i."""
+    return load3(array, i + f.STATE_ALPHA), load3(array, i + f.STATE_ACCELERATION)
+
+
+@inline
+def load_inertia(work, i):
+    """A, B, C of the articulated inertia at place i."""
+    return load6(work, i + f.INERTIA_A), load9(work, i + f.INERTIA_B), load6(work, i + f.INERTIA_C)
+
+
+@inline
+def store_inertia(work, i, A, B, C):
+    store6(work, i + f.INERTIA_A, A)
+    store9(work, i + f.INERTIA_B, B)
+    store6(work, i + f.INERTIA_C, C)
+
+
+@inline
+def joint_part_size(elimination, dof):
+    """Scalars of the joint part of a record (`plan/fields.py`, REC_JOINT)."""
+    return 6 * dof if elimination == f.COLUMNS else 9 if elimination != f.LOCKED else 0
+
+
+@inline
+def factors_of(record, dof, d):
+    """Place of U, 1/D and u of degree of freedom d in the record of a joint that is eliminated column by column."""
+    return record + f.REC_U if d == 0 else record + f.REC_JOINT + 6 * dof + 3 + f.REC_U_SIZE * (d - 1)
 
 
 @inline

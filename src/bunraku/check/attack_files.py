@@ -40,7 +40,7 @@ SEEDS, SHORT = 500, 10
 LIMIT = 180.0
 FILES = 200          # in a case
 SHARES = {"urdf": 0.45, "trajectory": 0.24, "checkpoint": 0.25, "mjcf": 0.06}
-SLOW = 20.0          # [s] for one file
+LONGEST_LOAD = 20.0          # [s] for one file
 MUJOCO = importlib.util.find_spec("mujoco") is not None
 
 ODD = ["", " ", "nan", "inf", "-inf", "1e999", "1e308", "1e300", "1e100", "1e30", "1e-30", "1e-320", "-1", "0", "-0",
@@ -72,7 +72,7 @@ def case(seed: int) -> Case:
                 error.add_note(f"file {k} of this seed, kept as {kept}")
                 raise AssertionError(f"{type(error).__name__}: {error} (file {k}, kept as {kept})") from error
             slowest = max(slowest, time.thread_time() - began)
-            if slowest > SLOW:
+            if slowest > LONGEST_LOAD:
                 raise AssertionError(f"file {k}, {kind}: took {slowest:.0f} s")
     if not 0 < refused < FILES - skipped:
         raise AssertionError(f"{refused} of {FILES} files were refused: the damage is too much or too little")

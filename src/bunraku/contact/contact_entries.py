@@ -15,8 +15,8 @@ from bunraku.entries.explain import refuse
 from bunraku.entries.pool import spread
 from bunraku.entries.signatures import PLAN, counts, float64, floats, int64, integers, lane_array, table
 from bunraku.jit import Held, entry, inline, inner
+from bunraku.spatial.lane_memory import gather, scatter
 from bunraku.spatial.lanes import WIDTH
-from bunraku.spatial.scalar import gather, scatter
 
 SMALLEST_SHARE = 256
 CONTACTS = Held(types.NamedTuple([integers, table, table, integers, integers, table], ContactArrays))

@@ -23,7 +23,7 @@ from bunraku.entries.signatures import (
     DOUBTFUL,
     FAILED,
     FINE,
-    OPEN,
+    LOOP_OPEN,
 )
 from bunraku.errors import ConstraintError, ShapeError
 from bunraku.plan import fields as f
@@ -243,7 +243,7 @@ def refuse_states(plan, mode, q, v, tau, drives, external, a, bad):
     def reason(k) -> str:
         if bad[k] == CLASHED:
             return _clash(_evaluate(mode + ONCE, plan, *_state(k, q, v, tau, drives, external))[1])
-        if bad[k] == OPEN:
+        if bad[k] == LOOP_OPEN:
             return _open(plan, q[k])
         _, speed, torque, _, pushed = _state(k, q, v, tau, drives, external)
         return explain(plan, q[k], {"v": speed, **_given(tau=torque, external=pushed)})

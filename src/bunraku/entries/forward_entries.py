@@ -24,8 +24,9 @@ from bunraku.entries.signatures import (
 )
 from bunraku.jit import entry
 from bunraku.plan import fields as f
+from bunraku.spatial.lane_memory import gather, prefetch, scatter
 from bunraku.spatial.lanes import WIDTH
-from bunraku.spatial.scalar import clear, gather, prefetch, scatter, store
+from bunraku.spatial.scalar import clear, store
 
 SMALLEST_SHARE = 256  # states worth a thread
 

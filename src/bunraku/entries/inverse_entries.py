@@ -15,8 +15,9 @@ from bunraku.entries.pool import spread
 from bunraku.entries.signatures import FAILED, FINE, PLAN, flags, floats, int64, lane_array, table
 from bunraku.jit import entry, inline
 from bunraku.plan import fields as f
+from bunraku.spatial.lane_memory import gather, scatter
 from bunraku.spatial.lanes import WIDTH
-from bunraku.spatial.scalar import clear, gather, load, scatter, store
+from bunraku.spatial.scalar import clear, load, store
 
 SMALLEST_SHARE = 256
 

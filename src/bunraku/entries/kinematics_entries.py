@@ -15,8 +15,9 @@ from bunraku.entries.signatures import PLAN, floats, int64, lane_array, table
 from bunraku.jit import entry, inline
 from bunraku.plan import fields as f
 from bunraku.spatial.algebra import load3
+from bunraku.spatial.lane_memory import gather, scatter
 from bunraku.spatial.lanes import WIDTH
-from bunraku.spatial.scalar import gather, load, scatter, store
+from bunraku.spatial.scalar import load, store
 
 SMALLEST_SHARE = 512
 

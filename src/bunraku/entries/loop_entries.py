@@ -21,8 +21,8 @@ from bunraku.entries.signatures import (
     DOUBTFUL,
     FAILED,
     FINE,
+    LOOP_OPEN,
     MOTION,
-    OPEN,
     PLAN,
     WRONG_SHAPE,
     flags,
@@ -33,14 +33,10 @@ from bunraku.entries.signatures import (
 )
 from bunraku.jit import entry, inline
 from bunraku.plan import fields as f
+from bunraku.spatial.lane_memory import gather, scatter
 from bunraku.spatial.lanes import WIDTH
-from bunraku.spatial.scalar import clear, gather, scatter, store
+from bunraku.spatial.scalar import clear, store
 from bunraku.tolerances import TOO_OPEN
-
-SMALLEST_SHARE = 128
-DENSE = 200
-"""Rows of constraints up to which the null space of forces is found by singular values."""
-REFINEMENTS = 2
 
 
 @entry("forward dynamics of loops", int64(PLAN, floats, floats, floats, floats, floats), seconds=10, brief=True)
@@ -63,7 +59,7 @@ def closed_plain(plan, q, v, tau, a, work):
         return FAILED
     judged = conn_i[-1, f.HEAD_JUDGED]
     if work[judged + f.JUDGED_GAP] > TOO_OPEN * TOO_OPEN:
-        return OPEN
+        return LOOP_OPEN
     if doubtful(work[judged + f.JUDGED_PIVOT], work[judged + f.JUDGED_DROPPED]) or work[judged + f.JUDGED_MISSED] > 0.0:
         return DOUBTFUL
     return FINE if work[judged + f.JUDGED_CLASH] <= 0.0 else CLASHED
@@ -158,7 +154,7 @@ def closed_batch(mode, plan, q, v, tau, drives, external, a, bad, start, stop):
             if not (judged[0, w] > 0.0 and judged[1, w] == 0.0):
                 answer = FAILED
             elif work[gap, w] > TOO_OPEN * TOO_OPEN:
-                answer = OPEN
+                answer = LOOP_OPEN
             elif (work[clash, w] > 0.0 or doubtful(work[pivot, w], work[dropped, w])
                   or (mode == DYNAMICS and work[missed, w] > 0.0)):
                 answer = DOUBTFUL

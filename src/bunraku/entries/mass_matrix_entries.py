@@ -12,8 +12,9 @@ from bunraku.entries.signatures import FAILED, FINE, PLAN, WRONG_SHAPE, flags, f
 from bunraku.errors import ShapeError
 from bunraku.jit import allocating, entry, inline, inner
 from bunraku.plan import fields as f
+from bunraku.spatial.lane_memory import gather, scatter, stream_rows, transpose_lanes
 from bunraku.spatial.lanes import WIDTH
-from bunraku.spatial.scalar import gather, scatter, store, stream_rows, transpose_lanes
+from bunraku.spatial.scalar import store
 
 SMALLEST_SHARE = 256
 STREAMED = 1 << 22  # bytes: results larger than that go past the caches, which they would only empty

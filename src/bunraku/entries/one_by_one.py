@@ -6,8 +6,8 @@ from bunraku.algorithms.aba import aba
 from bunraku.entries.mass_matrix_entries import floats_at_a_line, one_state, work_size
 from bunraku.entries.signatures import PLAN, float64, floats, table
 from bunraku.jit import entry
+from bunraku.spatial.lane_memory import stream_rows
 from bunraku.spatial.lanes import WIDTH
-from bunraku.spatial.scalar import stream_rows
 
 
 @entry("forward dynamics in turn", float64(PLAN, table, table, table, floats, table, floats), seconds=4)

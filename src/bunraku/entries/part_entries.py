@@ -13,8 +13,8 @@ from bunraku.entries.signatures import (
     DOUBTFUL,
     FAILED,
     FINE,
+    LOOP_OPEN,
     MOTION,
-    OPEN,
     PLAN,
     WRONG_SHAPE,
     counts,
@@ -84,7 +84,7 @@ def part_closed(mode, plan, dof_f, q, v, tau, drives, external, a, work):
                                                      floats, floats, floats, floats, floats), seconds=2)
 def part_of_state(motion, mode, plan, q_index, v_index, drive_index, link_index, q, v, tau, drives, external, a):
     """One worker's part of the accelerations of one state of the whole mechanism, or of another `mode`; `drives` of
-    the connections and forces on the links, or nothing. DOUBTFUL after a second look, OPEN if a loop is open."""
+    the connections and forces on the links, or nothing. DOUBTFUL after a second look, LOOP_OPEN if a loop is open."""
     own_drives = np.empty(drive_index.shape[0] if drives.shape[0] > 0 else 0)
     pushed = np.empty(6 * link_index.shape[0] if external.shape[0] > 0 else 0)
     for k in range(pushed.shape[0]):
@@ -104,7 +104,7 @@ def part_of_state(motion, mode, plan, q_index, v_index, drive_index, link_index,
     if judged > 0 and answer == FINE and work[judged + f.JUDGED_SOFT] > 0.0:
         answer = DOUBTFUL
     if judged > 0 and mode == DYNAMICS and work[judged + f.JUDGED_GAP] > TOO_OPEN * TOO_OPEN:
-        answer = OPEN
+        answer = LOOP_OPEN
     return answer
 
 

@@ -32,7 +32,7 @@ def move(address, *args):
 called_by_address(move, MOTION)
 
 # What entries answer
-FINE, WRONG_SHAPE, FAILED, CLASHED, DOUBTFUL, OPEN = range(6)
+FINE, WRONG_SHAPE, FAILED, CLASHED, DOUBTFUL, LOOP_OPEN = range(6)
 
 
 @allocating

@@ -15,10 +15,10 @@ from bunraku.entries.mass_matrix_entries import mass_matrix
 from bunraku.errors import ConstraintError, NamingError, ShapeError
 from bunraku.mechanism import Free, Mechanism, Spherical
 from bunraku.mechanism.mechanism import as_mechanism
-from bunraku.tolerances import AIM, CLOSED, EXACT
+from bunraku.tolerances import CLOSED, EXACT, PROJECTED
 
-ITERATIONS = 100
-DENSE = 1000       # velocities up to which damped steps are tried, O(nv^3) each
+MOVES = 100
+DAMPED_UP_TO = 1000       # velocities up to which damped steps are tried, O(nv^3) each
 
 
 def impact(mechanism: Mechanism, q, v, *, impulses: bool = False, workers: int | None = None,
@@ -56,7 +56,7 @@ def impact(mechanism: Mechanism, q, v, *, impulses: bool = False, workers: int |
                             for c, name in enumerate(plan.loops.names)}
 
 
-def project(mechanism: Mechanism, q, v=None, *, tolerance: float = AIM):
+def project(mechanism: Mechanism, q, v=None, *, tolerance: float = PROJECTED):
     """The nearest state that closes every loop, in the metric of the mass matrix: (q, v), or q alone without v.
 
     Positions by Gauss-Newton steps, each of minimum kinetic-energy norm from the given start, and by damped steps
@@ -83,11 +83,11 @@ def project(mechanism: Mechanism, q, v=None, *, tolerance: float = AIM):
     return q, impact(mechanism, q, v)
 
 
-def closed_position(mechanism, plan, start, tolerance: float = AIM, limit: float = CLOSED) -> np.ndarray:
+def closed_position(mechanism, plan, start, tolerance: float = PROJECTED, limit: float = CLOSED) -> np.ndarray:
     """Coordinates near `start` with every gap closed to `tolerance` if possible; a ConstraintError if a gap larger
     than `limit` remains [m, rad]."""
     q, best = _newton(mechanism, plan, start, start, tolerance)
-    if best > max(tolerance, EXACT) and plan.nv <= DENSE:
+    if best > max(tolerance, EXACT) and plan.nv <= DAMPED_UP_TO:
         nearer = _damped(mechanism, plan, start, tolerance)
         nearer, left = _newton(mechanism, plan, nearer, nearer, tolerance)
         q, best = (nearer, left) if left < best else (q, best)
@@ -105,7 +105,7 @@ def _damped(mechanism, plan, q, tolerance):
     q = mechanism.integrate(q, plan.zero_tau)
     found = demands(plan, q, None)
     gap, damping = found.gap, 1e-2
-    for _ in range(ITERATIONS):
+    for _ in range(MOVES):
         if np.abs(gap).max(initial=0.0) <= tolerance:
             break
         M = mass_matrix(plan, q)
@@ -132,7 +132,7 @@ def _newton(mechanism, plan, q, start, tolerance):
     q = mechanism.integrate(q, plan.zero_tau)
     gap, solution = closed.gaps(plan, q)
     best = gap.max(initial=0.0)
-    for _ in range(ITERATIONS):
+    for _ in range(MOVES):
         if best <= tolerance:
             break
         back = mechanism.difference(q, start)

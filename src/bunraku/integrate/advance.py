@@ -32,11 +32,11 @@ def advance(prepare, attempt, complete, polynomial, go_on, rhs, agree, settle, n
     clock, tally = memory.clock, memory.tally
     if clock[m.TIME] == clock[m.UNTIL]:
         return m.REACHED
-    if clock[m.UNTIL] != clock[m.AIM] and clock[m.MIN_STEP] < clock[m.MAX_STEP]:
+    if clock[m.UNTIL] != clock[m.LAST_UNTIL] and clock[m.MIN_STEP] < clock[m.MAX_STEP]:
         past = abs(clock[m.TIME] - clock[m.BEGAN])
         if 0.0 < past < SPECK * abs(clock[m.UNTIL] - clock[m.TIME]):
             tally[m.STARTED], clock[m.STEP] = 0, 0.0
-    clock[m.AIM] = clock[m.UNTIL]
+    clock[m.LAST_UNTIL] = clock[m.UNTIL]
     if tally[m.STARTED] == 0:
         status = prepare(rhs, agree, context, method, memory)
         if status != 0:

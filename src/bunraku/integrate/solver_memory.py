@@ -24,7 +24,7 @@ STEEPNESS = 11               # RATE of functional iteration per h l0, of late; 0
 WISH = 12                    # step that error control would take, where a stop has cut it short; 0: it is STEP
 EXTRAPOLATED = 13            # time since the last evaluation, where stops follow each other so closely that none is due
 # of runs that stop
-AIM = 14                     # the last UNTIL
+LAST_UNTIL = 14                     # the last UNTIL
 BEGAN = 15                   # when the method last started anew
 OPEN_BY = 16                 # gap of the connection OPEN_AT that ended a run with LOOPS_OPEN [m, rad]
 SIZE = 17                    # components of the state over all workers, by which mean squares are formed

@@ -41,7 +41,7 @@ def assemble(parents, counts, elements, rows, dof_f, body_i, body_f, link_i, lin
     """Fill the arrays of a plan from links: parents, number of elements of each, elements (E_...), rows (L_...)."""
     n = body_i.shape[0] - 1
     start, carrier = number_bodies(parents, counts)
-    place_links(parents, counts, elements, rows, start, carrier, body_i, body_f, link_i, link_f, body_link, dof_link,
+    place_links(parents, counts, elements, rows, start, body_i, body_f, link_i, link_f, body_link, dof_link,
                 coordinate_link)
     choose_eliminations(body_i, dof_f)
     assign_slots(body_i, np.zeros(n, np.bool_))
@@ -103,7 +103,7 @@ def number_bodies(parents, counts):
 
 
 @inner
-def place_links(parents, counts, elements, rows, start, carrier, body_i, body_f, link_i, link_f, body_link, dof_link,
+def place_links(parents, counts, elements, rows, start, body_i, body_f, link_i, link_f, body_link, dof_link,
                 coordinate_link):
     """Frames and masses of bodies, and the place of every link in its body."""
     nq, nv, e = 0, 0, 0

@@ -115,24 +115,35 @@ SPRING_LENGTH = 7  # rest length [m]
 SPRING_D = 8     # [N s/m]
 SPRING_F = 9
 
+# -- state of a body: in slots (pass 1; about the origin of its group) and in `states` (about its own origin) --------
+STATE_ROTATION = 0       # 9
+STATE_POSITION = 9       # 3 [m]
+STATE_OMEGA = 12         # 3, angular velocity [rad/s]
+STATE_VELOCITY = 15      # 3 [m/s]
+STATE_ALPHA = 18         # 3, angular acceleration [rad/s^2]
+STATE_ACCELERATION = 21  # 3, spatial [m/s^2]
+STATE_SIZE = 24
+
 # -- work array of forward dynamics: slots, then records ---------------------------------------------------------------
 # Slots hand results from body to body: 0 the ground, 1 the carry (from a body to the one right behind it), then one
 # for each body with several children.
-SLOT_STATE = 0   # 24: rotation 9, position 3, velocity 6, acceleration 6       pass 1, down
-SLOT_INERTIA = 0   # 21: A 6, B 9, C 6 of the subtrees beyond                   pass 2, up
+SLOT_STATE = 0   # STATE_SIZE                                                  pass 1, down
+SLOT_INERTIA = 0   # 21: A, B, C of the subtrees beyond, below                  pass 2, up
 SLOT_BIAS = 21   # 6, the force they need                                       pass 2, up
 SLOT_TURNING = 27  # 1, traces of A and C before joints took their part: what rounding   pass 2, up; only where
 SLOT_MOVING = 28   # 1, noise of the inertia is relative to                              subchains are grafted
 SLOT_ACCELERATION = 0  # 6                                                      pass 3, down
 SLOT_SIZE = 29
 SLOT_CARRY = SLOT_SIZE  # where slot 1 starts
+INERTIA_A, INERTIA_B, INERTIA_C = 0, 6, 15  # an articulated inertia [A B; B^T C]: 6, 9, 6
 # Record of a body; pass 1 writes the first three and the joint part, pass 2 puts its results over the first three.
 REC_INERTIA = 0  # 6, of the body about the group origin             pass 1 -> 2
 REC_MOMENT = 6   # 3, mass times centre of mass                      pass 1 -> 2
 REC_MASS = 9     # 1, mass                                           pass 1 -> 2
 REC_FORCE = 10   # 6, force the body needs at zero joint acceleration  pass 1 -> 2
 REC_JOINT = 16   # COLUMNS: 6 per dof, axis (angular, linear); BALL, LOOSE: rotation 9   pass 1 -> 2, 3
-REC_U = 0        # COLUMNS: U 6, 1/D, u of the first dof             pass 2 -> 3
+REC_U = 0        # COLUMNS: U 6, 1/D, u of the first dof             pass 2 -> 3; `tree.factors_of`
+U_INVERSE, U_PUSH = 6, 7  # places of 1/D and of u behind U
 REC_U_SIZE = 8   #          of further dofs, after the joint part and the origin
 REC_BALL_K = 0   # BALL: 3, angular acceleration at zero parent acceleration; then G 9   pass 2 -> 3
 REC_BALL_G = 3
@@ -186,7 +197,9 @@ JUDGED = 9
 # conn_f (connections, CONN_F) float64
 FRAME_A = 0      # rotation 9 and origin 3 of the joint frame in the frame of body a
 FRAME_B = 12     # the same in the frame of body b
+FRAME_ORIGIN = 9 # where the origin is behind the rotation
 SCREWS = 24      # ELEMENTS times: axis 3, point 3, turn and slide per unit of the coordinate
+SCREW_TURN, SCREW_SLIDE = 6, 7
 SCREW_SIZE = 8
 DIRECTIONS = 72  # ROWS times 6: constrained directions (angular, linear), joint frame of b; not for LAW_COMPOUND
 CONN_PASSIVE = 108   # FREEDOMS times: a column of dof_f, without armature
@@ -236,8 +249,9 @@ GRAFT_KEPT, GRAFT_ID = 7, 8               # where results are kept, id of the fi
 GRAFT_RANK = 9                            # joint forces to find: 3 for a spherical joint, else 6
 GRAFT_ROWS = 10                           # for each row of the result: row of A, row of B, joint force (or -1), id
 GRAFT_ROW = 4
-# What a graft keeps: free acceleration 6, force of B 6, factor of B's inertia 36, then 12 per row
+# What a graft keeps: free acceleration 6, force of B 6, factor of B's inertia 36, then for each row alpha 6, t 6
 KEPT_FREE, KEPT_PUSH, KEPT_FACTOR, KEPT_ROWS = 0, 6, 12, 48
+KEPT_MOVE, KEPT_ROW = 6, 12               # where t is in a row; size of a row
 
 # A front: interface of a subchain at its open handles (I, p, Y, beta, Theta), row after row (packed lower triangle)
 ROW_SCALE = 6    # 1, what eliminations have taken from the diagonal of Theta; before it Y:
@@ -354,11 +368,12 @@ RUN = 5
 
 # Loops: chunks of a mechanism with connections (`chunk_loops.py`). World axes and groups are those of one worker: the
 # slot that stands for the link above is a copy of that link's own, and nothing is turned or shifted on an edge.
-ORIGIN_STATE = 24   # 3, origin of the group in the world: behind the state of a body in a slot      pass 1
-EDGE_STATE = 27     # state 24 and origin 3 of the link above (or of a body that a connection leads to)   pass 1, down
+ORIGIN_STATE = STATE_SIZE  # 3, origin of the group in the world: behind the state of a body in a slot      pass 1
+EDGE_STATE = STATE_SIZE + 3  # state and origin of the link above (or of a body that a connection leads to)    pass 1
 PARCEL_SLOT, PARCEL_JUDGED = 27, 3  # up: inertia 21, force 6; mobility, drive, gap (JUDGED_..); then the open fronts
 PARCEL_DOWN = 8     # down: acceleration of the link above 6; total drive, largest gap; then the forces of open rows
 PARCEL_AGAIN = 7    # up, by the factors at hand: force 6, drive; then beta and its size of each open row
+PARCEL_DRIVE, PARCEL_GAP = 6, 7  # places in these two
 VOTES_LEAST, VOTES_MOST, VOTES_SUM = 0, 3, 7  # of a worker: 3 least (margin, pivot, weakest), 4 most (clash, gap,
 VOTES = 8                                     # dropped, missed), 1 sum (residue)                     pass 4
 

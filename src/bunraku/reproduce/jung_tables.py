@@ -51,7 +51,7 @@ RUNGE_KUTTA = ("iec", "rki", "rkg", "rkf")
 SOLVERS = (*RUNGE_KUTTA, "gear", "bdf")
 REFERENCES = ("cvode", "lsoda")
 MOST = 1.1            # times the larger of the paper's count and CVODE's
-NEAR = 2.0            # a count within this factor of the paper's counts as near
+NEAR_COUNT = 2.0            # a count within this factor of the paper's counts as near
 GROWTH = 2.0          # of Gear's counts over the elongations of session C [J, sec. II.D]
 NORM = math.sqrt(0.5)  # tolerance in a norm over components that equals one in a norm over joints [J, sec. III.C]
 
@@ -316,7 +316,7 @@ def claims(tables: dict, own: dict) -> list[Claim]:
         *((f"{where}: {name.upper() if name == 'bdf' else 'Gear'} at most {MOST:g} times the larger of the paper's and "
            "CVODE's", _bounded(tables, name, chosen))
           for name in ("gear", "bdf") for where, chosen in (("undamped", _calm), ("table VII, damped", _damped))),
-        *((f"table {table}: counts within a factor of {NEAR:g} of the paper's", _near(table, tables[table]))
+        *((f"table {table}: counts within a factor of {NEAR_COUNT:g} of the paper's", _near(table, tables[table]))
           for table in tables),
         (f"table VI: Gear* of bk.Simulation grows by no more than {GROWTH:g}", _grown(_starred(own, tables, "VI"))),
         ("Gear* of bk.Simulation: 11 chains need no more than 12 links",
@@ -420,11 +420,11 @@ def _bounded(tables, name, chosen) -> Found:
 
 
 def _near(table, lines) -> Found:
-    """Solvers whose counts are all within a factor of NEAR."""
+    """Solvers whose counts are all within a factor of NEAR_COUNT."""
     missed = []
     for name in SOLVERS:
         ratios = [math.nan if row["ours"][name] is None else row["ours"][name] / row["paper"][name] for row in lines]
-        if not all(1 / NEAR <= x <= NEAR for x in ratios):
+        if not all(1 / NEAR_COUNT <= x <= NEAR_COUNT for x in ratios):
             missed.append(f"{name}: {min(ratios):.2f} to {max(ratios):.2f} times the paper's")
     return len(SOLVERS), missed
 

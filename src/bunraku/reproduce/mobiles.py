@@ -17,7 +17,7 @@ import bunraku as bk
 from bunraku.scheduling import Tree, distribute
 
 CMPTM, ROITM = 0.4e-3, 1.5e-3   # [s] of a body and of a remote edge [J, sec. III-E]
-NEAR = 0.05                     # of the depth
+NEAR_DEPTH = 0.05                     # of the depth
 APART = 1.3                     # joints of neighbours in the family, at least
 PLENTY = 10**6                  # processors: as many as reduce the time
 
@@ -59,7 +59,7 @@ def family(most: int = LARGE.joints) -> list[Shape]:
     """Mobiles near the logarithm, of growing size; of several at about the same size the nearest to it."""
     near = [shape for s in range(2, 7) for l in range(2, 12) for o in range(2, 16)
             if 30 <= (shape := Shape(s, l, o)).joints <= min(most, LARGE.joints)
-            and abs(shape.depth - line(shape.joints)) <= NEAR * shape.depth]
+            and abs(shape.depth - line(shape.joints)) <= NEAR_DEPTH * shape.depth]
     chosen = [shape for shape in (SMALL, LARGE) if shape.joints <= most]
     for shape in sorted(near, key=lambda x: abs(x.depth - line(x.joints)) / x.depth):
         if all(abs(math.log(shape.joints / other.joints)) > math.log(APART) for other in chosen):

@@ -35,8 +35,9 @@ from bunraku.jit import allocating, entry, hold, inline, inner, outlived
 from bunraku.plan import fields as f
 from bunraku.runs.lane_run import NEXT, TIME, counts, drive_lanes, judge, keep, leave
 from bunraku.spatial.algebra import dot, load3, sub
+from bunraku.spatial.lane_memory import gather
 from bunraku.spatial.lanes import WIDTH
-from bunraku.spatial.scalar import clear, gather, largest, load, maximum, pick, store, where_positive
+from bunraku.spatial.scalar import clear, largest, load, maximum, pick, store, where_positive
 from bunraku.tolerances import AT_REST
 
 

@@ -36,8 +36,8 @@ from bunraku.integrate.solver_memory import STEPS
 from bunraku.jit import allocating, as_written, entry, hold, inline, inner, outlived
 from bunraku.plan import fields as f
 from bunraku.runs.context import (
-    OPEN,
     RUN,
+    STAYS_OPEN,
     Context,
     agree,
     coordinates,
@@ -207,7 +207,7 @@ def attempt(rhs, agree, stiff, method, memory):
 
 @inline
 def complete(rhs, agree, stiff, method, memory):
-    return 0 if stiff.context.passing[OPEN] == 0.0 else begin_again(rhs, agree, stiff, stiff.context, memory)
+    return 0 if stiff.context.passing[STAYS_OPEN] == 0.0 else begin_again(rhs, agree, stiff, stiff.context, memory)
 
 
 @inner

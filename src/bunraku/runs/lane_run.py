@@ -19,8 +19,9 @@ from bunraku.integrate.control import fixed_step
 from bunraku.integrate.solver_memory import ACTUATION_FAILED, STATE_FAILED
 from bunraku.jit import entry, inline, inner
 from bunraku.plan import fields as f
+from bunraku.spatial.lane_memory import gather, scatter
 from bunraku.spatial.lanes import WIDTH
-from bunraku.spatial.scalar import clear, constant, gather, load, scatter, store
+from bunraku.spatial.scalar import clear, constant, load, store
 
 counts = types.int64[::1]
 

@@ -19,7 +19,7 @@ from bunraku.jit import as_written, inline, inner
 from bunraku.plan import fields as f
 from bunraku.runs.context import (
     BEGAN,
-    OPEN,
+    STAYS_OPEN,
     agree,
     connected,
     coordinates,
@@ -31,11 +31,11 @@ from bunraku.runs.context import (
 )
 from bunraku.tolerances import (
     ALLOWED,
+    ALLOWED_FIXED,
     CLOSED,
-    FAR,
     IN_VAIN,
     LEFT_BY_FACTORS,
-    NEAR,
+    NEAR_FACTORS,
     ONE_MOVE,
     ROUNDING,
     SMALLEST_GAP,
@@ -51,7 +51,7 @@ def close_loops(context, q, v):
     these are of a nearby state. Returns the largest initial gap; infinity if they do not close."""
     if not has_loops(context):
         return 0.0
-    gap = move_together(True, context, q, v) if distance(context, q) < NEAR else np.inf
+    gap = move_together(True, context, q, v) if distance(context, q) < NEAR_FACTORS else np.inf
     if gap < np.inf and solved(IMPULSE, True, context, q, v) and largest(f.CONN_GAP, context) <= ROUNDING:
         return gap if close_velocities(context, q, v) else np.inf
     return max(close_anew(context, q, v), gap if gap < np.inf else 0.0)
@@ -189,7 +189,7 @@ def within_tolerance(context, y, before, weights):
 @inner
 def settle(context, rows, count, h):
     """Unit quaternions, closed loops and contacts, for a state rows[0] and its history; returns the gap there was. For
-    multistep methods. passing[OPEN] becomes 1 if the loops do not close within the tolerance of the step: see
+    multistep methods. passing[STAYS_OPEN] becomes 1 if the loops do not close within the tolerance of the step: see
     `step_back`.
 
     The equation of a quaternion is linear in it, so scaling its whole history is exact: no order is lost and no error
@@ -199,14 +199,14 @@ def settle(context, rows, count, h):
     body_i, rates, nq = context.structure.body_i, context.rates, coordinates(context)
     y = rows[0]
     normalise_quaternions(body_i, rows, count)
-    context.passing[OPEN] = 0.0
+    context.passing[STAYS_OPEN] = 0.0
     if not (connected(context) or touches(context)):
         return 0.0
     copy(y, context.unclosed)
     coordinate_rates(body_i, y[:nq], y[nq:], rates[0])
     gap = close_loops(context, y[:nq], y[nq:])
     if not within_tolerance(context, y, context.unclosed, rows[WEIGHTS]) or gap == np.inf:
-        context.passing[OPEN] = 1.0
+        context.passing[STAYS_OPEN] = 1.0
         return 0.0
     if touches(context):
         copy(y, context.closed)
@@ -268,7 +268,7 @@ def step_back(context, start, memory):
     clock[m.TIME] = context.passing[BEGAN]
     tally[m.STEPS] -= 1
     tally[m.REJECTED] += 1
-    context.passing[OPEN] = 0.0
+    context.passing[STAYS_OPEN] = 0.0
     if abs(clock[m.TAKEN]) > 1.00001 * smallest_step(clock):
         return False
     note_open(context, context.unclosed, memory)
@@ -292,9 +292,9 @@ def too_far(context, start, y, memory):
     step = change = 0.0
     for k in range(nq):
         step, change = max(step, abs(unclosed[k] - start[k])), max(change, abs(y[k] - unclosed[k]))
-    if not of_all(context, change) <= FAR * of_all(context, step) + ONE_MOVE:
+    if not of_all(context, change) <= ALLOWED_FIXED * of_all(context, step) + ONE_MOVE:
         return True
     speed = change = 0.0
     for i in range(nq, y.shape[0]):
         speed, change = max(speed, abs(unclosed[i])), max(change, abs(y[i] - unclosed[i]))
-    return not of_all(context, change) <= FAR * of_all(context, speed) + ONE_MOVE
+    return not of_all(context, change) <= ALLOWED_FIXED * of_all(context, speed) + ONE_MOVE

@@ -10,7 +10,7 @@ from bunraku.integrate.history import FAMILY
 from bunraku.integrate.record import record_step, room_in
 from bunraku.integrate.solver_memory import copy
 from bunraku.jit import entry, hold, inline, inner, outlived
-from bunraku.runs.context import BEGAN, COASTED, OPEN, RUN, agree, make_context
+from bunraku.runs.context import BEGAN, COASTED, RUN, STAYS_OPEN, agree, make_context
 from bunraku.runs.loop_closing import note_open, start_closed, step_back
 from bunraku.runs.singular import correct, right_hand_side_near, settle_near
 
@@ -40,7 +40,7 @@ def attempt(rhs, agree, context, method, memory):
 @inline
 def complete(rhs, agree, context, method, memory):
     """Finish a step; it is rejected if its loops do not close."""
-    return 0 if context.passing[OPEN] == 0.0 else begin_again(rhs, agree, context, context, memory)
+    return 0 if context.passing[STAYS_OPEN] == 0.0 else begin_again(rhs, agree, context, context, memory)
 
 
 @inner

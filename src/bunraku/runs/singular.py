@@ -18,9 +18,9 @@ from bunraku.plan import fields as f
 from bunraku.runs.context import (
     COASTED,
     MAY_COAST,
-    OPEN,
     RATIO,
     RECENT,
+    STAYS_OPEN,
     connected,
     coordinates,
     right_hand_side,
@@ -65,7 +65,7 @@ def settle_near(context, rows, count, h):
     passing = context.passing
     if passing[COASTED] > 0.0:
         normalise_quaternions(context.structure.body_i, rows, count)
-        passing[OPEN] = 0.0
+        passing[STAYS_OPEN] = 0.0
         if all_but_closed(context, rows[0]):
             return 0.0
         passing[COASTED] = 0.0

@@ -24,8 +24,8 @@ from bunraku.view.filmstrip import (
     DEEP,
     FAINT,
     INK,
-    NEAR,
     PAPER,
+    PLANE_FROM,
     SENTENCE,
     TONES,
     blend,
@@ -116,7 +116,7 @@ class Stage:
             self.points.append(np.concatenate([shape.outline for shape in shapes]) if shapes else np.zeros((1, 2)))
             coms.append(camera.project(figure.com(q)))
             self.hinges.append(camera.project(np.reshape(figure.hinges, (-1, 3))))
-            near = patches(figure, q, NEAR * figure.size)
+            near = patches(figure, q, PLANE_FROM * figure.size)
             self.planes.append([patch.outline(camera, WIDELY * figure.size, DEEP * figure.size) for patch in near])
             heights = [float(camera.project(patch.middle)[1]) for patch in near if patch.normal[2] > LEVEL]
             self.floors.append(max(heights, default=np.nan))

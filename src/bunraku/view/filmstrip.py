@@ -29,7 +29,7 @@ PAPER, INK, FAINT = "#fbf9f4", "#2b2f36", "#c9c3b6"
 TONES = {LEFT: "#d1603d", MIDDLE: "#39424e", RIGHT: "#2f7f86", FIXTURE: "#a2957d"}
 KINETIC, POTENTIAL, TOTAL = "#d1603d", "#2f7f86", INK
 OTHERS = ("#8a5a9e", "#b08a2e", "#5b7f3a")  # of curves that belong to neither side
-NEAR, DEEP = 3.0, 0.4  # sizes of a figure: from which a plane is drawn, and to which depth
+PLANE_FROM, DEEP = 3.0, 0.4  # sizes of a figure: from which a plane is drawn, and to which depth
 ARROW = 0.12  # height of the figures for which arrows are thick enough, as a share of the width of a strip
 FEW = 8  # events of contacts that are told
 COINCIDE = 0.01  # share of a panel's height within which two curves cover each other
@@ -124,7 +124,7 @@ class _Strip:
         for k, (mechanism, q, _) in enumerate(trajectory.sample(self.times)):
             figure = self.figures[id(mechanism)]
             at = self._reference(figure, q)
-            self.planes.append([(patch, at) for patch in patches(figure, q, NEAR * figure.size)])
+            self.planes.append([(patch, at) for patch in patches(figure, q, PLANE_FROM * figure.size)])
             self.arrows.append([(camera.project([a.point, a.point + vector(a.force, mechanism, figure.size, fixtures)])
                                  - at, a.colour) for a in found[k]])
             self.hinges += [(k, *(camera.project(point) - at)) for point in figure.hinges]

@@ -25,16 +25,9 @@ from bunraku.algorithms.tree import COMPUTE, RECALL, zero3
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
 from bunraku.spatial.algebra import add6, load3, load6, store6, sub6
+from bunraku.spatial.lane_memory import floats_to_lanes, lanes_to_floats
 from bunraku.spatial.lanes import WIDTH
-from bunraku.spatial.scalar import (
-    clear,
-    floats_to_lanes,
-    lanes_to_floats,
-    largest,
-    minimum,
-    take_lane,
-    total,
-)
+from bunraku.spatial.scalar import clear, largest, minimum, take_lane, total
 from bunraku.workers.engine import operate
 
 

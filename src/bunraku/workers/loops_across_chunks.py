@@ -4,15 +4,25 @@ As in `engine.py` the operations are passes over chunks and messages. Passes 2 a
 `algorithms/ada.py`, whose `team` argument (`algorithms/parcels.py`) holds the functions here and those that send.
 """
 
-from bunraku.algorithms.aba import follow_over
 from bunraku.algorithms.chunk_passes import sweep_outward
 from bunraku.algorithms.connection_equations import group_origin, push
+from bunraku.algorithms.outward_pass import follow_over
 from bunraku.algorithms.parcels import Team
 from bunraku.algorithms.passive import pull_force, pull_moment, spring_force
-from bunraku.algorithms.tree import COMPUTE, ground_acceleration, row3, row9, store_state, unit9, zero3
+from bunraku.algorithms.tree import (
+    COMPUTE,
+    ground_acceleration,
+    load_pose,
+    load_velocity,
+    row3,
+    row9,
+    store_state,
+    unit9,
+    zero3,
+)
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
-from bunraku.spatial.algebra import add, cross, load3, load9, matmul, matvec, store3
+from bunraku.spatial.algebra import add, cross, load3, matmul, matvec, store3
 from bunraku.spatial.scalar import copy
 from bunraku.workers.mail import post, take
 
@@ -69,7 +79,8 @@ def outward_pushed(state, first, end, plan, q, v, tau, external, work):
         sweep_outward(COMPUTE, i, i + 1, body_i, body_f, q, v, tau, external[:0], work)
         slot = body_i[i, f.OWN_SLOT]
         while link < link_i.shape[0] and link_i[link, f.LINK_BODY] == i:
-            arm = add(load3(work, slot + 9), matvec(load9(work, slot), row3(link_f, link, f.LINK_OFFSET)))
+            R, position = load_pose(work, slot)
+            arm = add(position, matvec(R, row3(link_f, link, f.LINK_OFFSET)))
             push(i, 1.0, arm, load3(external, 6 * link + 3), load3(external, 6 * link), body_i, work)
             for o in range(6 * link_i.shape[0], external.shape[0], f.PULL):
                 if external[o + f.PULL_LINK] == link:
@@ -81,13 +92,11 @@ def outward_pushed(state, first, end, plan, q, v, tau, external, work):
 def pull(i, link, o, state, plan, external, work):
     """The pull at `o` of `external`, on a link of body i."""
     slot, point = plan.body_i[i, f.OWN_SLOT], load3(external, o + f.PULL_POINT)
-    point = add(row3(plan.link_f, link, f.LINK_OFFSET), matvec(row9(plan.link_f, link, 0), point))
-    arm = add(load3(work, slot + 9), matvec(load9(work, slot), point))
+    point = add(row3(plan.link_f, link, f.LINK_OFFSET), matvec(row9(plan.link_f, link, f.LINK_ROTATION), point))
+    R, arm, omega, velocity = point_of_body(slot, point, work)
     origin = add(load3(work, state + f.ORIGIN_STATE), group_origin(i, -1, plan.body_i, work))
-    v = add(load3(work, slot + 15), cross(load3(work, slot + 12), arm))
-    R = matmul(load9(work, slot), row9(plan.link_f, link, f.LINK_ROTATION))
-    push(i, 1.0, arm, pull_moment(external, o, R, load3(work, slot + 12)), pull_force(external, o, add(origin, arm), v),
-         plan.body_i, work)
+    moment = pull_moment(external, o, matmul(R, row9(plan.link_f, link, f.LINK_ROTATION)), omega)
+    push(i, 1.0, arm, moment, pull_force(external, o, add(origin, arm), velocity), plan.body_i, work)
 
 
 @inner
@@ -105,9 +114,16 @@ def pull_springs(plan, work):
 @inline
 def spring_end(state, point, work):
     """A point of a body: its position in the body's group and in the world, and its velocity."""
-    arm = add(load3(work, state + 9), matvec(load9(work, state), point))
-    return (arm, add(load3(work, state + f.ORIGIN_STATE), arm),
-            add(load3(work, state + 15), cross(load3(work, state + 12), arm)))
+    _, arm, _, velocity = point_of_body(state, point, work)
+    return arm, add(load3(work, state + f.ORIGIN_STATE), arm), velocity
+
+
+@inline
+def point_of_body(state, point, work):
+    """Rotation of the body, position of a point of it in its group, angular velocity, and velocity of the point."""
+    (R, x), (w, v) = load_pose(work, state), load_velocity(work, state)
+    arm = add(x, matvec(R, point))
+    return R, arm, w, add(v, cross(w, arm))
 
 
 @inner

@@ -21,10 +21,10 @@ from numba import types
 from bunraku.compiler.numba_inside import signature
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
-from bunraku.spatial.instructions import instruction
+from bunraku.spatial.instructions import INT64, instruction
+from bunraku.spatial.lanes import INT32
 
 SPINS = 300
-INT64, INT32 = ir.IntType(64), ir.IntType(32)
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from bunraku.simulation.watching import with_torques
 
 AVERAGED = 0.01   # [s] over which forces are averaged
 FORCE = f"force [N], averaged over {1e3 * AVERAGED:g} ms"
-NEAR = 1e-4      # [m] gap below which shapes touch
+TOUCHING_GAP = 1e-4      # [m] gap below which shapes touch
 STILL = 1e-9     # [m/s]
 LAST = 0.2       # [s] at the end, over which they are compared with the weight
 
@@ -43,7 +43,7 @@ class ContactScene(Scene):
         energy, work = kinetic + potential, work_of(trajectory)
         moving = bk.kinematics(m, sim.q, sim.v)
         when, force = external_force(trajectory)
-        touching = bk.contacts(m, sim.q, margin=NEAR)
+        touching = bk.contacts(m, sim.q, margin=TOUCHING_GAP)
         assert isinstance(touching, Contacts)
         return {
             "title": self.title, "links": len(m.links), "dof": m.nv, "mass": moving_mass(m), "weight": weight(m),

@@ -36,7 +36,7 @@ STRONGEST = 250.0                        # of a hip [N m]
 MIDDLE, HEEL, TOES = 0.05, -0.045, 0.165  # where to stand, and limits of the centre of pressure, before the ankle [m]
 SWAY, RESPONSE = 3.3, 3.0                # rate at which a figure falls over [1/s]; gain of the centre of pressure
 ANKLE_DAMPING = 2.0                      # [N m s/rad]
-NEAR = 0.004                             # soles lower than this above the floor stand on it [m]
+STANDING_GAP = 0.004                             # soles lower than this above the floor stand on it [m]
 SIDES = ("left", "right")
 
 
@@ -86,7 +86,7 @@ class Gymnast:
         """Hips and ankles of a figure on its feet."""
         moving = bk.kinematics(self.figure, q, v)
         feet = np.array([moving.poses[f"{side}_foot"][1] for side in SIDES])
-        if feet[:, 2].min() - self.ankle_height - FLOOR > NEAR:
+        if feet[:, 2].min() - self.ankle_height - FLOOR > STANDING_GAP:
             return
         stands = feet[:, 0].mean()
         # the point above which it would come to rest [Pratt et al. 2006]; the centre of pressure goes beyond it
