@@ -28,7 +28,7 @@ from numba.extending import lower_builtin
 from numba.np.numpy_support import as_dtype
 
 from bunraku.compiler import code_files as files
-from bunraku.compiler.calling import python_function
+from bunraku.compiler.calling import ArrayMismatch, python_function
 from bunraku.compiler.handles import Held, hold, outlived
 from bunraku.compiler.loading import Loaded
 from bunraku.compiler.numba_inside import AbstractTemplate, NumbaExperimentalFeatureWarning, infer_global
@@ -37,8 +37,8 @@ from bunraku.compiler.parts import linked, part
 from bunraku.compiler.targets import check_runs_here, lane_width, level, object_code
 from bunraku.compiler.together import Progress, compile_together, worth_children
 
-__all__ = ["Entry", "Held", "all_entries", "allocating", "as_written", "called_by_address", "entry", "hold", "inline",
-           "inner", "lane_width", "outlived", "prepare"]
+__all__ = ["ArrayMismatch", "Entry", "Held", "all_entries", "allocating", "as_written", "called_by_address", "entry", "hold",
+           "inline", "inner", "lane_width", "outlived", "prepare"]
 
 # Everything fast-math allows except assuming that NaN and infinity never happen: kernels test for them.
 FASTMATH = {"contract", "nsz", "arcp", "reassoc"}
@@ -173,8 +173,8 @@ class Entry:
         for k, (given, kind) in enumerate(zip(args, self.signature.args, strict=True)):
             if isinstance(kind, types.Array) and not (isinstance(given, np.ndarray) and given.ndim == kind.ndim
                                                       and given.dtype == as_dtype(kind.dtype)):
-                raise TypeError(f"{self.function.__name__}: argument {k + 1} must be an array of {kind.dtype} with "
-                                f"{kind.ndim} dimensions")
+                raise ArrayMismatch(f"{self.function.__name__}: argument {k + 1} must be an array of {kind.dtype} with "
+                                    f"{kind.ndim} dimensions")
         return self.function(*args)
 
     def _first_call(self, *args):

@@ -173,6 +173,7 @@ def test_an_argument_that_does_not_fit_is_named(message, changed):
     with pytest.raises(OverflowError if "large" in message else TypeError) as caught:
         total(*example(**changed))
     assert str(caught.value).startswith(f"total: {message}")
+    assert isinstance(caught.value, jit.ArrayMismatch) == ("contiguous array" in message)
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 7, 300])

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 import bunraku as bk
+from bunraku.entries.forward_entries import forward_one
+from bunraku.entries.inverse_entries import inverse_one
+from bunraku.entries.mass_matrix_entries import matrix_one
 from oracle import close
 from refusals import refused
 from structures import arm, random_tree
@@ -95,3 +98,20 @@ def test_other_kinds_of_numbers_are_converted(kind):
 def test_complex_numbers_are_refused():
     with pytest.raises(bk.ShapeError):
         bk.forward_dynamics(arm(), np.zeros(3) + 1j, np.zeros(3))
+
+
+@pytest.mark.parametrize("name", ["forward_dynamics", "inverse_dynamics", "mass_matrix"])
+def test_an_error_inside_compiled_code_is_not_taken_for_a_refused_argument(name, monkeypatch):
+    """The fast paths convert arguments and try again only if an array is of another kind."""
+    m = bk.models.chain(3, joint="revolute")
+    entry = {"forward_dynamics": forward_one, "inverse_dynamics": inverse_one, "mass_matrix": matrix_one}[name]
+    state = (m.neutral(), np.zeros(m.nv), np.zeros(m.nv))[:1 if name == "mass_matrix" else 3]
+    expected = getattr(bk, name)(m, *state)
+    assert np.array_equal(getattr(bk, name)(m, *map(list, state)), expected)
+
+    def broken(*args):
+        raise TypeError("a mistake of ours")
+
+    monkeypatch.setattr(entry, "call", broken)
+    with pytest.raises(TypeError, match="a mistake of ours"):
+        getattr(bk, name)(m, *state)

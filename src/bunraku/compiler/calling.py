@@ -6,8 +6,9 @@ its types, so a few comparisons per argument are enough: a fiftieth of that. The
     PyObject *f(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 
 An array must be a numpy.ndarray (or of a subclass) with the right element type and dimensions, C-contiguous; a named
-tuple is a tuple of the right length; a mismatch is a TypeError that names the argument. The interpreter's lock
-is released while the kernel runs; if the entry is *brief* only if its first array (the bodies) is long.
+tuple is a tuple of the right length; a mismatch is a TypeError that names the argument, for an array an ArrayMismatch:
+fast paths from Python hand over whatever they are given, and convert it only then. The interpreter's lock is released
+while the kernel runs; if the entry is *brief* only if its first array (the bodies) is long.
 
 Rests on CPython's stable interface and on the layout of NumPy's arrays, which every extension compiled against NumPy
 relies on. Types and exceptions are found through `self`, an array of their addresses (`objects`).
@@ -27,7 +28,14 @@ from bunraku.compiler.numba_inside import cgutils, cpu_target
 
 BYTE, INT, WORD, DOUBLE = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.DoubleType()
 OBJECT = BYTE.as_pointer()  # PyObject *
-OBJECTS = (np.ndarray, None, TypeError, OverflowError, RuntimeError)  # that the code refers to: places in `self`
+
+
+class ArrayMismatch(TypeError):
+    """An argument of an entry that is not an array of the type, dimensions and layout that it takes."""
+
+
+OBJECTS = (np.ndarray, None, TypeError, OverflowError, RuntimeError, ArrayMismatch)
+"""Objects that the code refers to, by their places in `self`."""
 
 # Bytes from the start of an object. PyObject ends with its type; PyArrayObject and PyArray_Descr follow it.
 HEAD = object.__basicsize__
@@ -138,7 +146,8 @@ class _Writer:
     def array(self, kind, given, where):
         builder, dtype = self.builder, as_dtype(kind.dtype)
         self.refuse_unless(builder.call(self.is_array(), [self.objects, given, INT(kind.ndim), INT(dtype.num)]),
-                           f"{where} must be a C-contiguous array of {dtype} with {kind.ndim} dimensions")
+                           f"{where} must be a C-contiguous array of {dtype} with {kind.ndim} dimensions",
+                           ArrayMismatch)
         array = self.context.make_array(kind)(self.context, builder)
         shape = self.read(given, DIMENSIONS, WORD.as_pointer())
         lengths = [builder.load(builder.gep(shape, [WORD(k)])) for k in range(kind.ndim)]

@@ -12,8 +12,8 @@ from bunraku.algorithms.rnea import RECORD, rnea
 from bunraku.checks import aligned
 from bunraku.entries.explain import refuse
 from bunraku.entries.pool import spread
-from bunraku.entries.signatures import FAILED, FINE, PLAN, flags, floats, int64, lane_array, table
-from bunraku.jit import entry, inline
+from bunraku.entries.signatures import FAILED, FINE, PLAN, WRONG_SHAPE, flags, floats, int64, lane_array, table
+from bunraku.jit import ArrayMismatch, entry, inline
 from bunraku.plan import fields as f
 from bunraku.spatial.lane_memory import gather, scatter
 from bunraku.spatial.lanes import WIDTH
@@ -49,6 +49,9 @@ def scratch_sizes(body_i, dof_f, pushed):
 
 @entry("inverse dynamics", int64(PLAN, floats, floats, floats, floats, floats, floats), seconds=4, brief=True)
 def inverse_one(plan, q, v, a, external, tau, joint_wrench):
+    nv = plan.dof_f.shape[1]
+    if q.shape[0] != plan.body_i[-1, f.HEAD_NQ] or v.shape[0] != nv or a.shape[0] != nv:
+        return WRONG_SHAPE
     work, passive, wrench, states = scratch_sizes(plan.body_i, plan.dof_f, external.shape[0] > 0)
     residue = torques(plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, q,
                       v, a, external, tau, joint_wrench, np.empty(work), np.empty(passive), np.empty(wrench),
@@ -87,12 +90,11 @@ def inverse_batch(plan, q, v, a, external, tau, joint_wrench, bad, start, stop):
 def inverse_dynamics(plan, q, v, a, external, workers, wrenches=False):
     """Torques of one state or a batch; with `wrenches` also 6 per body: transmitted force and moment, body axes."""
     if external is None and not wrenches:
+        tau = np.empty(plan.nv)
         try:  # plain arrays go straight to compiled code
-            if q.shape == (plan.nq,) and v.shape == (plan.nv,) and a.shape == (plan.nv,):
-                tau = np.empty(plan.nv)
-                if inverse_one.call(plan.arrays, q, v, a, plan.nothing, tau, plan.nothing) == FINE:
-                    return tau
-        except (AttributeError, TypeError):
+            if inverse_one.call(plan.arrays, q, v, a, plan.nothing, tau, plan.nothing) == FINE:
+                return tau
+        except ArrayMismatch:  # lists, other types of numbers, batches
             pass
     pieces = [("q", q, plan.nq), ("v", v, plan.nv), ("a", a, plan.nv)]
     if external is not None:

@@ -24,6 +24,7 @@ from bunraku.evaluate.contacts import Contacts, with_contacts, without_contact
 from bunraku.evaluate.kinematics import kinematics
 from bunraku.evaluate.schedules import Schedule
 from bunraku.evaluate.team import accelerations, team_for
+from bunraku.jit import ArrayMismatch
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.mechanism.named import Named
@@ -53,23 +54,26 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
     """
     if external is None and prescribed is None and passive and method != "unit_vector" and (
             workers is None or (type(workers) is int and workers == 1)):
-        # Straight to compiled code, which refuses whatever is not one state in plain arrays
         try:
             plan = mechanism.free_plan
-            if plan is None:
-                if mechanism.may_touch():
-                    a = None
-                    if method == "auto" and schedule is None and not mechanism.connections:
-                        a = _with_contact()(mechanism, q, v, tau)
-                    return _touching(mechanism, q, v, tau, None, None, method, schedule)[0] if a is None else a
-                plan = mechanism.plan_for(closed_plain if mechanism.connections else forward_one)
-                mechanism.free_plan = plan
-            if method != "auto" or schedule is not None:
-                team = team_for(mechanism, plan, schedule, workers) if method == "auto" else None
-                if team is not None:
-                    return _by_team(team, plan, q, v, tau)
-                plan = _scheduled_plan(mechanism, plan, method, schedule)
-            a, loops = empty(plan.nv), plan.loops
+        except AttributeError:
+            as_mechanism(mechanism)
+            raise
+        if plan is None:
+            if mechanism.may_touch():
+                a = None
+                if method == "auto" and schedule is None and not mechanism.connections and _are_vectors(q, v, tau):
+                    a = _with_contact()(mechanism, q, v, tau)
+                return _touching(mechanism, q, v, tau, None, None, method, schedule)[0] if a is None else a
+            plan = mechanism.plan_for(closed_plain if mechanism.connections else forward_one)
+            mechanism.free_plan = plan
+        if method != "auto" or schedule is not None:
+            team = team_for(mechanism, plan, schedule, workers) if method == "auto" else None
+            if team is not None:
+                return _by_team(team, plan, q, v, tau)
+            plan = _scheduled_plan(mechanism, plan, method, schedule)
+        a, loops = empty(plan.nv), plan.loops
+        try:  # straight to compiled code, which refuses whatever is not one state in plain arrays
             if plan.large and workers is None and schedule is None and plan.lanes is not None:
                 lanes = plan.lanes
                 if lanes_of_state.call(lanes_one.address, lanes.arrays, q, v, plan.zero_tau if tau is None else tau, a,
@@ -81,7 +85,7 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
             elif not mechanism.springs and closed_plain.call(
                     plan.with_rotors, q, v, plan.zero_tau if tau is None else tau, a, empty(loops.work_size)) == 0:
                 return a
-        except (AttributeError, TypeError):
+        except ArrayMismatch:
             pass
     plan = as_mechanism(mechanism).plan(None if passive else "bare")
     if passive and mechanism.may_touch():
@@ -105,6 +109,11 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
     if plan.loops is not None:
         return closed.forward_dynamics(plan, q, v, tau, pushed, workers)
     return forward.forward_dynamics(plan, q, v, tau, pushed, workers)
+
+
+def _are_vectors(*arrays) -> bool:
+    """Whether all are arrays of one dimension, or None."""
+    return all(x is None or (isinstance(x, np.ndarray) and x.ndim == 1) for x in arrays)
 
 
 @cache

@@ -13,6 +13,7 @@ from bunraku.entries import mass_matrix_entries as matrix
 from bunraku.entries.explain import refuse
 from bunraku.entries.mass_matrix_entries import matrix_one
 from bunraku.errors import ModelError
+from bunraku.jit import ArrayMismatch
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.plan import fields as f
@@ -39,16 +40,19 @@ def mass_matrix(mechanism: Mechanism, q, *, method: str = "auto", workers: int |
     if method == "auto":
         try:
             plan = mechanism.ready_plan
-            if plan is None:
-                plan = mechanism.plan_for(matrix_one)
-            if out is None or out.flags.writeable:
-                # Straight to compiled code, which refuses whatever is not one state in plain arrays
-                result = empty(plan.matrix_shape) if out is None else out
+        except AttributeError:
+            as_mechanism(mechanism)
+            raise
+        if plan is None:
+            plan = mechanism.plan_for(matrix_one)
+        if out is None or (isinstance(out, np.ndarray) and out.flags.writeable):
+            result = empty(plan.matrix_shape) if out is None else out
+            try:  # straight to compiled code, which refuses whatever is not one state in plain arrays
                 if matrix_one.call(plan.arrays, q, result) == 0:
                     return result
-        except (AttributeError, TypeError):
-            pass
-        return matrix.mass_matrix(as_mechanism(mechanism).plan(), q, workers, out)
+            except ArrayMismatch:
+                pass
+        return matrix.mass_matrix(plan, q, workers, out)
     if method not in METHODS:
         raise ModelError(f"mass matrix method {method!r} is not one of {', '.join(METHODS)}")
     if out is not None:
