@@ -37,8 +37,8 @@ from bunraku.compiler.parts import linked, part
 from bunraku.compiler.targets import check_runs_here, lane_width, level, object_code
 from bunraku.compiler.together import Progress, compile_together, worth_children
 
-__all__ = ["ArrayMismatch", "Entry", "Held", "all_entries", "allocating", "as_written", "called_by_address", "entry", "hold",
-           "inline", "inner", "lane_width", "outlived", "prepare"]
+__all__ = ["ArrayMismatch", "Entry", "Held", "all_entries", "allocating", "as_written", "called_by_address", "entry",
+           "hold", "inline", "inner", "lane_width", "outlived", "prepare"]
 
 # Everything fast-math allows except assuming that NaN and infinity never happen: kernels test for them.
 FASTMATH = {"contract", "nsz", "arcp", "reassoc"}

@@ -18,15 +18,11 @@ the larger, bunraku the geometric mean). Otherwise contacts, and always equality
 friction, fluid and gravity compensation are ignored, each kind with one LoadWarning. Geoms that MuJoCo draws (groups 0
 to 2) become visuals. The initial state of a file, such as the height of a free body, is not part of a mechanism: it is
 MuJoCo's `qpos0`.
-
-Long because it is one format, read from top to bottom.
 """
 
 from __future__ import annotations
 
 import os
-import re
-import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +32,9 @@ from bunraku.convert.mujoco import body_names, joint_names
 from bunraku.errors import LoadError, MissingExtra, ModelError
 from bunraku.io.collision import Notes, cylinder, hull
 from bunraku.io.findings import Findings
+from bunraku.io.mjcf_compile import MeshData, compile_model
 from bunraku.io.prescan import prescan
+from bunraku.io.subtree_masses import NEARLY_MASSLESS
 from bunraku.mechanism import (
     Box,
     Capsule,
@@ -57,17 +55,6 @@ from bunraku.mechanism.links import GROUND
 FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
 PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = range(8)  # mjtGeom
 DRAWN_GROUPS = 3
-NEARLY_MASSLESS = 1e-6
-"""Share of the model's mass below which a link is suspicious."""
-
-LEFT_OUT = {
-    "actuators": "actuator", "sensors": "sensor", "equalities": "equality constraint", "tendons": "tendon",
-    "keys": "keyframe", "pairs": "contact pair", "plugins": "plugin",
-}
-"""Lists of the specification that a mechanism has no place for, and what one of them is called."""
-
-UNUSED = ("skins", "tuples", "numerics", "texts", "excludes")
-"""Lists that say nothing about how a model moves."""
 
 
 def load_mjcf(path: str | os.PathLike, base: str = "free", strict: bool = False, shapes: bool = False) -> Mechanism:
@@ -79,7 +66,7 @@ def load_mjcf(path: str | os.PathLike, base: str = "free", strict: bool = False,
     mujoco = _mujoco()
     findings = Findings(path, strict)
     files = prescan(path, findings)
-    model, meshes = _compile(mujoco, findings, files)
+    model, meshes = compile_model(mujoco, findings, files)
     mechanism = _Reader(mujoco, model, meshes, findings, shapes).build()
     findings.report(stacklevel=4)
     return mechanism
@@ -91,105 +78,6 @@ def _mujoco():
     except ImportError:
         raise MissingExtra('reading MJCF needs MuJoCo: pip install "bunraku[mjcf]"') from None
     return mujoco
-
-
-# -- from the file to MuJoCo's model -------------------------------------------------------------------------------
-
-
-def _compile(mujoco, findings: Findings, files: dict[str, str]):
-    """The compiled model and the additional mesh data; without MuJoCo's output."""
-    said: list[str] = []
-    before = mujoco.get_mju_user_warning()
-    try:
-        mujoco.set_mju_user_warning(said.append)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            spec = mujoco.MjSpec.from_file(os.path.abspath(findings.path))
-            meshes = _strip(spec, findings)
-            model = spec.compile()
-        said += [str(warning.message) for warning in caught]
-    except LoadError:
-        raise
-    except Exception as error:  # MuJoCo's own: ValueError, FatalError, and what its bindings raise on odd text
-        element, text = _located(str(error))
-        if element == "model":  # it may still be about a file
-            element = next((where for name, where in files.items() if Path(name).name in text), element)
-        raise findings.refuse(element, text) from None
-    finally:
-        mujoco.set_mju_user_warning(before)
-    for text in dict.fromkeys(said):
-        if not text.startswith("Inertia matrix is too close to singular"):  # of the pose the file starts from
-            findings.note(*_located(text))
-    return model, meshes
-
-
-def _located(text: str) -> tuple[str, str]:
-    """MuJoCo's message as (element, what is wrong)."""
-    text = text.strip()
-    found = re.search(r"\n?(?:Element (?:name )?'(?P<name>[^'\n]*)'(?:, id \d+)?)?(?:, )?line (?P<line>\d+)", text)
-    reason = re.sub(r"^((XML )?Error|WARNING|Error=)\s*:\s*", "", text.split("\nElement")[0]).strip()
-    reason = " ".join(reason.split())[:500]
-    if not found:
-        number = re.search(r"Line number=(\d+)", text)
-        return (f"line {number[1]}" if number else "model"), f"MuJoCo says: {reason}"
-    element = f"element {found['name']!r}, " if found["name"] else ""
-    return f"{element}line {found['line']}", f"MuJoCo says: {reason}"
-
-
-class _Meshes(NamedTuple):
-    """Mesh data that the compiled model does not contain."""
-
-    folder: str
-    references: dict[str, tuple[np.ndarray, np.ndarray]]  # refpos, refquat by name
-    excluded: list[tuple[str, str]]  # bodies that do not touch
-
-
-def _strip(spec, findings: Findings) -> _Meshes:
-    """Remove unsupported elements from a specification, with one warning for each kind."""
-    for kind, called in LEFT_OUT.items():
-        items = list(getattr(spec, kind, ()))
-        if items:
-            findings.note(*_several(called, [item.name for item in items]))
-    for flex in spec.flexes:
-        raise findings.refuse(f"flex {flex.name!r}", "deformable bodies cannot be represented")
-    _note_option(spec.option, findings)
-    excluded = [(item.bodyname1, item.bodyname2) for item in spec.excludes]
-    # In this order nothing is left that refers to what has gone
-    for kind in ("sensors", "keys", "actuators", "equalities", "tendons", "pairs", *UNUSED):
-        for item in list(getattr(spec, kind, ())):
-            _delete(spec, item)
-    for material in spec.materials:
-        material.textures = [""] * len(material.textures)
-    for texture in list(spec.textures):
-        _delete(spec, texture)
-    for name in ("memory", "nstack", "njmax", "nconmax"):
-        try:
-            setattr(spec, name, -1)
-        except TypeError:  # some are unsigned in older versions
-            setattr(spec, name, 2**64 - 1)
-    spec.nkey = spec.nuserdata = 0
-    return _Meshes(getattr(spec, "meshdir", "") or "",
-                   {mesh.name: (np.array(mesh.refpos), np.array(mesh.refquat)) for mesh in spec.meshes},
-                   excluded)
-
-
-def _delete(spec, item) -> None:
-    if hasattr(spec, "delete"):
-        spec.delete(item)
-    else:  # before MuJoCo 3.4
-        item.delete()
-
-
-def _several(called: str, names: list[str]) -> tuple[str, str]:
-    """Warning text for ignored elements: the first one, and their number."""
-    first = f"{called} {names[0]!r}" if names[0] else called
-    plural = called[:-1] + "ies" if called.endswith("y") else called + "s"
-    return first, "is left out" if len(names) == 1 else f"is left out, like all {len(names)} {plural}"
-
-
-def _note_option(option, findings: Findings) -> None:
-    if option.density or option.viscosity:
-        findings.note("option", f"the fluid (density {option.density:g}, viscosity {option.viscosity:g}) is left out")
 
 
 # -- from MuJoCo's model to a mechanism ----------------------------------------------------------------------------
@@ -207,7 +95,7 @@ class _Step(NamedTuple):
 class _Reader:
     """Conversion of one compiled model to a mechanism."""
 
-    def __init__(self, mujoco, model, meshes: _Meshes, findings: Findings, shapes: bool):
+    def __init__(self, mujoco, model, meshes: MeshData, findings: Findings, shapes: bool):
         self.model, self.meshes, self.findings, self.shapes = model, meshes, findings, shapes
         flags = mujoco.mjtDisableBit
         off = model.opt.disableflags

@@ -9,8 +9,6 @@ Read: inertial, visual; joints of all types with origin, axis, limits (as inform
 independent and dry friction is ignored, with a warning each. Collision shapes are read with `shapes=True`. Effort and
 velocity limits, and elements for control or simulators (QUIET) are ignored silently; elements unknown to URDF give a
 warning.
-
-Long because it is one format, read from top to bottom.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from __future__ import annotations
 import difflib
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +26,9 @@ from bunraku.checks import check_inertia
 from bunraku.errors import InertiaError, LoadError, MissingExtra, ModelError
 from bunraku.io.collision import Notes, cylinder, hull
 from bunraku.io.findings import Findings
+from bunraku.io.mesh_files import MeshFiles
 from bunraku.io.meshes import read_mesh
+from bunraku.io.subtree_masses import NEARLY_MASSLESS, body_masses, composites
 from bunraku.io.xml import Node, clip, read_xml
 from bunraku.mechanism import (
     Box,
@@ -64,8 +64,6 @@ QUIET = {
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 SHAPES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"), "capsule": ("radius", "length")}
 GREY = (0.7, 0.7, 0.7, 1.0)
-NEARLY_MASSLESS = 1e-6
-"""Share of the robot's mass below which a link is suspicious."""
 TINY_MASS = 1e-9
 """[kg] Mass below which every link is."""
 POINT_MASS = 1e-12
@@ -79,7 +77,7 @@ def load_urdf(path: str | os.PathLike, base: str = "free", strict: bool = False,
     """The mechanism of a URDF file; see `bunraku.load`."""
     path = Path(path)
     findings = Findings(path, strict)
-    robot = _Robot(read_xml(path), findings, _Meshes(path, search))
+    robot = _Robot(read_xml(path), findings, MeshFiles(path, search))
     mechanism = robot.build(base)
     if shapes:
         robot.add_shapes(mechanism)
@@ -101,7 +99,7 @@ class _Hinge:
 class _Robot:
     """Conversion of one <robot> element to a mechanism."""
 
-    def __init__(self, root: Node, findings: Findings, meshes: _Meshes):
+    def __init__(self, root: Node, findings: Findings, meshes: MeshFiles):
         if root.tag != "robot":
             raise root.refuse("the root element of a URDF is <robot>")
         self.root, self.findings, self.meshes = root, findings, meshes
@@ -404,14 +402,14 @@ class _Robot:
         """Warn about nearly massless bodies and joints that move no mass: torques there cause unbounded
         accelerations."""
         labels = [self.links[name].label if hinge is None else hinge.node.label for name, hinge in order]
-        total, bodies = mechanism.mass, _body_masses(mechanism)
+        total, bodies = mechanism.mass, body_masses(mechanism)
         for link, label in zip(mechanism.links, labels, strict=True):
             mass = bodies.get(link.name, 0.0)
             if 0 < mass < max(NEARLY_MASSLESS * total, TINY_MASS):
                 self.findings.note(label, f"moves a nearly massless link ({mass:.3g} kg of {total:.3g} kg); small "
                                           "forces give it enormous accelerations")
         empty, thin = [], []
-        for link, (mass, _, inertia), label in zip(mechanism.links, _composites(mechanism), labels, strict=True):
+        for link, (mass, _, inertia), label in zip(mechanism.links, composites(mechanism), labels, strict=True):
             if link.joint.nv and mass == 0 and not inertia.any():
                 empty.append(label)
             elif isinstance(link.joint, Revolute) and abs(link.joint.axis @ inertia @ link.joint.axis) < NO_INERTIA:
@@ -419,42 +417,6 @@ class _Robot:
         self._note_many(empty, "moves no mass: its link and its subtree are massless, so accelerations cannot be "
                                "computed; give one of them mass or fix the joint")
         self._note_many(thin, "its subtree has no inertia about the axis, so accelerations cannot be computed")
-
-
-def _body_masses(mechanism: Mechanism) -> dict[str, float]:
-    """{link on a moving joint: its mass with that of the links fixed to it}."""
-    masses: dict[str, float] = {}
-    carriers: list[str] = []
-    for link in mechanism.links:
-        fixed = link.joint.nv == 0
-        carriers.append(link.name if not fixed else GROUND if link.parent < 0 else carriers[link.parent])
-        masses[carriers[-1]] = masses.get(carriers[-1], 0.0) + link.mass
-    masses.pop(GROUND, None)
-    return masses
-
-
-def _composites(mechanism: Mechanism):
-    """Composite of each link and its subtree at neutral joints: mass, mass times centre, inertia about the link's
-    origin."""
-    sums = []
-    for link in mechanism.links:
-        moment = link.mass * link.com
-        sums.append([link.mass, moment, link.inertia + _spread(link.com, moment)])
-    for link, (mass, moment, inertia) in zip(reversed(mechanism.links), reversed(sums), strict=True):
-        if link.parent < 0 or (mass == 0 and not inertia.any()):
-            continue
-        R, p = link.rotation, link.position
-        turned = R @ moment
-        parent = sums[link.parent]
-        parent[0] += mass
-        parent[1] = parent[1] + turned + mass * p
-        parent[2] = (parent[2] + R @ inertia @ R.T + _spread(p, turned) + _spread(turned, p) + _spread(p, mass * p))
-    return sums
-
-
-def _spread(a, b):
-    """(a.b) 1 - b a^T, the part of an inertia that comes from a shift of origin (summed over a, b and b, a)."""
-    return a @ b * np.eye(3) - np.outer(b, a)
 
 
 def _origin(node: Node | None):
@@ -467,55 +429,3 @@ def _origin(node: Node | None):
                          [sz * cy, sz * sy * sx + cz * cx, sz * sy * cx - cz * sx],
                          [-sy, cy * sx, cy * cx]])
     return np.array(node.numbers("xyz", (3,), (0.0, 0.0, 0.0))), rotation
-
-
-class _Meshes:
-    """Locates mesh files without opening them or accessing a network."""
-
-    def __init__(self, path: Path, search):
-        self.folder = os.path.dirname(os.path.abspath(path))
-        places = [search] if isinstance(search, (str, os.PathLike)) else list(search)
-        ros = os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep)
-        self.places = [os.path.abspath(os.fspath(place)) for place in [*places, *filter(None, ros)]]
-        self.packages: dict[str, list[str]] = {}
-        self.missing: list[tuple[str, str]] = []
-
-    def resolve(self, name: str, node: Node) -> str:
-        """The file's path, or the unchanged name if there is no such file."""
-        for candidate in self._candidates(name):
-            if os.path.isfile(candidate):
-                return os.path.normpath(candidate)
-        self.missing.append((node.label, name))
-        return name
-
-    def _candidates(self, name: str) -> Iterator[str]:
-        scheme, separator, rest = name.partition("://")
-        if not separator:
-            yield from (os.path.join(place, name) for place in (self.folder, *self.places))
-        elif scheme in ("package", "model"):
-            package, _, inner = rest.lstrip("/").partition("/")
-            yield from (os.path.join(folder, inner) for folder in self._package(package))
-        elif scheme == "file":
-            yield os.path.join(self.folder, rest)
-
-    def _package(self, package: str) -> list[str]:
-        """Folders the package may be in: around the file, going up, then the search path."""
-        if package not in self.packages:
-            around, folder = [], self.folder
-            while folder != os.path.dirname(folder):
-                around.append(folder)
-                folder = os.path.dirname(folder)
-            found = []
-            for place in (*around, *self.places) if package not in ("", ".", "..") else ():
-                found += [place] if os.path.basename(place) == package else []
-                inside = os.path.join(place, package)
-                found += [inside] if os.path.isdir(inside) else []
-            self.packages[package] = found
-        return self.packages[package]
-
-    def note_missing(self, findings: Findings) -> None:
-        if self.missing:
-            label, name = self.missing[0]
-            more = f" (and {len(self.missing) - 1} more)" if len(self.missing) > 1 else ""
-            findings.note(f"visual of {label}", f"mesh {clip(name, 120)!r}{more} not found; "
-                                                "name the folder of its package in search=...")

@@ -28,8 +28,7 @@ Jacobian, as scikit-sundae has it) and LSODA (SciPy), with the same tolerances a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,6 +39,8 @@ import bunraku as bk
 from bunraku.errors import ModelError, SimulationError
 from bunraku.integrate.methods import METHODS
 from bunraku.integrate.runge_kutta import Tableau
+from bunraku.reproduce.jung_claims import PAPER_SAYS, YARDSTICK, claims
+from bunraku.reproduce.jung_printed import PAPER, REFERENCES, RUNGE_KUTTA, SOLVERS, TITLES, least, number
 
 SECONDS = 10.0
 TOLERANCES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -47,31 +48,7 @@ RISE = 0.1            # of the energy that the elongation gave: see `unstable` a
 ENOUGH = 2.0          # tighter tolerances are not tried once a run needs this many times the best
 ELONGATION = 0.8      # [rad]
 A, B, C, RHO = 0.2, 0.3, 0.2, 2.0  # of all mobiles
-RUNGE_KUTTA = ("iec", "rki", "rkg", "rkf")
-SOLVERS = (*RUNGE_KUTTA, "gear", "bdf")
-REFERENCES = ("cvode", "lsoda")
-MOST = 1.1            # times the larger of the paper's count and CVODE's
-NEAR_COUNT = 2.0            # a count within this factor of the paper's counts as near
-GROWTH = 2.0          # of Gear's counts over the elongations of session C [J, sec. II.D]
 NORM = math.sqrt(0.5)  # tolerance in a norm over components that equals one in a norm over joints [J, sec. III.C]
-
-# [J, tables IV to VII]: row, then IEC, RKI, RKG, RKF, Gear, BDF
-PAPER: dict[str, tuple[tuple[float, ...], ...]] = {
-    "IV": ((2, 63.4, 90.0, 85.6, 58.8, 15.4, 27.1), (4, 108.2, 301.2, 109.6, 120.6, 34.1, 79.2),
-           (6, 135.0, 498.6, 155.6, 165.0, 46.4, 108.6), (8, 179.8, 680.4, 168.4, 210.0, 64.7, 161.6),
-           (10, 215.0, 903.6, 187.6, 252.6, 81.1, 229.2), (12, 234.4, 1046.1, 200.0, 296.4, 91.6, 203.3)),
-    "V": ((3, 186.8, 784.8, 197.2, 211.2, 59.6, 395.4), (5, 189.6, 836.7, 195.2, 218.4, 61.3, 460.7),
-          (7, 197.2, 820.5, 187.6, 217.2, 54.5, 437.5), (9, 245.6, 1137.6, 202.8, 280.2, 65.0, 1062.0),
-          (11, 310.4, 1692.9, 271.2, 388.2, 85.2, 1584.1)),
-    "VI": ((0.1, 125.8, 263.4, 108.8, 133.2, 44.5, 62.4), (0.5, 128.6, 438.0, 127.2, 160.8, 46.5, 79.1),
-           (0.9, 171.4, 591.6, 174.8, 185.4, 50.6, 156.2), (1.3, 209.4, 963.0, 233.2, 237.0, 71.8, 266.8),
-           (1.7, 214.2, 1189.2, 325.6, 298.2, 82.7, 361.7)),
-    "VII": ((0.0, 158.0, 505.5, 157.2, 174.6, 48.1, 120.2), (2.5, 310.4, 318.0, 416.4, 380.4, 371.6, 27.3),
-            (5.0, 582.2, 640.8, 985.2, 702.6, 766.5, 30.5), (7.5, 954.4, 946.8, 1557.2, 1026.6, 1227.7, 30.4),
-            (10.0, 1110.0, 1260.9, 2040.0, 1369.2, 1609.0, 26.5)),
-}
-TITLES = {"IV": ("session A", "links of a chain"), "V": ("session B", "chains below the plateau"),
-          "VI": ("session C", "elongation [rad]"), "VII": ("session D", "damping [N m s/rad]")}
 
 
 def textbook(name: str) -> Tableau:
@@ -266,178 +243,7 @@ def run(wanted: list[Row] | None = None, progress: Callable[[str], None] = nothi
             "claims": [vars(c) for c in claims(tables, own)]}
 
 
-def least(values) -> float | None:
-    """The smallest of those that are there."""
-    return min((x for x in values if x is not None), default=None)
-
-
-# -- claims ----------------------------------------------------------------------------------------------------------
-
-PAPER_SAYS, YARDSTICK = "paper", "own yardstick"
-
-
-@dataclass
-class Claim:
-    """A conclusion: whose it is, in how many rows it holds here, where not, and in how many rows of the paper's own
-    tables."""
-
-    what: str
-    origin: str
-    rows: int
-    missed: list[str]
-    printed: str = ""
-
-    @property
-    def met(self) -> bool:
-        return not self.missed
-
-
-Found = tuple[int, list[str]]  # rows looked at, and those that fail
-
-
-def claims(tables: dict, own: dict) -> list[Claim]:
-    """Expected conclusions: those of the paper [J, sec. II.D] and our own criteria."""
-    said: list[tuple[str, Callable[[str], Found]]] = [
-        ("undamped: Gear needs the fewest of the six", lambda part: _fewest(tables, part, "gear", _calm)),
-        ("tables IV, V: Gear needs less than half of the best Runge-Kutta method", lambda part: _half(tables, part)),
-        ("tables IV, V: RKG is the best Runge-Kutta method",
-         lambda part: _fewest(tables, part, "rkg", _first_two, RUNGE_KUTTA)),
-        ("tables IV, V: the largest mobile needs more than the smallest", lambda part: _larger(tables, part)),
-        ("Gear: 11 chains (table V) need no more than 12 links (table IV)",
-         lambda part: _wide(_column(tables, "V", part, "gear"), _column(tables, "IV", part, "gear"))),
-        (f"table VI: Gear grows by no more than {GROWTH:g} over the elongations",
-         lambda part: _grown(_column(tables, "VI", part, "gear"))),
-        ("table VII, damped: BDF needs the fewest of the six", lambda part: _fewest(tables, part, "bdf", _damped)),
-        ("table V: BDF grows faster with the number of chains than Gear", lambda part: _faster(tables, part)),
-    ]
-    made = [Claim(what, PAPER_SAYS, *found("ours"), printed="{1} of {0}".format(*_good(found("paper"))))
-            for what, found in said]
-    made += [Claim(what, YARDSTICK, *found) for what, found in (
-        *((f"{where}: {name.upper() if name == 'bdf' else 'Gear'} at most {MOST:g} times the larger of the paper's and "
-           "CVODE's", _bounded(tables, name, chosen))
-          for name in ("gear", "bdf") for where, chosen in (("undamped", _calm), ("table VII, damped", _damped))),
-        *((f"table {table}: counts within a factor of {NEAR_COUNT:g} of the paper's", _near(table, tables[table]))
-          for table in tables),
-        (f"table VI: Gear* of bk.Simulation grows by no more than {GROWTH:g}", _grown(_starred(own, tables, "VI"))),
-        ("Gear* of bk.Simulation: 11 chains need no more than 12 links",
-         _wide(_starred(own, tables, "V"), _starred(own, tables, "IV"))))]
-    return [claim for claim in made if claim.rows]
-
-
-def _calm(table, row) -> bool:
-    return table != "VII" or row["row"] == 0.0
-
-
-def _damped(table, row) -> bool:
-    return not _calm(table, row)
-
-
-def _first_two(table, row) -> bool:
-    return table in ("IV", "V")
-
-
-def _good(found: Found) -> tuple[int, int]:
-    return found[0], found[0] - len(found[1])
-
-
-def _column(tables, table, part, name) -> dict[float, float | None]:
-    """One solver's counts in a table, by rows."""
-    return {row["row"]: row[part][name] for row in tables.get(table, ())}
-
-
-def _starred(own, tables, table) -> dict[float, float | None]:
-    return {row["row"]: x["gear"] for row, x in zip(tables.get(table, ()), own.get(table, ()), strict=True)}
-
-
-def _check(tables, chosen, value, bound) -> Found:
-    """Rows chosen, and those where the value is not within its bound."""
-    count, missed = 0, []
-    for name, row in _lines(tables):
-        if chosen(name, row):
-            count += 1
-            found, most = value(row), bound(row)
-            if found is None or not found <= most:
-                missed.append(f"{name} {row['row']:g}: {_number(found)} > {most:.1f}")
-    return count, missed
-
-
-def _fewest(tables, part, name, chosen, among=SOLVERS) -> Found:
-    return _check(tables, chosen, lambda row: row[part][name], lambda row: least(row[part][x] for x in among))
-
-
-def _half(tables, part) -> Found:
-    def half(row):  # no bound if no method is stable
-        fewest = least(row[part][name] for name in RUNGE_KUTTA)
-        return math.inf if fewest is None else math.nextafter(0.5 * fewest, 0.0)
-
-    return _check(tables, _first_two, lambda row: row[part]["gear"], half)
-
-
-def _larger(tables, part) -> Found:
-    """First and last row of tables IV and V, for every solver."""
-    count, missed = 0, []
-    for table in ("IV", "V"):
-        for name in SOLVERS:
-            first, last = _ends(_column(tables, table, part, name), table)
-            if first is not None and last is not None:
-                count += 1
-                if not last > first:
-                    missed.append(f"{table}, {name}: {first:.1f} to {last:.1f}")
-    return count, missed
-
-
-def _ends(column, table) -> tuple[float | None, float | None]:
-    lines = PAPER[table]
-    return column.get(lines[0][0]), column.get(lines[-1][0])
-
-
-def _grown(column) -> Found:
-    first, last = _ends(column, "VI")
-    return _ratio("0.1 to 1.7 rad", last, first, GROWTH)
-
-
-def _wide(wide, long) -> Found:
-    return _ratio("V 11 / IV 12", wide.get(11), long.get(12), 1.0)
-
-
-def _faster(tables, part) -> Found:
-    ends = (_ends(_column(tables, "V", part, name), "V") for name in ("bdf", "gear"))
-    grown = [last / first for first, last in ends if first is not None and last is not None]
-    if len(grown) < 2:
-        return 0, []
-    return 1, [] if grown[0] > grown[1] else [f"BDF {grown[0]:.2f}, Gear {grown[1]:.2f}"]
-
-
-def _ratio(what, above, below, most) -> Found:
-    if above is None or below is None:
-        return 0, []
-    return 1, [] if above <= most * below else [f"{what}: {above:.1f}/{below:.1f} = {above / below:.2f} > {most:g}"]
-
-
-def _bounded(tables, name, chosen) -> Found:
-    return _check(tables, chosen, lambda row: row["ours"][name],
-                  lambda row: MOST * max(row["paper"][name], row["references"]["cvode"] or 0.0))
-
-
-def _near(table, lines) -> Found:
-    """Solvers whose counts are all within a factor of NEAR_COUNT."""
-    missed = []
-    for name in SOLVERS:
-        ratios = [math.nan if row["ours"][name] is None else row["ours"][name] / row["paper"][name] for row in lines]
-        if not all(1 / NEAR_COUNT <= x <= NEAR_COUNT for x in ratios):
-            missed.append(f"{name}: {min(ratios):.2f} to {max(ratios):.2f} times the paper's")
-    return len(SOLVERS), missed
-
-
-def _lines(tables) -> Iterator[tuple[str, dict]]:
-    return ((name, row) for name, lines in tables.items() for row in lines)
-
-
 # -- for people ------------------------------------------------------------------------------------------------------
-
-
-def _number(x: float | None) -> str:
-    return "-" if x is None else f"{x:.1f}"
 
 
 def text(result: dict) -> str:
@@ -453,8 +259,8 @@ def text(result: dict) -> str:
         for row, own in zip(found, result["own_control"][table], strict=True):
             cells = [f"  {row['row']:>5g} "]
             for part, names in (("paper", SOLVERS), ("ours", SOLVERS), ("references", REFERENCES)):
-                cells.append("".join(f"{_number(row[part][name]):>8}" for name in names) + " ")
-            lines.append("|".join([*cells, f"{_number(own['rk']):>7}{_number(own['gear']):>8}"]))
+                cells.append("".join(f"{number(row[part][name]):>8}" for name in names) + " ")
+            lines.append("|".join([*cells, f"{number(own['rk']):>7}{number(own['gear']):>8}"]))
     lines += ["", "Best tolerances (rows): " + "; ".join(
         f"{name} " + ", ".join(f"{at} ({n})" for at, n in sorted(found.items(), key=lambda x: -x[1]))
         for name, found in result["tolerances"].items())]
