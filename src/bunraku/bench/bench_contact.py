@@ -152,8 +152,7 @@ def text(result: dict, colour: bool = False) -> str:
     peers += f", Drake {versions['drake']}" if "drake" in versions else "; without Drake, which is not installed"
     lines = [paint("1", f"bunraku {result['bunraku']}: contact, steps of {1e3 * result['step']:g} ms"),
              f"beside {peers}",
-             f"{on['processor']}, {on['cores']} core{'s' * (on['cores'] != 1)}, {on['lanes']} lanes; Python "
-             f"{on['python']}, Numba {versions['numba']}; {on['date'][:16].replace('T', ' ')}"]
+             machine.line(on)]
     for case in result["cases"].values():
         lines += ["", *_table(case, paint)]
     lines += ["", "  us/step: wall time; the loop with Pinocchio is Python; solver: its ADMM alone; -: did not happen",

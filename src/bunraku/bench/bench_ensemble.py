@@ -123,8 +123,7 @@ def text(result: dict, colour: bool = False) -> str:
     paint = painter(colour)
     on = result["machine"]
     lines = [paint("1", f"bunraku {result['bunraku']}: an ensemble of {result['cases']} small cases on two processes"),
-             f"{on['processor']}, {on['cores']} core{'s' * (on['cores'] != 1)}; {on['system']}, Python {on['python']}, "
-             f"{on['date'][:16].replace('T', ' ')}", "",
+             machine.line(on), "",
              "share: speed-up over one process, divided by that of two independent copies at once (the ceiling); "
              f"median of {result['rounds']} rounds.",
              *([] if result["ceiling"] > 1.3 else [paint(

@@ -357,8 +357,7 @@ def text(result: dict, colour: bool = False) -> str:
     paint = painter(colour)
     on = result["machine"]
     lines = [paint("1", f"bunraku {result['bunraku']}: one mechanism on several workers"),
-             f"{on['processor']}, {on['cores']} core{'s' * (on['cores'] != 1)}, {on['lanes']} lanes; {on['system']}, "
-             f"Python {on['python']}, {on['date'][:16].replace('T', ' ')}", "",
+             machine.line(on), "",
              "share: speed-up of two workers, divided by that of two independent serial runs at once (ceiling).",
              "same chunks on one: time of the chunks of two workers on one, in serial times. predicted: on idle cores.",
              *([] if min(row["ceiling"] for row in result["forward"]) > 1.3 else [paint(

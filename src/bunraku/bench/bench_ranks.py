@@ -234,8 +234,7 @@ def text(result: dict, colour: bool = False) -> str:
     paint = painter(colour)
     on = result["machine"]
     lines = [paint("1", f"bunraku {result['bunraku']}: one mechanism on two ranks of MPI"),
-             f"{on['processor']}, {on['cores']} cores; {on['system']}, Python {on['python']}, "
-             f"{on['date'][:16].replace('T', ' ')}", "",
+             machine.line(on), "",
              "share: speed-up of two ranks, divided by that of two independent serial runs at once (ceiling).",
              "Two ranks have the bits of one worker with the same chunks: compared first.", "",
              paint("4", f"  {'Gear steps':<16}{'bodies':>7}{'serial us':>11}{'two ranks':>11}{'speed-up':>10}"

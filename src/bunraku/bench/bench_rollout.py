@@ -300,8 +300,7 @@ def text(result: dict, colour: bool = False) -> str:
     lines = [
         paint("1", f"bunraku {result['bunraku']} beside MuJoCo {versions.get('mujoco', '?')}: rollouts of a figure "
                    f"with 34 degrees of freedom, steps of {1e3 * result['step']:g} ms"),
-        f"{on['processor']}, {on['cores']} core{'s' * (on['cores'] != 1)}, {on['lanes']} lanes; Python {on['python']}, "
-        f"Numba {versions['numba']}; {on['date'][:16].replace('T', ' ')}",
+        machine.line(on),
         f"load of the machine {result['load']:.1f} ({result['threads']} when otherwise idle)",
         f"after {agrees['steps']} steps lanes agree with bk.Simulation to {agrees['simulation']:.0e}, and with MuJoCo "
         f"on sliders and a ball to {agrees['mujoco']:.0e};",

@@ -286,9 +286,7 @@ def text(result: dict, colour: bool = False) -> str:
     paint = painter(colour)
     on = result["machine"]
     lines = [paint("1", f"bunraku {result['bunraku']}: seconds to the first result, in new processes"),
-             f"{on['processor']}, {on['cores']} core{'s' * (on['cores'] != 1)}; {on['system']}, Python {on['python']}, "
-             f"Numba {on['versions']['numba']}; {on['date'][:16].replace('T', ' ')}; other processes at the start: "
-             f"{result['load']:.1f} (load average)",
+             f"{machine.line(on)}; other processes at the start: {result['load']:.1f} (load average)",
              "cold: nothing compiled before; warm: again, from the cache. Processor time includes child processes."]
     for version in result["versions"]:
         heading = f"{'cold:':>10}{'processor':>12}{'wall':>8}{'warm:':>10}{'processor':>12}{'wall':>8}"

@@ -321,8 +321,7 @@ def text(result: dict, colour: bool = False) -> str:
     paint = painter(colour)
     on, sim, cut = result["machine"], result["simulation"], result["changes"]
     lines = [paint("1", f"bunraku {result['bunraku']}: the viewer"),
-             f"{on['processor']}, {on['cores']} core{'s' * (on['cores'] != 1)}; {on['system']}, Python {on['python']}, "
-             f"{on['date'][:16].replace('T', ' ')}", "",
+             machine.line(on), "",
              paint("1", "frames") + "  60 a second, to one client; a node per shape; Chromium with software GL", "",
              paint("4", HEADER)]
     for row in result["frames"]:

@@ -28,6 +28,12 @@ def describe() -> dict:
             "python": platform.python_version(), "versions": {k: v for k, v in versions.items() if v}}
 
 
+def line(on: dict) -> str:
+    """What `describe` has found, in a line."""
+    return (f"{on['processor']}, {on['cores']} core{'s' * (on['cores'] != 1)}, {on['lanes']} lanes; {on['system']}, "
+            f"Python {on['python']}, Numba {on['versions']['numba']}; {on['date'][:16].replace('T', ' ')}")
+
+
 def _version(name):
     try:
         return importlib.metadata.version(name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bunraku.bench import machine
+
 WIDE = 34
 SHOWN = ("pin.aba", "mj_forward", "pin.rnea", "pin.crba")
 
@@ -33,9 +35,8 @@ def _head(result, paint):
     return [
         paint("1", f"bunraku {result['bunraku']} beside Pinocchio {versions.get('pin', '?')} and MuJoCo "
                    f"{versions.get('mujoco', '?')}"),
-        f"{on['processor']}, {on['cores']} core{'s' * (on['cores'] != 1)}, {on['lanes']} lanes; {on['system']}, "
-        f"Python {on['python']}, Numba {versions['numba']}, NumPy {versions['numpy']}",
-        f"{on['date'][:16].replace('T', ' ')}; one core does {result['peak_gflops']:.1f} GFLOP/s at best (measured)",
+        f"{machine.line(on)}; NumPy {versions['numpy']}",
+        f"one core does {result['peak_gflops']:.1f} GFLOP/s at best (measured)",
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bunraku.bench import machine
 from bunraku.bench.report import WIDE, painter, ratio, target_lines, verdict
 
 
@@ -12,8 +13,7 @@ def text(result: dict, colour: bool = False) -> str:
     versions = on["versions"]
     lines = [
         paint("1", f"bunraku {result['bunraku']} beside Pinocchio {versions.get('pin', '?')}: structures with loops"),
-        f"{on['processor']}, {on['cores']} core{'s' * (on['cores'] != 1)}, {on['lanes']} lanes; Python {on['python']}, "
-        f"Numba {versions['numba']}; {on['date'][:16].replace('T', ' ')}",
+        machine.line(on),
     ]
     for robot in result["robots"]:
         lines += ["", *_robot(robot, paint)]

@@ -48,13 +48,12 @@ def add_parser(subparsers):
 
 def run(args) -> int:
     """Run the checks and print the report; 1 if anything failed."""
-    from bunraku.bench.machine import describe
+    from bunraku.bench.machine import describe, line
     from bunraku.check import ATTACKS, runner
 
     names = list(ATTACKS) if "all" in args.name else list(dict.fromkeys(args.name))
     on, results = describe(), []
-    machine = f"{on['processor']}, {on['cores']} cores, {on['system']}, Python {on['python']}, " \
-              f"Numba {on['versions']['numba']}; {on['date'][:16].replace('T', ' ')}"
+    machine = line(on)
     if not args.json:
         print(machine, flush=True)
     for name in names:

@@ -37,67 +37,59 @@ def add_parser(subparsers):
                                  epilog="example: bunraku reproduce yn-hrp --out yn-hrp")
     names = verb.add_subparsers(dest="name", metavar="NAME", required=True)
     verb.add_argument("--list", action=ListNames, names=names.choices)
-    yn_hrp = names.add_parser(
-        "yn-hrp", help="2 s of a 34-DOF figure by assembly-disassembly and by the O(N^3) method; table 1, fig. 3",
-        description="Yamane and Nakamura's humanoid simulation: a 34-DOF figure for 2 s at steps of 2 ms, first on "
-                    "both feet, then on one, by assembly and disassembly and by the O(N^3) method side by side; the "
-                    "cost of both over degrees of freedom; figures and chains on several processes, measured, and "
-                    "predicted at the paper's costs. Half a minute after the first run.",
-        epilog="example: bunraku reproduce yn-hrp --json > yn-hrp.json")
-    yn_hrp.add_argument("--out", type=Path, default=None, metavar="DIR",
-                        help="draw cost over degrees of freedom into this folder (needs matplotlib)")
-    yn_hrp.add_argument("--quick", action="store_true", help="0.4 s of motion and fewer structures")
-    yn_hrp.add_argument("--json", action="store_true", help="print all numbers as JSON")
-    yn_hrp.set_defaults(run=run, measure=_with_progress)
-    yn99 = names.add_parser(
-        "yn99", help="high bar and swing with a 16-DOF figure: the examples of structure-varying chains",
-        description="Yamane and Nakamura's examples of structure-varying chains: a figure of 16 degrees of freedom "
-                    "without torques, but for joint limits, on a high bar until a hand lets go, and on a swing until "
-                    "the thighs have left the plate: counts of degrees of freedom beside the paper's, velocities, "
-                    "forces and errors. A few seconds after the first run.",
-        epilog="example: bunraku reproduce yn99 --out yn99")
-    yn99.add_argument("--out", type=Path, default=None, metavar="DIR",
-                      help="draw the motions into this folder (needs matplotlib)")
-    yn99.add_argument("--json", action="store_true", help="print all numbers as JSON")
-    yn99.set_defaults(run=run, measure=_yn99)
-    jung = names.add_parser(
-        "jung-tables", help="six integrators on swinging mobiles: tables IV to VII of Jung",
-        description="Jung's comparison of solvers: evaluations of the right-hand side that six integrators need for "
-                    "mobiles swinging for 10 s, the paper's counts beside ours, CVODE and LSODA as today's "
-                    "references, and which of the paper's conclusions hold (FAILS where one does not). Under a minute "
-                    "after the first run. CVODE needs: pip install 'bunraku[bench]'.",
-        epilog="examples: bunraku reproduce jung-tables --out tables; "
-               "bunraku reproduce jung-tables --tables IV VII --json; bunraku reproduce jung-tables --readings")
+    _experiment(names, "yn-hrp", _with_progress,
+                "2 s of a 34-DOF figure by assembly-disassembly and by the O(N^3) method; table 1, fig. 3",
+                "Yamane and Nakamura's humanoid simulation: a 34-DOF figure for 2 s at steps of 2 ms, first on "
+                "both feet, then on one, by assembly and disassembly and by the O(N^3) method side by side; the "
+                "cost of both over degrees of freedom; figures and chains on several processes, measured, and "
+                "predicted at the paper's costs. Half a minute after the first run.",
+                "example: bunraku reproduce yn-hrp --json > yn-hrp.json", draws="cost over degrees of freedom",
+                quick="0.4 s of motion and fewer structures")
+    _experiment(names, "yn99", _yn99,
+                "high bar and swing with a 16-DOF figure: the examples of structure-varying chains",
+                "Yamane and Nakamura's examples of structure-varying chains: a figure of 16 degrees of freedom "
+                "without torques, but for joint limits, on a high bar until a hand lets go, and on a swing until "
+                "the thighs have left the plate: counts of degrees of freedom beside the paper's, velocities, "
+                "forces and errors. A few seconds after the first run.",
+                "example: bunraku reproduce yn99 --out yn99", draws="the motions")
+    jung = _experiment(names, "jung-tables", _jung_tables,
+                       "six integrators on swinging mobiles: tables IV to VII of Jung",
+                       "Jung's comparison of solvers: evaluations of the right-hand side that six integrators need for "
+                       "mobiles swinging for 10 s, the paper's counts beside ours, CVODE and LSODA as today's "
+                       "references, and which of the paper's conclusions hold (FAILS where one does not). Under a "
+                       "minute after the first run. CVODE needs: pip install 'bunraku[bench]'.",
+                       "examples: bunraku reproduce jung-tables --out tables; "
+                       "bunraku reproduce jung-tables --tables IV VII --json; bunraku reproduce jung-tables --readings",
+                       draws="the tables", prints="the tables")
     jung.add_argument("--tables", nargs="+", default=None, metavar="TABLE", help="of IV V VI VII; all if not given")
     jung.add_argument("--rows", nargs="+", type=float, default=None, metavar="ROW",
                       help="rows of these tables by their first column; all if not given")
-    jung.add_argument("--out", type=Path, default=None, metavar="DIR",
-                      help="draw the tables into this folder (needs matplotlib)")
     jung.add_argument("--readings", action="store_true",
                       help="other readings of the paper instead: norms, step control, elongation, instability, "
                            "plateaus, and what each changes")
-    jung.add_argument("--json", action="store_true", help="print the tables as JSON")
-    jung.set_defaults(run=run, measure=_jung_tables)
-    fijany = names.add_parser(
-        "fijany", help="what forming a mass matrix costs, serially and on processor arrays",
-        description="Fijany's comparison of ways to form the mass matrix of a chain: operations at n = 6 and for any n "
-                    "on 1, n and n (n + 1) / 2 processors, the paper's figures beside those counted by running the "
-                    "code, with every difference explained. A few seconds.",
-        epilog="example: bunraku reproduce fijany --out fijany")
-    fijany.add_argument("--out", type=Path, default=None, metavar="DIR",
-                        help="draw cost over the number of joints into this folder (needs matplotlib)")
-    fijany.add_argument("--quick", action="store_true", help="chains up to 16 joints")
-    fijany.add_argument("--json", action="store_true", help="print all numbers as JSON")
-    fijany.set_defaults(run=run, measure=_fijany)
+    _experiment(names, "fijany", _fijany, "what forming a mass matrix costs, serially and on processor arrays",
+                "Fijany's comparison of ways to form the mass matrix of a chain: operations at n = 6 and for any n "
+                "on 1, n and n (n + 1) / 2 processors, the paper's figures beside those counted by running the "
+                "code, with every difference explained. A few seconds.",
+                "example: bunraku reproduce fijany --out fijany", draws="cost over the number of joints",
+                quick="chains up to 16 joints")
     for name, (short, long) in WORKERS.items():
-        parser = names.add_parser(name, help=short, description=f"{long} {HOW}",
-                                  epilog=f"example: bunraku reproduce {name} --out {name}")
-        parser.add_argument("--out", type=Path, default=None, metavar="DIR",
-                            help="draw it into this folder (needs matplotlib)")
-        parser.add_argument("--quick", action="store_true", help="fewer rounds and smaller mechanisms")
-        parser.add_argument("--json", action="store_true", help="print all numbers as JSON")
-        parser.set_defaults(run=run, measure=_with_progress)
+        _experiment(names, name, _with_progress, short, f"{long} {HOW}",
+                    f"example: bunraku reproduce {name} --out {name}", draws="it",
+                    quick="fewer rounds and smaller mechanisms")
     return verb
+
+
+def _experiment(names, name, measure, short, description, epilog, *, draws, quick=None, prints="all numbers"):
+    """Add the parser of one experiment."""
+    parser = names.add_parser(name, help=short, description=description, epilog=epilog)
+    parser.add_argument("--out", type=Path, default=None, metavar="DIR",
+                        help=f"draw {draws} into this folder (needs matplotlib)")
+    if quick is not None:
+        parser.add_argument("--quick", action="store_true", help=quick)
+    parser.add_argument("--json", action="store_true", help=f"print {prints} as JSON")
+    parser.set_defaults(run=run, measure=measure)
+    return parser
 
 
 def run(args) -> int:

@@ -14,37 +14,43 @@ from bunraku.entries import closed_solution as closed
 from bunraku.entries.explain import refuse
 from bunraku.entries.pool import spread
 from bunraku.entries.signatures import CLASHED, FAILED, FINE, PLAN, flags, int64, table
-from bunraku.jit import entry
+from bunraku.jit import allocating, entry
 from bunraku.plan import fields as f
+
+
+@allocating
+def scratch(plan, external):
+    """Memory for forces on bodies (none if there are no such forces), states and torques."""
+    n = plan.body_i.shape[0] - 1
+    pushed = external.shape[0] > 0 or plan.body_i[n, f.HEAD_SPRINGS] > 0
+    return np.empty(6 * n if pushed else 0), np.empty(STATE * n), np.empty(plan.dof_f.shape[1])
+
+
+@allocating
+def all_forces(plan, k, q, v, tau, external, acting, wrench, states):
+    """State k of a batch: forces on the bodies, and torques with the passive ones."""
+    acting[:] = tau[k]
+    gather_forces(plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, q[k],
+                  v[k], tau[k], external[k] if external.shape[0] > 0 else tau[k, :0], acting, wrench, states)
 
 
 @entry("the unit-vector method", types.void(PLAN, table, table, table, table, table, flags, int64, int64), seconds=5)
 def unit_vector_batch(plan, q, v, tau, external, a, bad, start, stop):
-    body_i, body_f, dof_f = plan.body_i, plan.body_f, plan.dof_f
-    n, nv, pushed = body_i.shape[0] - 1, dof_f.shape[1], external.shape[0] > 0
-    wrench = np.empty(6 * n if pushed or body_i[n, f.HEAD_SPRINGS] > 0 else 0)
-    states, total, nothing = np.empty(STATE * n), np.empty(nv), np.empty(0)
+    wrench, states, acting = scratch(plan, external)
     for k in range(start, stop):
-        gather_forces(body_i, body_f, dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, q[k], v[k],
-                      tau[k], external[k] if pushed else nothing, total, wrench, states)
-        acting = total if body_i[n, f.HEAD_PASSIVE] != 0 else tau[k]
-        bad[k] = 0 if unit_vector(body_i, body_f, dof_f, q[k], v[k], acting, wrench, a[k]) else 1
+        all_forces(plan, k, q, v, tau, external, acting, wrench, states)
+        bad[k] = 0 if unit_vector(plan.body_i, plan.body_f, plan.dof_f, q[k], v[k], acting, wrench, a[k]) else 1
 
 
 @entry("the unit-vector method for loops", types.void(PLAN, table, table, table, table, table, table, table, flags,
                                                       int64, int64), seconds=10)
 def unit_vector_loops(plan, q, v, tau, drives, external, a, multipliers, bad, start, stop):
     """`drives` (B, 0 or all freedoms) are torques of the connections."""
-    body_i, body_f, dof_f, conn_i, conn_f = plan.body_i, plan.body_f, plan.dof_f, plan.conn_i, plan.conn_f
-    n, nv, pushed = body_i.shape[0] - 1, dof_f.shape[1], external.shape[0] > 0
-    wrench = np.empty(6 * n if pushed or body_i[n, f.HEAD_SPRINGS] > 0 else 0)
-    states, total, nothing = np.empty(STATE * n), np.empty(nv), np.empty(0)
+    wrench, states, acting = scratch(plan, external)
     for k in range(start, stop):
-        gather_forces(body_i, body_f, dof_f, plan.link_i, plan.link_f, plan.spring_i, plan.spring_f, q[k], v[k],
-                      tau[k], external[k] if pushed else nothing, total, wrench, states)
-        acting = total if body_i[n, f.HEAD_PASSIVE] != 0 else tau[k]
-        answer = unit_vector_closed(body_i, body_f, dof_f, conn_i, conn_f, q[k], v[k], acting, drives[k], wrench, a[k],
-                                    multipliers[k])
+        all_forces(plan, k, q, v, tau, external, acting, wrench, states)
+        answer = unit_vector_closed(plan.body_i, plan.body_f, plan.dof_f, plan.conn_i, plan.conn_f, q[k], v[k], acting,
+                                    drives[k], wrench, a[k], multipliers[k])
         bad[k] = FINE if answer == SOLVED else CLASHED if answer == CONTRADICTION else FAILED
 
 

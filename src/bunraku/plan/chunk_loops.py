@@ -60,7 +60,7 @@ class ClosedDivision(Division):
                          read)
         del self.whole  # teams must not keep plans alive
 
-    def _record(self, worker, node) -> int:
+    def record(self, worker, node) -> int:
         return 0  # no nodes: chunks are not joined
 
     def _write_passes(self):
@@ -238,22 +238,22 @@ class ClosedDivision(Division):
         """Paths first, from the ground on, so that waiting workers can begin; then the ends of connections."""
         waiting: dict[int, Callable] = {}
         for k in range(self.m):
-            w, _, first, path, _ = self._chunk(k)
+            w, _, first, path, _ = self.chunk(k)
             if self.carrier[k] < 0:
-                self._do(w, f.DO_COPY, 0, f.EDGE_STATE, self.hang(k))
+                self.do(w, f.DO_COPY, 0, f.EDGE_STATE, self.hang(k))
             else:
                 waiting.pop(k)()
             if path > first:
-                self._do(w, f.DO_OUTWARD, self.hang(k), first, path)
+                self.do(w, f.DO_OUTWARD, self.hang(k), first, path)
             for below in self.carried[k]:
                 body = self.carrier[below]
                 if below == self.carried[k][0]:
-                    self._do(w, f.DO_END, self.local(body), self.hang(k), self.slot(body))
+                    self.do(w, f.DO_END, self.local(body), self.hang(k), self.slot(body))
                 waiting[below] = self._send_state(w, self.slot(body), self.who[below], self.hang(below))
         for k in range(self.m):
-            w, _, _, path, end = self._chunk(k)
+            w, _, _, path, end = self.chunk(k)
             if end > path:
-                self._do(w, f.DO_OUTWARD, self.hang(k), path, end)
+                self.do(w, f.DO_OUTWARD, self.hang(k), path, end)
         arriving = []
         ends = {("connection", c, side): (chunks[side], self.ends[c][side]) for c, chunks in enumerate(self.sides)
                 for side in (0, 1) if chunks[0] != chunks[1]}
@@ -264,7 +264,7 @@ class ClosedDivision(Division):
                 continue
             w = self.who[k]
             place = self.proxies[w][key]
-            self._do(w, f.DO_END, self.local(body), self.hang(k), place)
+            self.do(w, f.DO_END, self.local(body), self.hang(k), place)
             for other in range(self.workers):
                 if other != w and key in self.proxies[other]:
                     arriving.append(self._send_state(w, place, other, self.proxies[other][key]))
@@ -274,10 +274,10 @@ class ClosedDivision(Division):
     def _send_state(self, source, place, target, to):
         """A state posted now; the receiver takes it when it calls the result."""
         if source == target:
-            return lambda: self._do(target, f.DO_COPY, place, f.EDGE_STATE, to)
+            return lambda: self.do(target, f.DO_COPY, place, f.EDGE_STATE, to)
         out, into = self._edge(source, target, f.EDGE_STATE, 1)
-        self._do(source, f.DO_POST, place, f.EDGE_STATE, out)
-        return lambda: self._do(target, f.DO_TAKE, to, f.EDGE_STATE, into)
+        self.do(source, f.DO_POST, place, f.EDGE_STATE, out)
+        return lambda: self.do(target, f.DO_TAKE, to, f.EDGE_STATE, into)
 
     # -- passes 2 and 3 ----------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from bunraku.plan import fields as f
 from bunraku.plan.build import Plan, lay_out_records, mark_slots
+from bunraku.plan.chunk_operations import write_passes
 from bunraku.plan.plan_arrays import NO_CONTACT, NO_LOOPS, Arrays
 
 SCRATCH = 240  # floats that a join needs (`algorithms/join.py`)
@@ -133,7 +134,7 @@ class Division:
     def _place_nodes(self):
         """The worker of every node: of a join, that of its owner, or of the chunk that waits."""
         s = self.assembly
-        owner = [s.left[j] if self._waiting(j) else k for j, k in enumerate(s.owner.tolist())]
+        owner = [s.left[j] if self.waiting(j) else k for j, k in enumerate(s.owner.tolist())]
         self.place = [*s.worker.tolist(), *(int(s.worker[k]) for k in owner)]
 
     def _lay_out(self, plan):
@@ -179,12 +180,12 @@ class Division:
             body_link=plan.body_link[bodies], dof_link=plan.dof_link[v_index],
             coordinate_link=plan.coordinate_link[q_index], loops=None, ties={}))
         for c, k in enumerate(chunks.tolist()):
-            table[c, f.CHUNK_NODE] = self._record(w, k)
+            table[c, f.CHUNK_NODE] = self.record(w, k)
 
-    def _record(self, worker, node) -> int:
+    def record(self, worker, node) -> int:
         """Where a worker keeps a node. The join of a chunk that waits is the chunk itself."""
         s = self.assembly
-        while node >= self.m and self._waiting(node - self.m):
+        while node >= self.m and self.waiting(node - self.m):
             node = int(s.left[node - self.m])
         known = self._records[worker]
         if node not in known:
@@ -192,179 +193,37 @@ class Division:
             self.size[worker] += f.NODE_SIZE
         return known[node]
 
-    def _waiting(self, j) -> bool:
+    def waiting(self, j) -> bool:
         """Whether the upper operand of join j is a chunk that waits for the lower one."""
         s, a = self.assembly, int(self.assembly.left[j])
         return bool(s.series[j]) and a < self.m and bool(s.waits[a])
 
     # -- operations --------------------------------------------------------------------------------------------------
 
-    def _do(self, worker, *op):
+    def do(self, worker, *op):
         self._ops[worker].append((*map(int, op), *(0,) * (f.CHUNK_OP - len(op))))
 
     def _box(self, worker, edge) -> int:
         return self._boxes[worker].setdefault(edge, len(self._boxes[worker]))
 
-    def _send(self, source, target, node, field, floats, number):
+    def send(self, source, target, node, field, floats, number):
         """A message about a node, if its worker and the one who needs it are different ones: posted now. The receiver
         takes it when it calls the result."""
         if source == target:
             return lambda: None
         edge = len(self.edges)
         self.edges.append(Edge(source, target, floats, number))
-        self._do(source, f.DO_POST, self._record(source, node) + field, floats, self._box(source, edge))
-        return lambda: self._do(target, f.DO_TAKE, self._record(target, node) + field, floats, self._box(target, edge))
+        self.do(source, f.DO_POST, self.record(source, node) + field, floats, self._box(source, edge))
+        return lambda: self.do(target, f.DO_TAKE, self.record(target, node) + field, floats, self._box(target, edge))
 
-    def _write_passes(self):
-        m, s = self.m, self.assembly
-        if m == 0:
-            return
-        left, right, series, is_open = s.left.tolist(), s.right.tolist(), s.series.tolist(), s.open.tolist()
-        waits = s.waits.tolist()
-        handles = [k for k in range(m) if is_open[k] and not waits[k]]
-        upper = [-1] * (2 * m - 1)
-        for j in range(m - 1):
-            upper[left[j]] = upper[right[j]] = m + j
-        root = 2 * m - 2
-        self._pass_1(handles, left, right, series, is_open, waits, upper, root)
-        self._pass_2(left, right, series, is_open, waits, upper)
-        self._pass_3(left, right, series, is_open, waits, root)
-
-    def _chunk(self, k):
+    def chunk(self, k):
         """A chunk as operand: its worker and its number there, then its bodies."""
         w, c = self.place[k], int(self.number[k])
         return w, c, *self.tables[w][c, [f.CHUNK_FIRST, f.CHUNK_PATH, f.CHUNK_END]].tolist()
 
-    def _pass_1(self, handles, left, right, series, is_open, waits, upper, root):
-        m, place, record = self.m, self.place, self._record
-        take = {}
-        for k in reversed(handles):
-            w, c, *_ = self._chunk(k)
-            self._do(w, f.DO_ACROSS, c)
-            take[k] = self._send(w, place[upper[k]], k, f.NODE_MOVE, f.EDGE_MOVE, 1)
-        for j in range(m - 1):
-            node, a, b = m + j, left[j], right[j]
-            w = place[node]
-            for x in (a, b):
-                if x in take:
-                    take.pop(x)()
-            if is_open[node]:
-                if series[j] and is_open[b]:
-                    self._do(w, f.DO_COMPOSE, record(w, node), record(w, a), record(w, b))
-                else:
-                    x = a if is_open[a] else b
-                    self._do(w, f.DO_COPY, record(w, x) + f.NODE_MOVE, 18, record(w, node) + f.NODE_MOVE)
-                take[node] = self._send(w, place[upper[node]], node, f.NODE_MOVE, f.EDGE_MOVE, 1)
-        self._do(place[root], f.DO_GROUND, record(place[root], root))
-        take = {}
-        for node in range(root, m - 1, -1):
-            j, w = node - m, place[node]
-            a, b = left[j], right[j]
-            if node in take:
-                take.pop(node)()
-            if self._waiting(j):
-                _, c, first, path, _ = self._chunk(a)
-                self._do(w, f.DO_OUTWARD, c, first, path, 1)
-                self._do(w, f.DO_FOLLOW, c, record(w, b))
-            else:
-                self._do(w, f.DO_COPY, record(w, node) + f.NODE_V, 6, record(w, a) + f.NODE_V)
-                take[a] = self._send(w, place[a], a, f.NODE_V, f.EDGE_VELOCITY, 1)
-                if series[j]:
-                    self._do(w, f.DO_ONWARD, record(w, a), record(w, b))
-                else:
-                    self._do(w, f.DO_COPY, record(w, node) + f.NODE_V, 6, record(w, b) + f.NODE_V)
-            take[b] = self._send(w, place[b], b, f.NODE_V, f.EDGE_VELOCITY, 1)
-        for k in range(m):
-            w, c, first, path, end = self._chunk(k)
-            if k in take:
-                take.pop(k)()
-            if is_open[k] and waits[k]:
-                if end > path:
-                    self._do(w, f.DO_OUTWARD, c, path, end)
-                continue
-            if path > first:
-                self._do(w, f.DO_OUTWARD, c, first, path, 1)
-            if end > path:
-                self._do(w, f.DO_OUTWARD, c, path, end, int(path == first))
-
-    def _pass_2(self, left, right, series, is_open, waits, upper):
-        m, place, record = self.m, self.place, self._record
-        take = {}
-
-        def send(node):
-            if upper[node] >= 0:
-                take[node] = self._send(place[node], place[upper[node]], node, f.NODE_FRONT,
-                                        f.EDGE_FAR if is_open[node] else f.EDGE_INERTIA, 2)
-
-        for k in range(m - 1, -1, -1):
-            w, c, first, path, end = self._chunk(k)
-            self._do(w, f.DO_BEGIN, c)
-            if end > path:
-                self._do(w, f.DO_INWARD, end - 1, path)
-            if is_open[k] and waits[k]:
-                continue
-            if is_open[k]:
-                self._do(w, f.DO_FAR, c)
-            elif m > 1:
-                self._do(w, f.DO_CLOSED, c)
-            send(k)
-        for j in range(m - 1):
-            node, a, b = m + j, left[j], right[j]
-            w = place[node]
-            for x in (a, b):
-                if x in take:
-                    take.pop(x)()
-            if self._waiting(j):
-                _, c, first, path, _ = self._chunk(a)
-                self._do(w, f.DO_RECEIVE, c, record(w, b))
-                self._do(w, f.DO_INWARD, path - 1, first)
-                if upper[node] >= 0:
-                    self._do(w, f.DO_CLOSED, c)
-            elif series[j]:
-                if is_open[node] and not is_open[b]:
-                    self._do(w, f.DO_STAY, record(w, b))
-                self._do(w, f.DO_JOIN_OPEN if is_open[node] else f.DO_JOIN, record(w, node), record(w, a), record(w, b))
-            else:
-                one, other = (b, a) if is_open[b] else (a, b)
-                self._do(w, f.DO_ADD, record(w, node), record(w, one), record(w, other), int(is_open[one]))
-            send(node)
-
-    def _pass_3(self, left, right, series, is_open, waits, root):
-        m, place, record = self.m, self.place, self._record
-        take = {}
-
-        def send(w, node):
-            take[node] = self._send(w, place[node], node, f.NODE_A,
-                                    f.EDGE_FAR_DOWN if is_open[node] and not (node < m and waits[node])
-                                    else f.EDGE_ACCELERATION, 3)
-
-        for node in range(root, m - 1, -1):
-            j, w = node - m, place[node]
-            a, b = left[j], right[j]
-            if node in take:
-                take.pop(node)()
-            if self._waiting(j):
-                _, c, first, path, _ = self._chunk(a)
-                self._do(w, f.DO_DOWN, c, first, path, 1)
-                self._do(w, f.DO_CARRY, c, record(w, b))
-            else:
-                if series[j]:
-                    self._do(w, f.DO_SPLIT_OPEN if is_open[node] else f.DO_SPLIT, record(w, node), record(w, a),
-                             record(w, b))
-                else:
-                    for x in (a, b):
-                        self._do(w, f.DO_COPY, record(w, node) + f.NODE_A, 12 if is_open[x] else 6,
-                                 record(w, x) + f.NODE_A)
-                send(w, a)
-            send(w, b)
-        for k in range(m):
-            w, c, first, path, end = self._chunk(k)
-            if k in take:
-                take.pop(k)()
-            if is_open[k] and not waits[k]:
-                self._do(w, f.DO_DOWN_FAR, c)
-            if end > path:
-                self._do(w, f.DO_DOWN, c, path, end, int(path == first))
+    def _write_passes(self):
+        if self.m:
+            write_passes(self)
 
     # -- the solver's sums, and the whole ----------------------------------------------------------------------------
 
