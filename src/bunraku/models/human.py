@@ -19,11 +19,10 @@ from bunraku.errors import ModelError
 from bunraku.mechanism import Box, Capsule, Fixed, Free, Joint, Mechanism, Revolute, Sphere, Spherical
 from bunraku.models.solid_inertias import FIGURE, Solid, box, gyrated, thickness
 
-STATURE = 1.741  # [m] of de Leva's men; the lengths below are in millimetres for it
-
 
 class Segment(NamedTuple):
-    """Length [mm], share of body mass, centre of mass from the upper end and radii of gyration as shares of length."""
+    """Length [mm] in de Leva's men, who are 1.741 m tall; share of body mass; centre of mass from the upper end and
+    radii of gyration as shares of length."""
 
     length: float
     mass: float

@@ -49,7 +49,7 @@ class Gymnast:
         self.released = np.inf
         of_kind = {kind: [link.joint_name for link in m.links if isinstance(link.joint, kind)]
                    for kind in (bk.Spherical, bk.Revolute)}
-        self.balls, self.hinges = (np.array(names) for names in of_kind.values())
+        self.hinges = np.array(of_kind[bk.Revolute])
         (self.ball_q, self.ball_v), (self.hinge_q, self.hinge_v) = (
             [np.array([find(name).start for name in names]) for find in (m.q_slice, m.v_slice)]
             for names in of_kind.values())
