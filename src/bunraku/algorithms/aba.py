@@ -67,17 +67,18 @@ def aba(body_i, body_f, dof_f, q, v, tau, wrench, acceleration, work):
     residue = constant(q, 0.0)
     outward(body_i, body_f, q, v, tau, wrench, ground_acceleration(body_f, q), work)
     clear(work[:body_i[n, f.HEAD_SLOTS] * f.SLOT_SIZE])
-    margin = inward(n - 1, 0, body_i, dof_f, tau, work)
+    margin = inward(False, n - 1, 0, body_i, dof_f, tau, work)
     for i in range(n):  # Pass 3, root to tips: joint accelerations
         residue = residue + deliver(i, body_i, tau, acceleration, work)
     return margin, residue
 
 
 @inline
-def inward(first, last, body_i, dof_f, tau, work):
+def inward(repeated, first, last, body_i, dof_f, tau, work):
     """Pass 2, tips to root, bodies first, first - 1, .. last: articulated inertias and forces; joints eliminated.
 
-    Returns how far the smallest pivot is from rounding noise.
+    `repeated`: without a margin, and with factors of ball joints kept for `push_again`. Returns how far the smallest
+    pivot is from rounding noise.
     """
     margin = constant(tau, 1.0)
     i = first
@@ -93,22 +94,32 @@ def inward(first, last, body_i, dof_f, tau, work):
                 A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, trace(A), trace(C), dof_f,
                                                             body_i[i, f.V_INDEX], tau, work, record + f.REC_JOINT,
                                                             work, record + f.REC_U)
-                margin = minimum(margin, pivot)
-                running = body_i[i, f.HINGE_RUN] != 0
+                if not repeated:
+                    margin = minimum(margin, pivot)
+                running = body_i[i, f.RUNS_ON] != 0
                 i -= 1
             hand_over(i + 1, body_i, work, A, B, C, p_w, p_v)
         elif body_i[i, f.PLAIN] == f.PLAIN_BALL:
-            A, B, C, p_w, p_v = subtree(i, body_i, work)
-            margin = minimum(margin, eliminate_ball(i, A, B, C, p_w, p_v, body_i, tau, work))
-            i -= 1
+            above = body_i[i, f.CHILD_SLOT]
+            A, B, C = load6(work, above), load9(work, above + 6), load6(work, above + 15)
+            p_w, p_v = load3(work, above + f.SLOT_BIAS), load3(work, above + f.SLOT_BIAS + 3)
+            running = True
+            while running:
+                A, B, C, p_w, p_v = join_body(A, B, C, p_w, p_v, work, body_i[i, f.BODY_RECORD])
+                A, B, C, p_w, p_v, pivot = eliminate_ball(repeated, i, A, B, C, p_w, p_v, body_i, tau, work)
+                if not repeated:
+                    margin = minimum(margin, pivot)
+                running = body_i[i, f.RUNS_ON] != 0
+                i -= 1
+            hand_over(i + 1, body_i, work, A, B, C, p_w, p_v)
         else:
-            margin = minimum(margin, ascend(i, body_i, dof_f, tau, work))
+            margin = minimum(margin, ascend(repeated, i, body_i, dof_f, tau, work))
             i -= 1
     return margin
 
 
 @inline
-def ascend(i, body_i, dof_f, tau, work):
+def ascend(factors, i, body_i, dof_f, tau, work):
     """Pass 2 at body i: join the subtrees beyond it with the body, eliminate its joint, leave the rest to the parent.
 
     Returns how far the smallest pivot is from rounding noise.
@@ -118,8 +129,8 @@ def ascend(i, body_i, dof_f, tau, work):
     A, B, C, p_w, p_v = subtree(i, body_i, work)
     margin = constant(tau, 1.0)
     if elimination == f.BALL:
-        return eliminate_ball(i, A, B, C, p_w, p_v, body_i, tau, work)
-    if elimination == f.COLUMNS:
+        A, B, C, p_w, p_v, margin = eliminate_ball(factors, i, A, B, C, p_w, p_v, body_i, tau, work)
+    elif elimination == f.COLUMNS:
         turning, moving = trace(A), trace(C)
         for d in range(dof):
             # [J, eqs. 2-3]
@@ -128,7 +139,7 @@ def ascend(i, body_i, dof_f, tau, work):
             margin = minimum(margin, pivot)
     elif elimination == f.LOOSE:
         A, B, C, p_w, p_v, margin = eliminate_loose(A, B, C, p_w, p_v, tau, j, work, record)
-    if is_anchor(body_i, i):  # about the origin of the parent's group, in which the present one sits at r
+    if elimination != f.BALL and is_anchor(body_i, i):  # about the origin of the parent's group, where it sits at r
         r = load3(work, record + f.REC_JOINT + joint_part_size(elimination, dof))
         A, B = shift_inertia(A, B, C, r)
         p_w = add(p_w, cross(r, p_v))
@@ -162,6 +173,31 @@ def ascend_force(i, body_i, work):
         r = load3(work, record + f.REC_JOINT + joint_part_size(elimination, dof))
         p_w = add(p_w, cross(r, p_v))
     hand_over_force(body_i[i, f.ADDS], body_i[i, f.PARENT_SLOT], work, p_w, p_v)
+
+
+@inline
+def push_again(first, end, p_w, p_v, body_i, work):
+    """Pass 2 of a path once more, bodies end - 1 .. first, for one more force that the last body needs: u of columns
+    and k of balls, of which the factors are kept, change by its part."""
+    for back in range(end - first):
+        i = end - 1 - back
+        record, elimination, dof = body_i[i, f.BODY_RECORD], body_i[i, f.ELIMINATION], body_i[i, f.DOF]
+        if elimination == f.BALL:  # k - A^-1 p_w;  p_v - G^T p_w remains, without moment
+            L, o = load3(work, record + f.REC_BALL_F[0]), record + f.REC_BALL_F[1]
+            F = L[0], L[1], L[2], load(work, record + f.REC_BALL_F[0] + 3), load(work, o), load(work, o + 1)
+            accumulate3(work, record + f.REC_BALL_K, scale(solve3(F, p_w), -1.0))
+            p_v = sub(p_v, matTvec(load9(work, record + f.REC_BALL_G), p_w))
+            p_w = cross(load3(work, record + f.REC_JOINT + 9), p_v)
+            continue
+        for d in range(dof):  # u - S^T p;  p - U S^T p / D remains
+            axis = record + f.REC_JOINT + 6 * d
+            result = factors_of(record, dof, d)
+            e = dot(load3(work, axis), p_w) + dot(load3(work, axis + 3), p_v)
+            store(work, result + 7, load(work, result + 7) - e)
+            e = e * load(work, result + 6)
+            p_w, p_v = sub(p_w, scale(load3(work, result), e)), sub(p_v, scale(load3(work, result + 3), e))
+        if is_anchor(body_i, i):
+            p_w = add(p_w, cross(load3(work, record + f.REC_JOINT + joint_part_size(elimination, dof)), p_v))
 
 
 @inline
@@ -333,14 +369,18 @@ def reduce_ball(i, A, B, C, p_w, p_v, body_i, tau, work):
 
 
 @inline
-def eliminate_ball(i, A, B, C, p_w, p_v, body_i, tau, work):
-    """`reduce_ball`, the result left to the parent. Returns the margin."""
-    A, B, C, p_w, p_v, margin, _, k, G = reduce_ball(i, A, B, C, p_w, p_v, body_i, tau, work)
+def eliminate_ball(factors, i, A, B, C, p_w, p_v, body_i, tau, work):
+    """`reduce_ball`, with k and G, and the `factors` of A if asked for, left in the record."""
+    A, B, C, p_w, p_v, margin, F, k, G = reduce_ball(i, A, B, C, p_w, p_v, body_i, tau, work)
     record = body_i[i, f.BODY_RECORD]
     store3(work, record + f.REC_BALL_K, k)
     store9(work, record + f.REC_BALL_G, G)
-    hand_over(i, body_i, work, A, B, C, p_w, p_v)
-    return margin
+    if factors:
+        store3(work, record + f.REC_BALL_F[0], (F[0], F[1], F[2]))
+        store(work, record + f.REC_BALL_F[0] + 3, F[3])
+        store(work, record + f.REC_BALL_F[1], F[4])
+        store(work, record + f.REC_BALL_F[1] + 1, F[5])
+    return A, B, C, p_w, p_v, margin
 
 
 @inline

@@ -160,7 +160,7 @@ def again_pass(body_i, body_f, q, v, work):
 @inner
 def sweep(first, last, body_i, dof_f, tau, work):
     """`inward`, compiled once."""
-    return inward(first, last, body_i, dof_f, tau, work)
+    return inward(False, first, last, body_i, dof_f, tau, work)
 
 
 @inner

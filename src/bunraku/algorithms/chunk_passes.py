@@ -10,7 +10,7 @@ at once with a far handle (`far.py`) and joined later (`join.py`).
 Cost: that of `aba`, and some hundred operations per edge. Symbols: `plan/fields.py`, "chunks".
 """
 
-from bunraku.algorithms.aba import deliver, inward
+from bunraku.algorithms.aba import deliver, inward, joint_part_size, not_finite, push_again
 from bunraku.algorithms.far import far_bias
 from bunraku.algorithms.outward_pass import carry_on, outward_over
 from bunraku.algorithms.tree import NOTE, is_anchor, joint_axes, store_state, unit9, zero3
@@ -22,6 +22,7 @@ from bunraku.spatial.algebra import (
     add6,
     add9,
     cross,
+    dot,
     inertia_times,
     load3,
     load6,
@@ -160,7 +161,13 @@ def empty_slots(c, chunk_i, work):
 @inner
 def sweep_inward(first, last, body_i, dof_f, tau, work):
     """`inward`, compiled once."""
-    return inward(first, last, body_i, dof_f, tau, work)
+    return inward(False, first, last, body_i, dof_f, tau, work)
+
+
+@inner
+def sweep_inward_again(first, last, body_i, dof_f, tau, work):
+    """The same after a sweep with a far handle, from which the margin is known."""
+    inward(True, first, last, body_i, dof_f, tau, work)
 
 
 @inline
@@ -197,6 +204,14 @@ def pull(state, force, slot, work):
     store3(work, slot + f.SLOT_BIAS + 3, p_v)
 
 
+@inner
+def push_far(first, end, state, force, body_i, work):
+    """Pass 2 of a path once more for one more force that its far body needs: in its axes, about its origin."""
+    R, x = load9(work, state), load3(work, state + 9)
+    p_v = matvec(R, load3(work, force + 3))
+    push_again(first, end, add(matvec(R, load3(work, force)), cross(x, p_v)), p_v, body_i, work)
+
+
 # -- pass 3 ----------------------------------------------------------------------------------------------------------
 
 
@@ -216,3 +231,49 @@ def far_acceleration(slot, state, to, work):
     turn, slide = about_origin(state, load3(work, slot), load3(work, slot + 3), work)
     store3(work, to, add(alpha, turn))
     store3(work, to + 3, add(a, slide))
+
+
+@inner
+def sweep_down_path(correct, first, end, slot, state, to, body_i, acceleration, work):
+    """`sweep_down` of a path, and `far_acceleration`. If `correct`, of a change of the acceleration of the link above:
+    all results change by its part, which is small, and so are the rounding errors. Returns zero, or NaN."""
+    alpha, a = load3(work, slot), load3(work, slot + 3)
+    residue = constant(work, 0.0)
+    for i in range(first, end):
+        record, elimination, dof = body_i[i, f.BODY_RECORD], body_i[i, f.ELIMINATION], body_i[i, f.DOF]
+        j = body_i[i, f.V_INDEX]
+        if is_anchor(body_i, i):
+            a = add(a, cross(alpha, load3(work, record + f.REC_JOINT + joint_part_size(elimination, dof))))
+        if elimination == f.BALL:  # alpha = k - G a
+            turned = matvec(load9(work, record + f.REC_BALL_G), scale(a, -1.0))
+            if not correct:
+                turned = add(load3(work, record + f.REC_BALL_K), turned)
+            turn = matTvec(load9(work, record + f.REC_JOINT), sub(turned, alpha))
+            if correct:
+                turn = add(load3(acceleration, j), turn)
+            store3(acceleration, j, turn)
+            residue = residue + not_finite(turn)
+            alpha = turned
+            continue
+        for last in range(dof):  # qdd = (u - U^T a) / D
+            d = dof - 1 - last
+            o = record + f.REC_U if d == 0 else record + f.REC_JOINT + 6 * dof + 3 + f.REC_U_SIZE * (d - 1)
+            push = 0.0 - dot(load3(work, o), alpha) - dot(load3(work, o + 3), a)
+            if not correct:
+                push = load(work, o + 7) + push
+            qdd = push * load(work, o + 6)
+            o = record + f.REC_JOINT + 6 * d
+            alpha, a = add(alpha, scale(load3(work, o), qdd)), add(a, scale(load3(work, o + 3), qdd))
+            if correct:
+                qdd = load(acceleration, j + d) + qdd
+            store(acceleration, j + d, qdd)
+            residue = residue + 0.0 * qdd
+    turn, slide = about_origin(state, alpha, a, work)
+    if correct:
+        accumulate3(work, to, turn)
+        accumulate3(work, to + 3, slide)
+    else:
+        bias_w, bias_v = far_bias(state, work)
+        store3(work, to, add(bias_w, turn))
+        store3(work, to + 3, add(bias_v, slide))
+    return residue

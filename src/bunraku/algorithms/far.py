@@ -16,10 +16,10 @@ joint acceleration, whose part at the far link is added to beta at the end.
 
 One sweep for I and p, one for Y and beta, one for Theta: each keeps its running values in registers (of lanes, Y in two
 halves). Past a ball joint there is no moment left, and Y = Y_3 W with the three forces W there: where the far link
-hangs by a ball, lanes pass on three columns, y_3, and have y = y_3 W, Theta = Theta_far + W^T Theta_3 W. (Floats have
-six columns for the price of three.) Reference: [YN02, eqs. 36-39] with Lambda = I^-1 at the link above, so that no
-inertia is inverted; docs/parallel.md. Cost: 1.2 times the plain sweep for hinges. Limits: free joints on the path go
-column by column.
+hangs by a ball, lanes pass on three columns, y_3, and have y = y_3 W, Theta = Theta_far + W^T Theta_3 W, all in one
+sweep. (Floats have six columns for the price of three.) Reference: [YN02, eqs. 36-39] with Lambda = I^-1 at the link
+above, so that no inertia is inverted; docs/parallel.md. Cost: 1.2 times the plain sweep for hinges. Limits: free joints
+on the path go column by column.
 """
 
 from bunraku.algorithms.aba import (
@@ -63,7 +63,9 @@ def far_sweep(first, end, state, kept, front, body_i, dof_f, tau, far, work):
     """Pass 2 of the bodies end - 1 .. first, a path, with a far handle at the last. `state`: where the far body's state
     is; `kept`: where in `far` y and the results of the joints are kept, FAR_SIZE per degree of freedom; `front`: where
     the result goes. Returns the margin."""
-    margin = sweep_path(first, end, kept, front, body_i, dof_f, tau, far, work)
+    few = few_columns(first, end, body_i, work)
+    begin = end - 1 if few else first
+    margin = sweep_path(begin, end, kept, front, body_i, dof_f, tau, far, work)
     # Y: unit moments, then unit forces, along the axes R of the far body, at its origin x
     z = constant(work, 0.0)
     R, x = load9(work, state), load3(work, state + 9)
@@ -85,9 +87,8 @@ def far_sweep(first, end, state, kept, front, body_i, dof_f, tau, far, work):
         b = columns(beta)
         store_beta(state, front, (b[0], b[1], b[2]), (b[3], b[4], b[5]), work)
     else:
-        if few_columns(first, end, body_i, work):
-            few_column_sweep(first, end, state, kept, front, body_i, far, work)
-            return margin
+        if few:
+            return minimum(margin, few_column_sweep(first, end, state, kept, front, body_i, dof_f, tau, far, work))
         none = three_of(z, z, z)
         Y_w = three_of(R[0], R[1], R[2]), three_of(R[3], R[4], R[5]), three_of(R[6], R[7], R[8])
         Y_w, Y_v, turning = pass_on(first, end, kept, 0, Y_w, (none, none, none), none, body_i, far, work)
@@ -109,25 +110,25 @@ def few_columns(first, end, body_i, work):
 
 
 @inner
-def few_column_sweep(first, end, state, kept, front, body_i, far, work):
-    """The rest of `far_sweep` with three columns past the far ball."""
+def few_column_sweep(first, end, state, kept, front, body_i, dof_f, tau, far, work):
+    """The rest of `far_sweep` with three columns past the far ball, to which I and p are known. Returns the margin."""
     R, x, z, one = load9(work, state), load3(work, state + 9), constant(work, 0.0), constant(work, 1.0)
     m0, m1, m2 = cross(x, (R[0], R[3], R[6])), cross(x, (R[1], R[4], R[7])), cross(x, (R[2], R[5], R[8]))
-    last, none = end - 1, three_of(z, z, z)
-    at, to = kept + SIZE * (body_i[last, f.V_INDEX] - body_i[first, f.V_INDEX]), front + f.FRONT_Y
+    last, none, to = end - 1, three_of(z, z, z), front + f.FRONT_Y
     axes = three_of(R[0], R[1], R[2]), three_of(R[3], R[4], R[5]), three_of(R[6], R[7], R[8])
-    _, W_m, turning = pass_on(last, end, at, 0, axes, (none, none, none), none, body_i, far, work)
+    _, W_m, turning = pass_on(last, end, kept, 0, axes, (none, none, none), none, body_i, far, work)
     arms = three_of(m0[0], m1[0], m2[0]), three_of(m0[1], m1[1], m2[1]), three_of(m0[2], m1[2], m2[2])
-    _, W_f, moving = pass_on(last, end, at, 3, arms, axes, none, body_i, far, work)
-    sum_theta(at, at + 3 * SIZE, front + f.FRONT_THETA, far, work)
+    _, W_f, moving = pass_on(last, end, kept, 3, arms, axes, none, body_i, far, work)
+    sum_theta(kept, kept + 3 * SIZE, front + f.FRONT_THETA, far, work)
     unit = three_of(one, z, z), three_of(z, one, z), three_of(z, z, one)
     Y_w = cross(load3(work, body_i[last, f.BODY_RECORD] + f.REC_JOINT + 9), unit)
-    Y_w, Y_v, beta = pass_on(first, last, kept, 0, Y_w, unit, none, body_i, far, work)
+    Y_w, Y_v, beta, theta, margin = sweep_few(first, last, kept, front, Y_w, unit, none, body_i, dof_f, tau, far, work)
     store_half(work, to, by_rows(Y_w, W_m), by_rows(Y_v, W_m))
     store_half(work, to + 18, by_rows(Y_w, W_f), by_rows(Y_v, W_f))
     b = columns(beta)
     store_beta(state, front, columns(turning + dot(b, W_m)), columns(moving + dot(b, W_f)), work)
-    add_theta(few_theta(kept, at, far, work), W_m, W_f, front + f.FRONT_THETA, work)
+    add_theta(theta, W_m, W_f, front + f.FRONT_THETA, work)
+    return margin
 
 
 @inline
@@ -137,16 +138,60 @@ def by_rows(Y, W):
 
 
 @inner
-def few_theta(kept, end, far, work):
-    """Sum of y_3 y_3^T / D: (00, 10, 11, 20, 21, 22)."""
-    z = constant(work, 0.0)
-    t00, t10, t11, t20, t21, t22 = z, z, z, z, z, z
-    for o in range(kept, end, SIZE):
-        y, r = load3(far, o), load(far, o + FAR_R)
-        z0, z1, z2 = y[0] * r, y[1] * r, y[2] * r
-        t00, t10, t11 = t00 + z0 * y[0], t10 + z1 * y[0], t11 + z1 * y[1]
-        t20, t21, t22 = t20 + z2 * y[0], t21 + z2 * y[1], t22 + z2 * y[2]
-    return t00, t10, t11, t20, t21, t22
+def sweep_few(first, end, kept, front, Y_w, Y_v, beta, body_i, dof_f, tau, far, work):
+    """`sweep_path` from the I and p in `front` on, and `pass_on` of three columns with it; y_3 is not kept, but the sum
+    of y_3 y_3^T / D: (00, 10, 11, 20, 21, 22)."""
+    A, B, C = load6(work, front), load9(work, front + 6), load6(work, front + 15)
+    p_w, p_v = load3(work, front + f.FRONT_P), load3(work, front + f.FRONT_P + 3)
+    z, margin = constant(work, 0.0), constant(tau, 1.0)
+    theta = z, z, z, z, z, z
+    for back in range(end - first):
+        i = end - 1 - back
+        o, record, elimination = body_i[i, f.OWN_SLOT], body_i[i, f.BODY_RECORD], body_i[i, f.ELIMINATION]
+        if o > f.SLOT_CARRY:  # other subtrees hang from it
+            A, B, C = add6(A, load6(work, o)), add9(B, load9(work, o + 6)), add6(C, load6(work, o + 15))
+            p_w, p_v = add(p_w, load3(work, o + f.SLOT_BIAS)), add(p_v, load3(work, o + f.SLOT_BIAS + 3))
+        A, B, C, p_w, p_v = join_body(A, B, C, p_w, p_v, work, record)
+        if elimination == f.BALL:
+            A, B, C, p_w, p_v, pivot, F, k, G = reduce_ball(i, A, B, C, p_w, p_v, body_i, tau, work)
+            margin = minimum(margin, pivot)
+            y1 = Y_w[1] - F[0] * Y_w[0]
+            theta = add_square(theta, Y_w[0], F[3])
+            theta = add_square(theta, y1, F[4])
+            theta = add_square(theta, Y_w[2] - F[1] * Y_w[0] - F[2] * y1, F[5])
+            beta = beta + dot(k, Y_w)
+            Y_v = sub(Y_v, matTvec(G, Y_w))
+            Y_w = cross(load3(work, record + f.REC_JOINT + 9), Y_v)  # it passes on no moment
+            continue
+        turning, moving, dof = trace(A), trace(C), body_i[i, f.DOF]
+        for d in range(dof):
+            axis, result = record + f.REC_JOINT + 6 * d, kept + FAR_U
+            A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, turning, moving, dof_f,
+                                                        body_i[i, f.V_INDEX] + d, tau, work, axis, far, result)
+            margin = minimum(margin, pivot)
+            y = dot(load3(work, axis), Y_w) + dot(load3(work, axis + 3), Y_v)
+            theta = add_square(theta, y, load(far, result + 6))
+            y = y * load(far, result + 6)
+            Y_w, Y_v = sub(Y_w, scale(load3(far, result), y)), sub(Y_v, scale(load3(far, result + 3), y))
+            beta = beta + y * load(far, result + 7)
+        if is_anchor(body_i, i):
+            r = load3(work, record + f.REC_JOINT + joint_part_size(elimination, dof))
+            A, B = shift_inertia(A, B, C, r)
+            p_w, Y_w = add(p_w, cross(r, p_v)), add(Y_w, cross(r, Y_v))
+    store6(work, front, A)
+    store9(work, front + 6, B)
+    store6(work, front + 15, C)
+    store3(work, front + f.FRONT_P, p_w)
+    store3(work, front + f.FRONT_P + 3, p_v)
+    return Y_w, Y_v, beta, theta, margin
+
+
+@inline
+def add_square(theta, columns_y, r):
+    """Theta + y y^T r."""
+    y = columns(columns_y)
+    z0, z1, z2 = y[0] * r, y[1] * r, y[2] * r
+    return add6(theta, (z0 * y[0], z1 * y[0], z1 * y[1], z2 * y[0], z2 * y[1], z2 * y[2]))
 
 
 @inner
@@ -211,7 +256,7 @@ def sweep_path(first, end, kept, front, body_i, dof_f, tau, far, work):
                                                             body_i[i, f.V_INDEX], tau, work, record + f.REC_JOINT,
                                                             far, kept + SIZE * (body_i[i, f.V_INDEX] - begin) + FAR_U)
                 margin = minimum(margin, pivot)
-                running = body_i[i, f.HINGE_RUN] != 0 and i > first
+                running = body_i[i, f.RUNS_ON] != 0 and i > first
                 i -= 1
             continue
         record, j, elimination = body_i[i, f.BODY_RECORD], body_i[i, f.V_INDEX], body_i[i, f.ELIMINATION]

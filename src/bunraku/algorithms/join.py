@@ -136,7 +136,8 @@ def join(node, upper, lower, is_open, work, scratch):
     If the lower operand is not open, `node` may be `upper`."""
     A, B, C = upper + f.NODE_FRONT, lower + f.NODE_FRONT, node + f.NODE_FRONT
     Y_A, Y_B, inertia, side = A + f.FRONT_Y, B + f.FRONT_Y, scratch + 6 * ROW, scratch + 6 * ROW + 48
-    I, p, lines_B = inertia_rows(work, B), load6(work, B + f.FRONT_P), transposed_rows(work, Y_B)
+    I, p = inertia_rows(work, B), load6(work, B + f.FRONT_P)
+    lines_B = transposed_rows(work, Y_B) if is_open else I  # of an open one only
     store_rows(work, inertia, I)
     for i in range(6):
         o, t = scratch + ROW * i, theta_row(work, A + f.FRONT_THETA, i)
@@ -186,6 +187,28 @@ def add_inertia(work, A, z0, z1, z2, z3, z4, z5, to):
     store6(work, to, add6(load6(work, A), (x0[0], x0[1], x0[2], x1[1], x1[2], x2[2])))
     store9(work, to + 6, add9(load9(work, A + 6), (x0[3], x0[4], x0[5], x1[3], x1[4], x1[5], x2[3], x2[4], x2[5])))
     store6(work, to + 15, add6(load6(work, A + 15), (x3[3], x3[4], x3[5], x4[4], x4[5], x5[5])))
+
+
+@inner
+def pass_up(node, change, to, work):
+    """Add to the inertia and force at `to`, of a closed join at the link above, what a change (E, e) of what hangs from
+    the far link means there: G^T E G and G^T (e + E g)."""
+    A, B, C = load6(work, change), load9(work, change + 6), load6(work, change + 15)
+    rows, o = load_rows(work, node + G, 6), node + G
+    moved = (combined((A[0], A[1], A[2], B[0], B[1], B[2]), rows), combined((A[1], A[3], A[4], B[3], B[4], B[5]), rows),
+             combined((A[2], A[4], A[5], B[6], B[7], B[8]), rows), combined((B[0], B[3], B[6], C[0], C[1], C[2]), rows),
+             combined((B[1], B[4], B[7], C[1], C[3], C[4]), rows), combined((B[2], B[5], B[8], C[2], C[4], C[5]), rows))
+    force = combined(load6(work, change + f.FRONT_P), rows) + combined(load6(work, node + G_FREE), moved)
+    store_columns(work, to + f.FRONT_P, load_six(work, to + f.FRONT_P) + force)
+    add_inertia(work, to, combined(strided(work, o), moved), combined(strided(work, o + 1), moved),
+                combined(strided(work, o + 2), moved), combined(strided(work, o + 3), moved),
+                combined(strided(work, o + 4), moved), combined(strided(work, o + 5), moved), to)
+
+
+@inline
+def strided(work, o):
+    """Every sixth of the numbers from `o` on: a column of a matrix that is stored by rows of six."""
+    return work[o], work[o + 6], work[o + 12], work[o + 18], work[o + 24], work[o + 30]
 
 
 @inline

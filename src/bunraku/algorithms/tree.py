@@ -156,9 +156,13 @@ def place(kind, body_i, body_f, i, q, T, x_parent):
 
 @inline
 def place_noting(turns, kind, body_i, body_f, i, q, T, x_parent, work):
-    """The same; of hinges sine and cosine may be noted, and of spherical joints two columns of the rotation."""
+    """The same; of hinges sine and cosine may be noted, and of spherical joints two columns of the rotation. The latter
+    are anchors, which note the position in any case."""
     k, record = body_i[i, f.Q_INDEX], body_i[i, f.BODY_RECORD]
-    x = add(x_parent, matvec(T, row3(body_f, i, f.OFFSET)))
+    if turns == RECALL and kind == f.SPHERICAL and body_i[i, f.ELIMINATION] == f.BALL:
+        x = load3(work, record + f.REC_JOINT + 9)
+    else:
+        x = add(x_parent, matvec(T, row3(body_f, i, f.OFFSET)))
     R = T
     if kind == f.REVOLUTE:
         if turns == RECALL:

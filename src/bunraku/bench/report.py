@@ -83,9 +83,10 @@ def verdict(met, paint):
 def _scaling(scaling, paint):
     lines = [paint("1", "chains") + "  revolute joints, axes in turn; one state inside compiled code", "",
              paint("4", f"  {'links':>10}{'ms':>12}{'ns per link':>14}{'work bytes per link':>22}"
-                        f"{'returned tau':>15}")]
+                        f"{'returned tau':>15}{'nearly straight':>17}")]
     lines += [f"  {c['links']:>10}{c['ms']:12.4f}{c['ns_per_link']:14.1f}{c['bytes_per_link']:22.0f}"
-              + (f"{c['returned']:15.0e}" if c["returned"] is not None else "") for c in scaling["chains"]]
+              + (f"{c['returned']:15.0e}{c['returned_straight']:17.0e}" if c["returned"] is not None else "")
+              for c in scaling["chains"]]
     lines += ["", "  returned tau: inverse dynamics of forward dynamics, largest difference over the largest torque.",
               f"  10000 links: inverse dynamics returns tau within {scaling['residual']:.0e} at the worst joint "
               "(torques of random accelerations).",

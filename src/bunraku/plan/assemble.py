@@ -295,15 +295,15 @@ def place_records(body_i):
     """Places of the records in the work array of forward dynamics, and its size."""
     n = body_i.shape[0] - 1
     place = body_i[n, f.HEAD_SLOTS] * f.SLOT_SIZE
-    before = False
+    before = 0
     for i in range(n):
         dof, elimination, anchor = body_i[i, f.DOF], body_i[i, f.ELIMINATION], body_i[i, f.ANCHOR] & f.OPENS != 0
         hinge = body_i[i, f.KIND] == f.REVOLUTE and elimination == f.COLUMNS and not anchor
         ball = elimination == f.BALL and body_i[i, f.MASSIVE] == 1
         body_i[i, f.PLAIN] = f.PLAIN_HINGE if hinge else f.PLAIN_BALL if ball else 0
         chained = body_i[i, f.PARENT] == i - 1 and i > 0 and body_i[i, f.ADDS] == 0
-        body_i[i, f.HINGE_RUN] = 1 if chained and hinge and before else 0
-        before = hinge
+        body_i[i, f.RUNS_ON] = 1 if chained and before != 0 and before == body_i[i, f.PLAIN] else 0
+        before = body_i[i, f.PLAIN]
         body_i[i, f.BODY_RECORD] = place
         place += f.REC_JOINT
         if elimination == f.COLUMNS:
@@ -312,4 +312,6 @@ def place_records(body_i):
             place += 9
         if anchor or dof > 1:  # after the joint part: an anchor's origin, then the results of further dofs
             place += 3
+        if elimination == f.BALL:
+            place += 2
     body_i[n, f.HEAD_WORK] = place

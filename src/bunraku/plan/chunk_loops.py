@@ -422,7 +422,7 @@ class _Local:
                 row[1], row[4] = d.local(body), d.take(w, rows * dof)
                 row[5] = listed(self.ids[i] for i in program.lists[ids:ids + rows])
                 row[6] = listed(program.lists[rotors:rotors + dof]) if rotors else 0
-                d.plans[w].body_i[row[1] + 1:row[1] + 2, f.HINGE_RUN] = 0  # no run of hinges into a body with columns
+                d.plans[w].body_i[row[1] + 1:row[1] + 2, f.RUNS_ON] = 0  # no run of hinges into a body with columns
             elif op[0] == f.OP_START:
                 row[3] = number[op[3]]
             elif op[0] == f.OP_ATTACH:

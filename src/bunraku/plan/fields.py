@@ -42,7 +42,7 @@ CHILD_SLOT = 11       #   the slot its children leave their inertia in (the grou
 ADDS = 12      # 1: siblings leave theirs in the same slot, so it adds instead of overwriting
 PLAIN = 13       # cases worth code of their own: PLAIN_HINGE a torque-driven revolute joint inside a group,
                  # PLAIN_BALL a massive body on a torque-driven spherical joint
-HINGE_RUN = 14        # 1: PLAIN_HINGE, as is its parent, which is the body before it and has no other child
+RUNS_ON = 14          # 1: PLAIN as is its parent, which is the body before it and has no other child
 COLUMN = 15      # if ROTATION only renames axes in turn: the parent's axis that becomes x (0, 1, 2); else -1
 BODY_I = 16
 PLAIN_HINGE, PLAIN_BALL = 1, 2
@@ -147,6 +147,7 @@ U_INVERSE, U_PUSH = 6, 7  # places of 1/D and of u behind U
 REC_U_SIZE = 8   #          of further dofs, after the joint part and the origin
 REC_BALL_K = 0   # BALL: 3, angular acceleration at zero parent acceleration; then G 9   pass 2 -> 3
 REC_BALL_G = 3
+REC_BALL_F = (12, REC_JOINT + 12)  # chunks in lanes: factors of A, 4 of them here and 2 behind the origin   pass 2 -> 3
 REC_LOOSE = 0    # LOOSE: 6, acceleration                            pass 2 -> 3
 # After the joint part of an ANCHOR: 3, position of its origin in the parent's group   pass 1 -> 2, 3
 
@@ -301,6 +302,7 @@ FRONT_SIZE, FRONT_CLOSED = 90, 27
 NODE_KEPT = 126  # 78, joins: far acceleration of the upper part = G a + g + H F: G 36, g 6, H 36   pass 2 -> 3
 NODE_RECEIVED = NODE_KEPT + 42  # 27, chunks in lanes, in the place of H: (I, p) of what hangs from the far link
 NODE_REACHED = NODE_F           # 6, chunks in lanes: acceleration of the far link that the joints of the chunk give
+NODE_MEND = NODE_FRONT + FRONT_Y  # 27, chunks in lanes, in the place of Y: what (I, p) received by the chunk lacks
 NODE_SIZE = 208
 
 # Messages between workers, floats per edge and pass [J, table IX]. Pass 1 of [J] has two more, step and order: here
@@ -334,9 +336,9 @@ DO_CARRY = 20    # chunk, lower node: acceleration of the far link
 DO_GROUND = 21   # node: motion of the ground
 DO_STAY = 22     # lower node, closed, at a far link that stays open: as if its own far link were the one above it
 DO_LANES_ACROSS = 23  # bundle: motion across the paths of its chunks            pass 1
-DO_LANES_IN = 24      # bundle: what is left of pass 1, and pass 2
-DO_LANES_DOWN = 25    # bundle: pass 2 with what hangs from the far links, and   pass 3
-DO_LANES_AGAIN = 26   # bundle: the same after pass 1 once more, of which nothing has been kept
+DO_LANES_IN = 24      # bundle, 1 if turns are noted, node below or 0: what is left of pass 1, and pass 2
+DO_LANES_DOWN = 25    # bundle                                                   pass 3
+DO_LANES_AGAIN = 26   # bundle: the same after passes 1 and 2 once more, of which nothing has been kept
 DO_END = 40      # body, slot above its chunk, target: its state and the origin of its group         loops, pass 1
 CHUNK_OP = 5
 

@@ -5,8 +5,8 @@ joint on the link above may differ. Two sources of them: a stretch of a chain wh
 into chunks of equal length that hang one from the other (with far handles, `algorithms/far.py`); and equal branches
 that hang from the same link. W like chunks are a *bundle*. All other bodies are ordinary chunks, swept after what they
 carry.
-`in_lanes` finds the partition and writes the operations (`workers/chunks_in_lanes.py`): bundle by bundle, root to tips,
-passes 1 and 2; joins, tips to root; pass 3.
+`in_lanes` finds the partition and writes the operations (`workers/chunks_in_lanes.py`), bundle by bundle: motion across
+paths, root to tips; passes 1 and 2, tips to root; pass 3, root to tips.
 Cost: O(bodies). Limits: trees whose joints are all driven by torque, without springs between points.
 """
 
@@ -25,10 +25,9 @@ from bunraku.spatial.lanes import WIDTH
 
 LONGEST = 256     # bodies of a chunk in a series: its lane memory, 2 KB a body, stays in the second cache
 SHORTEST = 8      # bodies of a chunk in a series: fewer are not worth a join
-LARGEST = 2e6     # bytes of lane memory: a larger mechanism keeps nothing and does pass 1 once more
+LARGEST = 8e6     # bytes of lane memory: a larger mechanism keeps nothing and does passes 1 and 2 once more
 FEWEST = 24       # bodies of W like branches together
 MOST_PERIOD = 32
-MOST_IN_SERIES = 20_000  # bodies: with more, rounding of the joins would show (more than 1e-12 of the largest torque)
 UNEVEN = 1e4      # times the median mass: the heaviest body of a mechanism in lanes
 
 # Times in units of that of a body in the plain sweep: measured (AMD EPYC, 8 lanes, 18 November 2026)
@@ -78,8 +77,6 @@ def in_lanes(plan: Plan, longest: int = LONGEST) -> InLanes | None:
     if len(np.unique(marks)) > plan.bodies // 2:  # hardly two bodies are equal: no need to look closer
         return None
     partition = Partition(plan, longest)
-    if sum(len(chunk.bodies) for chunk in partition.chunks if chunk.shape >= 0 and chunk.path) > MOST_IN_SERIES:
-        return None
     return Writer(plan, partition).result() if partition.bundles else None
 
 
@@ -388,7 +385,7 @@ class Writer:
         spans = table[:, [f.CHUNK_FIRST, f.CHUNK_PATH, f.CHUNK_END]].tolist()
         last = {bundle[-1]: b for b, bundle in enumerate(self.bundles)}
         first_of = {bundle[0] for bundle in self.bundles}
-        for k, chunk in enumerate(chunks):  # passes 1 and 2, but for what waits for others
+        for k, chunk in enumerate(chunks):  # passes 1 and 2 of ordinary chunks, but for what waits for others
             c, carried = number[k], chunk.carried
             first, path, end = spans[c]
             if chunk.above < 0:
@@ -410,9 +407,7 @@ class Writer:
                 if carried:
                     self._do(f.DO_ONWARD, node[k], node[carried[0]])
             self._to_others(carried, f.NODE_V)
-            if k in last:
-                self._do(f.DO_LANES_IN, c)
-        for k in range(len(chunks) - 1, -1, -1):  # joins
+        for k in range(len(chunks) - 1, -1, -1):  # what is left of them
             chunk, c = chunks[k], number[k]
             first, path, _ = spans[c]
             for other in chunk.carried[1:]:
@@ -422,11 +417,9 @@ class Writer:
                 self._do(f.DO_INWARD, path - 1, first)
                 if chunk.above >= 0:
                     self._do(f.DO_CLOSED, c)
-            elif chunk.path:
-                lower = node[chunk.carried[0]] + f.NODE_FRONT if chunk.carried else 0  # nothing hangs from the tip
-                self._do(f.DO_COPY, lower, f.FRONT_CLOSED, node[k] + f.NODE_RECEIVED)
-                if chunk.carried:
-                    self._do(f.DO_JOIN, node[k], node[k], node[chunk.carried[0]])
+            elif k in last:
+                noted = chunk.path > 0 and not self.again
+                self._do(f.DO_LANES_IN, c, noted, node[chunk.carried[0]] if chunk.carried else 0)
         for k, chunk in enumerate(chunks):  # pass 3
             c, carried = number[k], chunk.carried
             first, path, end = spans[c]

@@ -255,7 +255,7 @@ def _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program: Program, 
     rows[turning, f.ELIMINATION] = f.COLUMNS
     lay_out_records(body_i)
     after = stepped[stepped + 1 < n] + 1
-    rows[after, f.HINGE_RUN] = 0  # a run of hinges in registers ends before a body with columns
+    rows[after, f.RUNS_ON] = 0  # a run of hinges in registers ends before a body with columns
     connections = conn_i.shape[0] - 1
     base = int(body_i[n, f.HEAD_WORK]) + f.CONN_RECORD * connections
     prog = program.array(base)
