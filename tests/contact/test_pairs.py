@@ -10,11 +10,15 @@ import bunraku as bk
 from bunraku.check import attack_contacts as check
 from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_entries import found_contacts
+from bunraku.contact.separating_axes import FACE_FIRST
 from bunraku.mechanism.shapes import Plane
 
 SHAPES = {c.SPHERE: bk.Sphere(0.25), c.CAPSULE: bk.Capsule(0.125, 1.0), c.BOX: bk.Box(1.0, 0.5, 0.25),
-          c.POINTS: bk.Points([(0, 0, 0), (0.5, 0, 0), (0, 0.5, 0.5)]), c.PLANE: Plane()}
-MECHANISMS = {kinds: check.pair_of(*(SHAPES[kind] for kind in kinds)) for kinds in c.KIND_OF}
+          c.POINTS: bk.Points([(0, 0, 0), (0.5, 0, 0), (0, 0.5, 0.5)]), c.PLANE: Plane(),
+          c.HULL: bk.Hull([(0, 0, 0), (1, 0, 0), (0, 0.5, 0), (0.25, 0.25, 0.5), (1, 0.5, 0), (0.5, 0.25, 0.5)]),
+          c.CYLINDER: bk.Cylinder(0.25, 0.5)}
+MECHANISMS = {kinds: check.pair_of(*(SHAPES[kind] for kind in kinds)) for kinds in check.KINDS}
+ROUNDED = 1e-9  # [m] with cylinders: nearest points of curved sides are approached
 UP = (1.0, 0.0, 0.0, 0.0)
 
 
@@ -36,12 +40,23 @@ def smallest(kinds, q):
     return found(kinds, q)[:, c.FOUND_GAP].min()
 
 
-@pytest.mark.parametrize("seed", [*range(20), 746])
-def test_random_pairs_are_as_coal_has_them(seed):
-    """Seed 746: a contact beside the nearest ones was 1e-8 m nearer than they."""
+@pytest.mark.parametrize("kinds", check.KINDS, ids=lambda kinds: f"{kinds[0]}-{kinds[1]}")
+def test_random_pairs_are_as_coal_has_them(kinds):
     pytest.importorskip("coal")
-    worst = check.case(seed).worst
-    assert max(worst.values()) < 1e-9
+    for seed in (0, 1, 2) if c.KIND_OF[kinds] == c.CONVEX else (0, 1):
+        assert max(check.pairs_of(kinds, seed).worst.values()) < (check.ROUND if c.CYLINDER in kinds else 1e-9)
+
+
+def test_no_contact_of_a_capsule_is_nearer_than_its_nearest_points():
+    """A contact beside the nearest ones was 1e-8 m nearer than they."""
+    pytest.importorskip("coal")
+    assert max(check.pairs_of((c.CAPSULE, c.BOX), 746).worst.values()) < 1e-9
+
+
+def test_the_command_takes_every_kind_of_pair_and_boxes_and_hulls_most():
+    pytest.importorskip("coal")
+    for seed in (0, 1, 4):
+        assert check.case(seed).worst
 
 
 GRID = st.sampled_from([-1.0, -0.5, -0.25, -0.125, 0.0, 0.125, 0.25, 0.5, 1.0])
@@ -50,7 +65,7 @@ TURNS = st.sampled_from([UP, *(turned(axis, angle) for axis in np.eye(3) for ang
 SMALL = st.sampled_from([1e-15, 1e-12, 1e-9, 1e-6, 1e-3])
 
 
-@pytest.mark.parametrize("kinds", list(c.KIND_OF), ids=lambda kinds: f"{kinds[0]}-{kinds[1]}")
+@pytest.mark.parametrize("kinds", check.KINDS, ids=lambda kinds: f"{kinds[0]}-{kinds[1]}")
 @settings(max_examples=60, deadline=None)
 @given(place=st.tuples(GRID, GRID, GRID), turn=TURNS, way=st.tuples(GRID, GRID, GRID), size=SMALL)
 def test_gaps_change_no_faster_than_shapes_move(kinds, place, turn, way, size):
@@ -58,14 +73,16 @@ def test_gaps_change_no_faster_than_shapes_move(kinds, place, turn, way, size):
     q = state(place, turn)
     moved, tilted = q.copy(), q.copy()
     moved[:3] += size * np.array(way)
-    before = smallest(kinds, q)
-    assert abs(smallest(kinds, moved) - before) <= size * np.linalg.norm(way) * (1 + 1e-9) + 1e-13
+    before, rounding = smallest(kinds, q), ROUNDED if kinds[1] == c.CYLINDER else 1e-13
+    if c.KIND_OF[kinds] == c.CONVEX:  # faces come before edges that part as well to this accuracy
+        rounding = max(rounding, 2.0 * FACE_FIRST)
+    assert abs(smallest(kinds, moved) - before) <= size * np.linalg.norm(way) * (1 + 1e-9) + rounding
     tilt = Rotation.from_rotvec(size * np.array(way)) * Rotation.from_quat(q[[4, 5, 6, 3]])
     tilted[3:7] = tilt.as_quat()[[3, 0, 1, 2]]
-    assert abs(smallest(kinds, tilted) - before) <= size * np.linalg.norm(way) * 2.0 + 1e-13
+    assert abs(smallest(kinds, tilted) - before) <= size * np.linalg.norm(way) * 2.0 + rounding
 
 
-@pytest.mark.parametrize("kinds", list(c.KIND_OF), ids=lambda kinds: f"{kinds[0]}-{kinds[1]}")
+@pytest.mark.parametrize("kinds", check.KINDS, ids=lambda kinds: f"{kinds[0]}-{kinds[1]}")
 @settings(max_examples=40, deadline=None)
 @given(place=st.tuples(GRID, GRID, GRID), turn=TURNS)
 def test_every_answer_is_finite_and_every_normal_a_unit_vector(kinds, place, turn):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import bunraku as bk
+from bunraku.contact import contact_fields as c
 from bunraku.mechanism.describe import describe, rebuild
 
 
@@ -84,21 +85,50 @@ def test_surfaces_of_a_pair():
     assert contact.links[1] == "ground"
 
 
-def test_a_box_and_a_box_are_refused_by_name_and_only_if_they_may_touch():
+def test_pairs_without_contact_are_refused_by_name_and_only_if_they_may_touch(monkeypatch):
     m = bk.Mechanism()
     for name in ("left", "right"):
         m.add_link(name, joint=bk.Free(), mass=1.0, inertia=(0.1, 0.1, 0.1))
         m.add_shape(name, bk.Box(1, 1, 1))
+    monkeypatch.setattr(c, "KIND_OF", {})
     with pytest.raises(bk.ModelError, match=r"'left' and 'right'.*a Box and a Box is not supported; m\.exclude"):
         bk.contacts(m, m.neutral())
     m.exclude("left", "right")
     assert len(bk.contacts(m, m.neutral())) == 0
 
 
+@pytest.mark.parametrize(("make", "text"), [
+    (lambda: bk.Hull([(0, 0, 0), (1, 0, 0), (0, 1, 0), (1, 1, 0)]), "Hull: its points lie in a plane.*bk.Points"),
+    (lambda: bk.Hull([(0, 0, np.nan)]), r"Hull: point 0 is .*finite"),
+    (lambda: bk.Hull("corners"), r"Hull: points must be an array \(n, 3\)"),
+    (lambda: bk.Cylinder(0.0, 1.0), "Cylinder: radius"),
+    (lambda: bk.Cylinder(1.0, -1.0), "Cylinder: length"),
+    (lambda: bk.Heightfield([1.0, 2.0], (1, 1)), r"heights must be an array \(nx, ny\)"),
+    (lambda: bk.Heightfield([[0, 0], [np.inf, 0]], (1, 1)), r"heights\[1, 0\] is inf"),
+    (lambda: bk.Heightfield(np.zeros((3, 3)), 2.0), r"extent must be \(x, y\)"),
+    (lambda: bk.Heightfield(np.zeros((3, 3)), (2.0, 0.0)), "extent y"),
+])
+def test_wrong_shapes_are_refused_with_the_remedy(make, text):
+    with pytest.raises(bk.ModelError, match=text):
+        make()
+
+
+def test_a_hull_is_its_vertices_and_merges_triangles_of_a_face():
+    grid = np.array(np.meshgrid(*3 * [(-1.0, 0.0, 1.0)])).reshape(3, -1).T
+    hull = bk.Hull(grid)
+    assert len(hull.points) == 8
+    rows, (vertices, faces, edges, corners) = hull.rows()
+    assert (vertices, faces, edges, corners) == (8, 6, 12, 4)
+    assert "8 points" in repr(hull)
+
+
 def test_shapes_stay_through_copies_changes_and_files():
     m = row_of_balls(bk.Revolute((0, 1, 0)))
     m.add_shape("ball1", bk.Points([(0, 0, 1.0), (0, 0.1, 1.0)]), (0, 0, 1), np.diag((1.0, -1.0, -1.0)), 0.9, 0.2)
     m.add_shape("ground", bk.Capsule(0.1, 2.0), (0, 0, 0.5), name="bar", group=4, meets=5)
+    m.add_shape("ball1", bk.Hull(np.random.default_rng(0).normal(size=(9, 3))), name="stone")
+    m.add_shape("ball0", bk.Cylinder(0.1, 0.3), name="wheel")
+    m.add_shape("ground", bk.Heightfield([[0, 1, 0], [0, 0, 0.5]], (2, 3)), name="hills")
     m.add_plane("ball2", (0, 0, -1), (1, 2, 3))
     m.exclude("ball0", "ball2")
     for twin in (m.copy(), copy.deepcopy(m), pickle.loads(pickle.dumps(m)), m.with_link("ball1", mass=3.0),

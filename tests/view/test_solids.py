@@ -111,3 +111,26 @@ def test_shapes_for_contact_as_surfaces():
     assert [volume(s) for s in (box, ball, capsule, corner)] == pytest.approx(
         [6.0, np.pi / 6, np.pi * 0.01 * (1 + 4 * 0.1 / 3), 1 / 6], rel=0.1)
     assert box.vertices.mean(axis=0) == pytest.approx((0, 0, 1))
+
+
+def test_cylinders_hulls_and_height_fields_as_surfaces():
+    m = bk.Mechanism()
+    m.add_link("a", "ground", bk.Free(), mass=1, inertia=(0.1, 0.1, 0.1))
+    m.add_shape("a", bk.Cylinder(0.5, 2.0), (0, 0, 1))
+    m.add_shape("a", bk.Hull([*np.eye(3).tolist(), (0, 0, 0)]))
+    m.add_shape("ground", bk.Heightfield([[0, 1], [1, 0], [0, 0]], (2, 1)), (0, 0, 3))
+    cylinder, corner, hills = shape_solids(m)
+    assert [volume(s) for s in (cylinder, corner)] == pytest.approx([np.pi / 2, 1 / 6], rel=0.1)
+    assert hills.vertices.min(axis=0) == pytest.approx((-1, -0.5, 3))
+    assert hills.vertices.max(axis=0) == pytest.approx((1, 0.5, 4))
+    a, b, c = hills.vertices[hills.faces].transpose(1, 0, 2)
+    assert (np.cross(b - a, c - a)[:, 2] > 0).all()
+    assert sum(s.link == "ground" and len(s.faces) == 4 for s in solids(m)) == 1
+
+
+def test_a_link_with_one_cylinder_is_drawn_as_it():
+    m = bk.Mechanism()
+    m.add_link("a", "ground", bk.Free(), mass=1, inertia=(0.1, 0.1, 0.1))
+    m.add_shape("a", bk.Cylinder(0.5, 2.0))
+    (drawn_link,) = solids(m)
+    assert volume(drawn_link) == pytest.approx(np.pi / 2, rel=0.1)

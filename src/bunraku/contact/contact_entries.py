@@ -29,13 +29,13 @@ def detect(plan, contact, q, still, margin, states, places, found):
     find_contacts(contact.shape_i, contact.shape_f, contact.point_f, contact.pair_i, places, margin, found)
 
 
-@entry("contacts", types.void(PLAN, CONTACTS, floats, float64, floats), seconds=6)
+@entry("contacts", types.void(PLAN, CONTACTS, floats, float64, floats), seconds=12)
 def contacts_one(plan, contact, q, margin, found):
     detect(plan, contact, q, np.zeros(plan.dof_f.shape[1]), margin, np.empty(STATE * (plan.body_i.shape[0] - 1)),
            np.empty(c.PLACE * contact.shape_i.shape[0]), found)
 
 
-@entry("contacts of batches", types.void(PLAN, CONTACTS, table, float64, table, int64, int64), seconds=8)
+@entry("contacts of batches", types.void(PLAN, CONTACTS, table, float64, table, int64, int64), seconds=12)
 def contacts_batch(plan, contact, q, margin, found, start, stop):
     q_lanes, still = lane_array(q.shape[1]), lane_array(plan.dof_f.shape[1])
     still[:, :] = 0.0

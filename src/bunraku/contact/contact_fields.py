@@ -11,42 +11,73 @@ along the normal, negative if they overlap. The point is half-way: surface of a 
 # -- shape_i (shapes, SHAPE_I) int32 -----------------------------------------------------------------------------------
 SHAPE_KIND = 0     # below
 SHAPE_BODY = 1     # body that it moves with, -1 for ground
-SHAPE_POINT = 2    # POINTS: first of its points
-SHAPE_COUNT = 3    # POINTS: how many
-SHAPE_I = 4
-SPHERE, CAPSULE, BOX, POINTS, PLANE = range(5)
+SHAPE_POINT = 2    # POINTS, polytopes, HEIGHTFIELD: first of its rows of point_f
+SHAPE_COUNT = 3    # POINTS, polytopes: number of points or vertices; HEIGHTFIELD: heights along x
+SHAPE_FACES = 4    # polytopes: number of faces; HEIGHTFIELD: heights along y
+SHAPE_EDGES = 5    # polytopes: number of edges
+SHAPE_CORNERS = 6  # most points of a flat feature that have contacts of their own: see `face_points.py`
+SHAPE_I = 7
+SPHERE, CAPSULE, BOX, POINTS, PLANE, HULL, CYLINDER, HEIGHTFIELD = range(8)
 
 # -- shape_f (shapes, SHAPE_F) float64 ---------------------------------------------------------------------------------
 SHAPE_ROTATION = 0  # 9, rotation of the shape's frame in the body frame. Its z: axis of a capsule, normal of a plane
 SHAPE_OFFSET = 9    # 3, its origin: centre of a sphere, capsule or box, a point of a plane [m]
-SHAPE_SIZE = 12     # 3, SPHERE: radius; CAPSULE: radius, half the length of its axis; BOX: half its edges [m]
+SHAPE_SIZE = 12     # 3, SPHERE: radius; CAPSULE, CYLINDER: radius, half the length of its axis; BOX: half its edges;
+#                     HULL: the mean of its vertices; HEIGHTFIELD: half its extent along x and y [m]
 SHAPE_MIDDLE = 15   # 3, centre of the sphere around it, in the body frame [m]
 SHAPE_BOUND = 18    # radius of that sphere; inf for a plane [m]
 SHAPE_F = 19
 
-# -- point_f (points, 3) float64: points of POINTS, in the shape's frame [m] -------------------------------------------
+# -- point_f (rows, 3) float64, in the shape's frame [m] ---------------------------------------------------------------
+# POINTS: its points. HEIGHTFIELD: its heights one after another, three a row; along y first. A polytope (HULL, or BOX
+# that may touch polytopes), `contact/polytopes.py`:
+#   vertices  SHAPE_COUNT rows
+#   faces     SHAPE_FACES times FACE_ROWS: unit normal outwards; (distance from the origin, row of its loop, corners)
+#   edges     SHAPE_EDGES times EDGE_ROWS: both ends; unit normals of both faces
+#   loops     for each corner of a face, anticlockwise, LOOP_ROWS: the corner; (number of its contact, 0, 0)
+FACE_ROWS, EDGE_ROWS, LOOP_ROWS = 2, 4, 2
 
 # -- pair_i (pairs, PAIR_I) int32, sorted by kind ----------------------------------------------------------------------
 PAIR_KIND = 0      # below
 PAIR_A = 1         # shape a
 PAIR_B = 2         # shape b
 PAIR_CONTACT = 3   # first of its contacts
-PAIR_I = 4
-SPHERE_PLANE, CAPSULE_PLANE, BOX_PLANE, POINTS_PLANE = range(4)
-SPHERE_SPHERE, SPHERE_CAPSULE, CAPSULE_CAPSULE, SPHERE_BOX, CAPSULE_BOX = range(4, 9)
+PAIR_COUNT = 4     # number of its contacts
+PAIR_I = 5
+SPHERE_PLANE, CAPSULE_PLANE, BOX_PLANE, POINTS_PLANE, CYLINDER_PLANE = range(5)
+LAST_PLANE = CYLINDER_PLANE
+SPHERE_SPHERE, SPHERE_CAPSULE, CAPSULE_CAPSULE, SPHERE_BOX, CAPSULE_BOX = range(5, 10)
+POINTS_SOLID, CONVEX, FIELD = range(10, 13)  # points and a solid; two convex solids; a solid and a height field
 KIND_OF = {        # of two shapes, a first
     (SPHERE, PLANE): SPHERE_PLANE, (CAPSULE, PLANE): CAPSULE_PLANE, (BOX, PLANE): BOX_PLANE,
     (POINTS, PLANE): POINTS_PLANE, (SPHERE, SPHERE): SPHERE_SPHERE, (SPHERE, CAPSULE): SPHERE_CAPSULE,
     (CAPSULE, CAPSULE): CAPSULE_CAPSULE, (SPHERE, BOX): SPHERE_BOX, (CAPSULE, BOX): CAPSULE_BOX,
+    (BOX, BOX): CONVEX, (SPHERE, HULL): CONVEX, (CAPSULE, HULL): CONVEX, (BOX, HULL): CONVEX, (HULL, HULL): CONVEX,
+    (HULL, PLANE): POINTS_PLANE,
+    **{(POINTS, solid): POINTS_SOLID for solid in (SPHERE, CAPSULE, BOX, HULL, CYLINDER)},
+    (CYLINDER, PLANE): CYLINDER_PLANE,
+    **{(solid, CYLINDER): CONVEX for solid in (SPHERE, CAPSULE, BOX, HULL, CYLINDER)},
+    **{(solid, HEIGHTFIELD): FIELD for solid in (SPHERE, CAPSULE, BOX, POINTS, HULL, CYLINDER)},
 }
-CONTACTS_OF = {    # contacts of a pair; POINTS_PLANE: one for each point
+RIM = 8            # points of a cylinder's rim that have contacts of their own
+CONTACTS_OF = {    # contacts of a pair; POINTS_PLANE and POINTS_SOLID: one for each point; CONVEX: `contacts_of_convex`
     SPHERE_PLANE: 1,      # the lowest point
     CAPSULE_PLANE: 2,     # one below each end of the axis
     BOX_PLANE: 8,         # its corners
     SPHERE_SPHERE: 1, SPHERE_CAPSULE: 1, SPHERE_BOX: 1,
     CAPSULE_CAPSULE: 3,   # the nearest points; both ends of the part where the axes run side by side
     CAPSULE_BOX: 3,       # the nearest points; both ends of the part above a face
+    CYLINDER_PLANE: 2 * (1 + RIM),  # of each end: the lowest point of the rim, fixed points of the rim
 }
+CONTACTS_ON_FIELD = {SPHERE: 3, CAPSULE: 3, BOX: 8, CYLINDER: 2 * RIM}  # POINTS, HULL: one for each
+CORNERS_OF = {SPHERE: 1, CAPSULE: 2, BOX: 4, CYLINDER: RIM}  # SHAPE_CORNERS; HULL: of its largest face, at most MOST
+MOST = 8
+
+
+def contacts_of_convex(corners_a: int, corners_b: int) -> int:
+    """Contacts of two convex solids: nearest points, corners of each flat feature, crossings of edges."""
+    return 1 if 1 in (corners_a, corners_b) else 1 + corners_a + corners_b + 2 * corners_a
+
 
 # -- contact_i (contacts, CONTACT_I) int32, contact_f (contacts, CONTACT_F) float64: input of the contact solvers ------
 CONTACT_PAIR = 0   # its pair

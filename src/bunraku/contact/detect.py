@@ -6,6 +6,8 @@ Cost O(shapes + pairs), with a dozen operations for a pair that is far apart in 
 from bunraku.algorithms.body_motion import STATE
 from bunraku.algorithms.tree import row3, row9, unit9, zero3
 from bunraku.contact import contact_fields as c
+from bunraku.contact.face_points import convex_pair, points_and_solid
+from bunraku.contact.field_contacts import above_field
 from bunraku.contact.nearest import (
     ball_ball,
     ball_box,
@@ -13,6 +15,7 @@ from bunraku.contact.nearest import (
     ball_plane,
     capsule_box,
     capsule_capsule,
+    cylinder_plane,
     put_none,
 )
 from bunraku.jit import inline, inner
@@ -40,7 +43,7 @@ def bounds_apart(kind, places, shape_f, a, b):
     """Distance of the bounding spheres, or of a's and the plane b."""
     middle = load3(places, c.PLACE * a + c.PLACE_MIDDLE)
     d = sub(middle, load3(places, c.PLACE * b + c.PLACE_MIDDLE))
-    if kind <= c.POINTS_PLANE:
+    if kind <= c.LAST_PLANE:
         normal = column_z(load9(places, c.PLACE * b + c.PLACE_ROTATION))
         return dot(normal, d) - shape_f[a, c.SHAPE_BOUND]
     return norm(d) - (shape_f[a, c.SHAPE_BOUND] + shape_f[b, c.SHAPE_BOUND])
@@ -57,12 +60,10 @@ def find_contacts(shape_i, shape_f, point_f, pair_i, places, margin, found):
         if kind <= c.POINTS_PLANE:
             against_plane(kind, shape_i, shape_f, point_f, places, a, b, k, near, found)
         elif near:
-            of_solids(kind, shape_f, places, a, b, k, found)
+            of_solids(kind, shape_i, shape_f, point_f, places, a, b, k, pair_i[p, c.PAIR_COUNT], found)
         else:
-            put_none(found, k)
-            if kind == c.CAPSULE_CAPSULE or kind == c.CAPSULE_BOX:
-                put_none(found, k + 1)
-                put_none(found, k + 2)
+            for i in range(pair_i[p, c.PAIR_COUNT]):
+                put_none(found, k + i)
 
 
 @inner
@@ -95,7 +96,14 @@ def against_plane(kind, shape_i, shape_f, point_f, places, a, b, k, near, found)
 
 
 @inner
-def of_solids(kind, shape_f, places, a, b, k, found):
+def of_solids(kind, shape_i, shape_f, point_f, places, a, b, k, count, found):
+    """The `count` contacts of a pair, a plane with a curved rim above it included."""
+    if kind == c.CONVEX:
+        convex_pair(shape_i, shape_f, point_f, places, a, b, k, count, found)
+        return
+    if kind == c.FIELD:
+        above_field(shape_i, shape_f, point_f, places, a, b, k, count, found)
+        return
     R_a, x_a = load9(places, c.PLACE * a + c.PLACE_ROTATION), load3(places, c.PLACE * a + c.PLACE_ORIGIN)
     R_b, x_b = load9(places, c.PLACE * b + c.PLACE_ROTATION), load3(places, c.PLACE * b + c.PLACE_ORIGIN)
     size_a, size_b = row3(shape_f, a, c.SHAPE_SIZE), row3(shape_f, b, c.SHAPE_SIZE)
@@ -108,5 +116,29 @@ def of_solids(kind, shape_f, places, a, b, k, found):
         capsule_capsule(found, k, x_a, u_a, size_a[0], size_a[1], x_b, u_b, size_b[0], size_b[1])
     elif kind == c.SPHERE_BOX:
         ball_box(found, k, x_a, size_a[0], R_b, x_b, size_b)
-    else:
+    elif kind == c.CAPSULE_BOX:
         capsule_box(found, k, x_a, u_a, size_a[0], size_a[1], R_b, x_b, size_b)
+    elif kind == c.CYLINDER_PLANE:
+        cylinder_plane(found, k, R_a, x_a, size_a[0], size_a[1], x_b, u_b)
+    else:
+        of_points(shape_i, shape_f, point_f, places, a, b, k, count, found)
+
+
+@inner
+def of_points(shape_i, shape_f, point_f, places, a, b, k, count, found):
+    """Points and a solid: each is a ball of radius 0."""
+    solid = shape_i[b, c.SHAPE_KIND]
+    if solid == c.HULL or solid == c.CYLINDER:
+        points_and_solid(shape_i, shape_f, point_f, places, a, b, k, count, found)
+        return
+    R_a, x_a = load9(places, c.PLACE * a + c.PLACE_ROTATION), load3(places, c.PLACE * a + c.PLACE_ORIGIN)
+    R_b, x_b = load9(places, c.PLACE * b + c.PLACE_ROTATION), load3(places, c.PLACE * b + c.PLACE_ORIGIN)
+    size, u_b = row3(shape_f, b, c.SHAPE_SIZE), column_z(R_b)
+    for i in range(count):
+        x = add(x_a, matvec(R_a, row3(point_f, shape_i[a, c.SHAPE_POINT] + i, 0)))
+        if solid == c.SPHERE:
+            ball_ball(found, k + i, x, 0.0, x_b, size[0], u_b)
+        elif solid == c.CAPSULE:
+            ball_capsule(found, k + i, x, 0.0, x_b, u_b, size[0], size[1])
+        else:
+            ball_box(found, k + i, x, 0.0, R_b, x_b, size)

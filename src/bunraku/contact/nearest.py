@@ -15,6 +15,7 @@ from bunraku.contact import contact_fields as c
 from bunraku.jit import inline
 from bunraku.spatial.algebra import (
     add,
+    column_z,
     cross,
     dot,
     matTvec,
@@ -36,6 +37,13 @@ FLAT = 1e-15
 """[m] Slope of half the squared distance along a segment, below which it is zero."""
 ON_FACE = 1.0 - 1e-6
 """Squared component of a box's normal along an axis, above which a face touches and no edge."""
+
+LEVEL = 1e-5
+"""Sine of the tilt below which the lowest point of a cylinder's rim has no direction."""
+NEARLY_LEVEL = 0.02
+"""Sine of the tilt up to which fixed points of a cylinder's rim touch a plane."""
+RING = tuple((float(np.cos(2.0 * np.pi * k / c.RIM)), float(np.sin(2.0 * np.pi * k / c.RIM))) for k in range(c.RIM))
+"""Fixed points of a rim of radius 1."""
 
 
 # -- scalars and vectors -----------------------------------------------------------------------------------------------
@@ -105,6 +113,29 @@ def put_if(room, found, k, centre, r, normal, gap):
 @inline
 def ball_plane(found, k, centre, r, point, normal):
     put(found, k, centre, r, normal, dot(normal, sub(centre, point)) - r)
+
+
+@inline
+def cylinder_plane(found, k, R, x, r, h, point, normal):
+    """A cylinder above a plane: of each end the lowest point of its rim, unless it is level, and fixed points, if it
+    is nearly level: those of a tilted one are above the lowest."""
+    u = column_z(R)
+    up = sub(normal, scale(u, dot(normal, u)))
+    sine = norm(up)
+    tilted = sine - LEVEL
+    lowest = scale(choose3(tilted, scale(up, 1.0 / where_positive(tilted, sine, 0.0 * sine + 1.0)), (R[0], R[3], R[6])),
+                   0.0 - r)
+    for end in range(2):
+        middle, o = add(x, scale(u, h * (2 * end - 1))), k + (1 + c.RIM) * end
+        _rim_point(tilted, found, o, add(middle, lowest), point, normal)
+        for i in range(c.RIM):
+            there = (r * RING[i][0], r * RING[i][1], 0.0)
+            _rim_point(NEARLY_LEVEL - sine, found, o + 1 + i, add(middle, matvec(R, there)), point, normal)
+
+
+@inline
+def _rim_point(room, found, k, x, point, normal):
+    put_if(room, found, k, x, 0.0, normal, dot(normal, sub(x, point)))
 
 
 @inline

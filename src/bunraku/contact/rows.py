@@ -21,6 +21,8 @@ from bunraku.algorithms.tree import row9, zero3
 from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_memory import ACTIVE, FULL, HANDLES, PATH, ROW, ROWS, STATUS, WORST
 from bunraku.contact.detect import of_solids
+from bunraku.contact.face_points import flat_side
+from bunraku.contact.field_contacts import corners_above
 from bunraku.contact.nearest import across, magnitude
 from bunraku.contact.response import between_ground_and, group_origin
 from bunraku.jit import inline, inner
@@ -208,7 +210,7 @@ def contact_drift(touch, place):
         centre, _ = motion_at(a, add(x, scale(normal, radius)), states)
         going = sub(centre, scale(turning, radius))
     else:
-        turning, going = moving_contact(touch, k, pair, a, b, x)
+        turning, going = contact_rates(touch, k, pair, a, b, x, normal)
     u = sub(v_a, v_b)
     du = sub(add(acceleration_at(a, x, v_a, states), cross(w_a, sub(going, v_a))),
              add(acceleration_at(b, x, v_b, states), cross(w_b, sub(going, v_b))))
@@ -218,11 +220,33 @@ def contact_drift(touch, place):
 
 
 @inner
+def contact_rates(touch, k, pair, a, b, x, normal):
+    """Rates of normal and contact point of two solids: on a flat side in closed form, else by differences."""
+    one, other = np.int64(touch.pair_i[pair, c.PAIR_A]), np.int64(touch.pair_i[pair, c.PAIR_B])
+    kind, side, radius = touch.pair_i[pair, c.PAIR_KIND], 0, 0.0
+    if kind == c.CONVEX or kind == c.POINTS_SOLID:
+        side, radius = flat_side(touch.shape_i, touch.shape_f, touch.point_f, touch.places, one, other, normal)
+    elif kind == c.FIELD and corners_above(touch.shape_i[one, c.SHAPE_KIND]):
+        side = 1
+    if side == 0:
+        return moving_contact(touch, k, pair, a, b, x)
+    on, above, up = (b, a, radius) if side == 1 else (a, b, -radius)  # the flat side's body; the other solid's
+    _, w = motion_at(on, x, touch.states)
+    turning = cross(w, normal)
+    centre, _ = motion_at(above, add(x, scale(normal, up)), touch.states)
+    return turning, sub(centre, scale(turning, up))
+
+
+@inner
 def moving_contact(touch, k, pair, a, b, x):
     """Rates of normal and contact point of two solids, by differences along their motion."""
     one, other = np.int64(touch.pair_i[pair, c.PAIR_A]), np.int64(touch.pair_i[pair, c.PAIR_B])
-    first = np.int64(touch.pair_i[pair, c.PAIR_CONTACT])
-    size = touch.shape_f[one, c.SHAPE_BOUND] + touch.shape_f[other, c.SHAPE_BOUND]
+    found = touch.found
+    kind, first, count = (touch.pair_i[pair, c.PAIR_KIND], np.int64(touch.pair_i[pair, c.PAIR_CONTACT]),
+                          np.int64(touch.pair_i[pair, c.PAIR_COUNT]))
+    size = touch.shape_f[one, c.SHAPE_BOUND]
+    if touch.shape_f[other, c.SHAPE_BOUND] < np.inf:
+        size += touch.shape_f[other, c.SHAPE_BOUND]
     v_a, w_a = motion_at(a, x, touch.states)
     v_b, w_b = motion_at(b, x, touch.states)
     fast = norm(v_a) + norm(v_b) + size * (norm(w_a) + norm(w_b))
@@ -235,13 +259,13 @@ def moving_contact(touch, k, pair, a, b, x):
         weight = (1.0 if n == 0 else -8.0 if n == 1 else 8.0 if n == 2 else -1.0) / (12.0 * h)
         nudge(touch, one, a, t)
         nudge(touch, other, b, t)
-        of_solids(touch.pair_i[pair, c.PAIR_KIND], touch.shape_f, touch.places, one, other, first, touch.found)
+        of_solids(kind, touch.shape_i, touch.shape_f, touch.point_f, touch.places, one, other, first, count, found)
         if touch.found[c.FOUND * k + c.FOUND_GAP] < np.inf:
             turning = add(turning, scale(load3(touch.found, c.FOUND * k + c.FOUND_NORMAL), weight))
             going = add(going, scale(load3(touch.found, c.FOUND * k + c.FOUND_POINT), weight))
     nudge(touch, one, a, 0.0)
     nudge(touch, other, b, 0.0)
-    of_solids(touch.pair_i[pair, c.PAIR_KIND], touch.shape_f, touch.places, one, other, first, touch.found)
+    of_solids(kind, touch.shape_i, touch.shape_f, touch.point_f, touch.places, one, other, first, count, found)
     return turning, going
 
 

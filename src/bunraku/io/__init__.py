@@ -25,8 +25,7 @@ def load(path: str | os.PathLike, base: str = "free", strict: bool = False,
     strict  raise a LoadError instead of a LoadWarning: for non-physical inertias, ignored elements, ...
     search  folders to search for packages of `package://` mesh names, after those around the file and before
             those of the environment variable ROS_PACKAGE_PATH
-    shapes  True reads collision shapes of URDF and MJCF, for `bk.contacts`: meshes as the corners of their hulls, which
-            touch planes only
+    shapes  True reads collision shapes of URDF and MJCF, for `bk.contacts`: meshes as their convex hulls
 
     For BVH files only, which do not specify these (guesses are LoadWarnings):
     unit         of lengths: "m", "cm", "mm", "in", "ft", "cmu" (1/0.45 in) or a number of metres

@@ -30,7 +30,7 @@ import numpy as np
 
 from bunraku.convert.mujoco import body_names, joint_names
 from bunraku.errors import LoadError, MissingExtra, ModelError
-from bunraku.io.collision import Notes, cylinder, hull
+from bunraku.io.collision import Notes, mesh_hull
 from bunraku.io.findings import Findings
 from bunraku.io.mjcf_compile import MeshData, compile_model
 from bunraku.io.prescan import prescan
@@ -39,8 +39,10 @@ from bunraku.mechanism import (
     Box,
     Capsule,
     Compound,
+    Cylinder,
     Fixed,
     Free,
+    Heightfield,
     Joint,
     Mechanism,
     Prismatic,
@@ -329,17 +331,24 @@ class _Reader:
         if kind == BOX:
             return Box(2 * a, 2 * b, 2 * c)
         if kind == CYLINDER:
-            made, text = cylinder(a, 2 * b)
-            notes.note(label, text)
-            return made
+            return Cylinder(a, 2 * b)
         if kind == MESH:
             mesh = int(model.geom_dataid[g])
             first = model.mesh_vertadr[mesh]
-            notes.note(label, "a mesh becomes the corners of its hull, which touch planes only")
-            return hull(np.array(model.mesh_vert[first:first + model.mesh_vertnum[mesh]], float))
-        what = {ELLIPSOID: "ellipsoids", HFIELD: "height fields"}.get(int(kind), f"geoms of type {int(kind)}")
+            return mesh_hull(np.array(model.mesh_vert[first:first + model.mesh_vertnum[mesh]], float), label, notes)
+        if kind == HFIELD:
+            return self._heightfield(int(model.geom_dataid[g]))
+        what = "ellipsoids" if kind == ELLIPSOID else f"geoms of type {int(kind)}"
         notes.note(label, f"{what} cannot touch; left out")
         return None
+
+    def _heightfield(self, field: int) -> Heightfield:
+        """A height field: MuJoCo has rows along x, one after another along y, and heights from 0 to 1."""
+        model = self.model
+        rows, columns, first = (int(x[field]) for x in (model.hfield_nrow, model.hfield_ncol, model.hfield_adr))
+        x, y, top, _ = (float(size) for size in model.hfield_size[field])
+        heights = np.array(model.hfield_data[first:first + rows * columns], float).reshape(rows, columns)
+        return Heightfield(top * heights.T, (2 * x, 2 * y))
 
     def _mesh(self, mesh: int, R: np.ndarray, p: np.ndarray, colour) -> Visual | None:
         """MuJoCo has moved the vertices to their principal axes; a visual refers to the file's own."""

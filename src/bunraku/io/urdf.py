@@ -24,7 +24,7 @@ import numpy as np
 
 from bunraku.checks import check_inertia
 from bunraku.errors import InertiaError, LoadError, MissingExtra, ModelError
-from bunraku.io.collision import Notes, cylinder, hull
+from bunraku.io.collision import Notes, mesh_hull
 from bunraku.io.findings import Findings
 from bunraku.io.mesh_files import MeshFiles
 from bunraku.io.meshes import read_mesh
@@ -33,6 +33,7 @@ from bunraku.io.xml import Node, clip, read_xml
 from bunraku.mechanism import (
     Box,
     Capsule,
+    Cylinder,
     Fixed,
     Free,
     Joint,
@@ -351,18 +352,12 @@ class _Robot:
             return None
         if shape.tag == "mesh":
             vertices, _ = read_mesh(self.meshes.resolve(shape.name("filename"), node))
-            notes.note(label, "a mesh becomes the corners of its hull, which touch planes only")
-            return hull(vertices * np.array(shape.numbers("scale", (3,), (1.0, 1.0, 1.0))))
+            return mesh_hull(vertices * np.array(shape.numbers("scale", (3,), (1.0, 1.0, 1.0))), label, notes)
         if shape.tag == "box":
             return Box(*shape.numbers("size", (3,)))
         sizes = [shape.number(name) for name in SHAPES[shape.tag]]
-        if shape.tag != "cylinder":
-            return Sphere(*sizes) if shape.tag == "sphere" else Capsule(*sizes)
-        if min(sizes) <= 0:
-            raise ModelError(f"a cylinder needs a positive radius and length, not {sizes}")
-        made, text = cylinder(*sizes)
-        notes.note(label, text)
-        return made
+        kinds: dict[str, type[Shape]] = {"sphere": Sphere, "capsule": Capsule, "cylinder": Cylinder}
+        return kinds[shape.tag](*sizes)
 
     def _colour(self, material: Node) -> tuple:
         """The material's own colour, or that of an earlier material of the same name."""

@@ -14,8 +14,18 @@ from bunraku.mechanism.joints import (
     Spherical,
 )
 from bunraku.mechanism.mechanism import Link, Mechanism, Spring, Visual
-from bunraku.mechanism.shapes import Box, Capsule, ContactShape, Points, Shape, Sphere
+from bunraku.mechanism.shapes import (
+    Box,
+    Capsule,
+    ContactShape,
+    Cylinder,
+    Heightfield,
+    Hull,
+    Points,
+    Shape,
+    Sphere,
+)
 
-__all__ = ["Box", "Capsule", "Compound", "Connection", "ContactShape", "Cylindrical", "Family", "Fixed", "Free",
-           "Helical", "Joint", "Link", "Mechanism", "Planar", "Points", "Prismatic", "Revolute", "Shape", "Sphere",
-           "Spherical", "Spring", "Visual"]
+__all__ = ["Box", "Capsule", "Compound", "Connection", "ContactShape", "Cylinder", "Cylindrical", "Family", "Fixed",
+           "Free", "Heightfield", "Helical", "Hull", "Joint", "Link", "Mechanism", "Planar", "Points", "Prismatic",
+           "Revolute", "Shape", "Sphere", "Spherical", "Spring", "Visual"]

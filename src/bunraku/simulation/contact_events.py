@@ -151,7 +151,7 @@ class Contact:
     def _smallest_solid(self) -> float | None:
         """Radius of the smallest shape that may touch another one, planes aside [m]."""
         arrays = self.touching.arrays
-        pairs = arrays.pair_i[arrays.pair_i[:, c.PAIR_KIND] > c.POINTS_PLANE]
+        pairs = arrays.pair_i[arrays.pair_i[:, c.PAIR_KIND] > c.LAST_PLANE]
         if not len(pairs):
             return None
         return float(arrays.shape_f[np.unique(pairs[:, [c.PAIR_A, c.PAIR_B]]), c.SHAPE_BOUND].min())

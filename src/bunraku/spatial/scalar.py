@@ -82,6 +82,29 @@ def _pick(array, i, w):
     return signature(types.float64, array, types.intp, types.intp), read
 
 
+def put_at(array, i, w, value):
+    """Write the float in place w of scalar i; of an array of floats, scalar i."""
+    array[i if array.ndim == 1 else (i, w)] = value
+
+
+@instruction(put_at)
+def _put_at(array, i, w, value):
+    def write(builder, data, i, w, value):
+        builder.store(value, builder.gep(data, [i if array.ndim == 1 else builder.add(flat(builder, i), w)]))
+    return signature(types.void, array, types.intp, types.intp, types.float64), write
+
+
+def width(array):
+    """Places of a scalar of this array: 1, or W."""
+    return 1 if array.ndim == 1 else array.shape[1]
+
+
+@instruction(width)
+def _width(array):
+    places = 1 if array.ndim == 1 else WIDTH
+    return signature(types.intp, array), lambda builder, data: ir.Constant(ir.IntType(64), places)
+
+
 def take_lane(array, i):
     """W floats of an array, from element i on, as a lane."""
     return array[i:i + WIDTH].copy()

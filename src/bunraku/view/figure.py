@@ -16,7 +16,7 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
 from bunraku.evaluate import Kinematics, kinematics
-from bunraku.mechanism import Box, Capsule, Fixed, Free, Mechanism, Planar, Points, Prismatic, Sphere
+from bunraku.mechanism import Box, Capsule, Cylinder, Fixed, Free, Mechanism, Planar, Points, Prismatic, Sphere
 from bunraku.mechanism.links import GROUND
 from bunraku.mechanism.shapes import ContactShape
 from bunraku.models.solid_inertias import thickness
@@ -89,7 +89,7 @@ class Figure:
         for shape in mechanism.shapes.values():
             alone = shape.link < 0 or (links[shape.link].parent < 0 and not children[shape.link]
                                        and isinstance(links[shape.link].joint, (Free, Planar, Prismatic)))
-            if alone and isinstance(shape.shape, (Sphere, Capsule, Box, Points)):
+            if alone and isinstance(shape.shape, (Sphere, Capsule, Box, Cylinder, Points)):
                 touching.setdefault(shape.link, []).append(shape)
         self.fixtures = _fixtures(mechanism) if fixtures is None else fixtures
         self.size = self._size([end for link, end in zip(links, ends, strict=True) if link.name not in self.fixtures])
@@ -243,6 +243,9 @@ def _touching(link: str, side: int, placed: ContactShape) -> _Part:
         centres = shape.corners()
     elif isinstance(shape, Box):
         centres = np.array(shape.size()) * np.array(np.meshgrid(*3 * [(-1.0, 1.0)])).reshape(3, -1).T
+    elif isinstance(shape, Cylinder):
+        centres = np.concatenate([np.column_stack([shape.radius * CIRCLE, np.full(len(CIRCLE), z)])
+                                  for z in (-0.5 * shape.length, 0.5 * shape.length)])
     else:
         radius, half, _ = shape.size()
         centres = np.array([[0.0, 0.0, -half], [0.0, 0.0, half]])

@@ -15,7 +15,7 @@ from scipy.spatial import ConvexHull, QhullError
 
 from bunraku.errors import LoadError, LoadWarning, MissingExtra
 from bunraku.io.meshes import read_mesh
-from bunraku.mechanism import Box, Capsule, Mechanism, Points, Sphere, Visual
+from bunraku.mechanism import Box, Capsule, Cylinder, Heightfield, Mechanism, Points, Sphere, Visual
 from bunraku.mechanism.links import GROUND
 from bunraku.view.contact_drawing import LEVEL, planes
 from bunraku.view.figure import FIXTURE, MIDDLE, Figure
@@ -40,7 +40,8 @@ class Solid(NamedTuple):
 
 def solids(mechanism: Mechanism) -> list[Solid]:
     """Shapes of all links, in the order of the links; a link may have none, or several. Last come contact shapes on the
-    ground; planes are thin slabs, except level ones on the ground, which are drawn as the floor."""
+    ground; planes are thin slabs, except level ones on the ground, which are drawn as the floor; height fields are
+    their surface."""
     figure = Figure(mechanism)
     drawn = any(link.visuals for link in mechanism.links)
     fine = len(mechanism.links) < MANY
@@ -70,6 +71,12 @@ def solids(mechanism: Mechanism) -> list[Solid]:
                            True, [])
             if slab is not None:
                 found[name].append(Solid(name, *slab, FIXTURE, (*rgba(TONES[FIXTURE])[:3], 0.5)))
+    for placed in mechanism.shapes.values():
+        if isinstance(placed.shape, Heightfield):
+            name = ([*mechanism.link_names, GROUND])[placed.link]
+            nodes, faces = placed.shape.surface()
+            found[name].append(Solid(name, placed.position + nodes @ placed.rotation.T, faces, FIXTURE,
+                                     rgba(TONES[FIXTURE])))
     if unread:
         more = f" (and {len(unread) - 1} more)" if len(unread) > 1 else ""
         warnings.warn(f"mesh {unread[0]}{more}; drawn as rounded shapes where a link has no other visual",
@@ -85,7 +92,10 @@ def shape_solids(mechanism: Mechanism, colour=(0.85, 0.45, 0.15, 0.5)) -> list[S
         if isinstance(shape, Points):
             hull = _hull(shape.corners())
             surface = None if hull is None else (placed.position + hull[0] @ placed.rotation.T, hull[1])
-        elif isinstance(shape, (Sphere, Capsule, Box)):
+        elif isinstance(shape, Heightfield):
+            nodes, faces = shape.surface()
+            surface = placed.position + nodes @ placed.rotation.T, faces
+        elif isinstance(shape, (Sphere, Capsule, Box, Cylinder)):
             size = tuple(float(x) for x in vars(shape).values())
             surface = _visual(Visual(type(shape).__name__.lower(), size, placed.position, placed.rotation), True, [])
         if surface is not None:
