@@ -109,6 +109,10 @@ CONTACT_WORK = 1e9
 """[multiplications] Bound on the further attempts at a contact problem, a factorisation of n rows counted as n^3,
 beside two Newton iterations (60 factorisations): 0.1 to 0.2 s for 80 contacts. Small problems never come to it. Then
 the best forces so far are taken; their residual is in `stats.contact_residual`, and above 1e-7 in a warning."""
+HEAP_AIM = 1e-11
+"""Residual of the contact law at which iterations for a large island end, as part of the size of its problem."""
+HEAP_ENOUGH = 1e-10
+"""The same, up to which its problem counts as solved."""
 IMPACT_ENDS = 1e-6
 """Part of the fastest approach of an impact below which rebounds one after another end: what is left of approach is
 stopped at all contacts together, without rebound."""

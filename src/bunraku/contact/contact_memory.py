@@ -1,12 +1,13 @@
 """Contact workspace: the constant arrays of the geometry, the contact state of a run, and scratch.
 
-One table of addresses (`Arrays.touch`) represents all of it in a plan, so that solvers pass it on without depending on
-contact. `touch_of(table)` returns the arrays.
+`BUFFERS` declares each buffer in one row. The named tuple `Touch`, the table of addresses that represents it in a plan
+(`Arrays.touch`: solvers pass contact on without depending on it) and the workspace for lanes follow from these rows.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import namedtuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
@@ -16,22 +17,27 @@ from bunraku.compiler.handles import array_by_address, table_of
 from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_arrays import ContactArrays
 from bunraku.contact.problem import problem_size
+from bunraku.entries.signatures import lane_array
 from bunraku.jit import allocating
+from bunraku.plan import fields as f
 
 # Places in `count`
 BASE = 0         # address of the motion of the mechanism without contact (`tree_one` or `closed_one`)
 LOOPS = 1        # 1: it has connections
-ACTIVE = 2       # contacts in the present problem
+ACTIVE = 2       # contacts in the problems of this step or state
 HANDLES = 3      # bodies that they act on
 PATH = 4         # bodies between these and the ground
 STATUS = 5       # of the last problem: SOLVED, ROUGH, NO_SOLUTION; or FULL
-WORST = 6        # number of the contact with the largest residual, or that found no room
+WORST = 6        # number of the contact with the largest residual, or for which there is no room
 SOLVED_COUNT = 7  # problems solved so far
 ITERATIONS = 8   # of all of them
 ROUGHLY = 9      # how many were left with a residual above 1e-10
 ROUGH_CONTACTS = 10  # contacts of the largest of these
 IN_TURN = 11     # 1: rebounds one after another (`contact/sequential_impacts.py`); 0: all at once
-COUNTS = 12
+ISLANDS = 12     # problems of this step
+DENSE = 13       # contacts of an island from which on it has no full matrix (`contact/heap.py`)
+NEAR = 14        # pairs in `near`, or -1: all pairs are looked at
+COUNTS = 15
 FULL = 10        # a status: more contacts than there is room for
 
 ROW = 12         # scalars of a row: force on the handle of a (moment, force), on that of b
@@ -42,74 +48,149 @@ MARK_GAP = 3     # gap at which an open contact counts as closed [m]; speed at w
 MARK = 4
 
 
-class Touch(NamedTuple):
-    """Scalars in use are floats for one state, lanes for several (`contact/contact_fields.py` has the columns)."""
+class Extent(NamedTuple):
+    """Numbers that the lengths of buffers depend on."""
 
-    shape_i: np.ndarray
-    shape_f: np.ndarray
-    point_f: np.ndarray
-    pair_i: np.ndarray
-    contact_i: np.ndarray
-    contact_f: np.ndarray
-    count: np.ndarray        # type: ignore[assignment]  # (COUNTS,) int64
-    active: np.ndarray       # (room,) int64: numbers of the contacts in the problem
-    handles: np.ndarray      # (handles,) int64: bodies
-    handle: np.ndarray       # (bodies,) int64: its number among the handles, or -1
-    on: np.ndarray           # (bodies,) int64: scratch
-    path: np.ndarray         # (bodies,) int64
-    kind: np.ndarray         # (room,) int64: of the problem
-    mode: np.ndarray         # (room,) int64
-    modes: np.ndarray        # (contacts,) int64: mode of every contact, between events
-    states: np.ndarray       # scalars in use, STATE per body
-    places: np.ndarray       #   PLACE per shape
-    found: np.ndarray        #   FOUND per contact
-    up: np.ndarray           #   6 per degree of freedom
-    six: np.ndarray          #   36 per body, and 36: six accelerations of each
-    bodies: np.ndarray       #   6 per body
-    forces: np.ndarray       #   6 per body
-    reach: np.ndarray        #   (6 handles)^2: acceleration of handles per force on them
-    rows: np.ndarray         #   ROWS per contact of the problem
-    speed: np.ndarray        #   3 per contact of the problem: velocity before contact forces
-    change: np.ndarray       #   3: its change without contact forces
-    column: np.ndarray       #   6 handles
-    delta: np.ndarray        #   (nv) what contact forces do to the joints
-    shift: np.ndarray        #   (nv) move that takes shapes out of each other
-    still: np.ndarray        #   (nv) zeros
-    theta: np.ndarray        # the problem, floats
-    b: np.ndarray
-    mu: np.ndarray
-    slip: np.ndarray
-    force: np.ndarray        # 3 per contact of the problem
-    velocity: np.ndarray     # 3: what it leaves
-    work: np.ndarray         # scratch of the solver
-    held: np.ndarray         # 3 per contact: forces of the last solution (normal, tangents)
-    mark: np.ndarray         # MARK per contact
-    pushes: np.ndarray       # with loops: generalised forces of unit forces on handles, 6 handles times nv
-    answers: np.ndarray      # the velocities that they cause
-    residual: np.ndarray     # (1,) largest of the problems so far
-    struck: np.ndarray       # 3 per contact of the problem: impulses of rebounds one after another
-    margin: np.ndarray       # (1,) by how much accelerations must break the law for an event, beyond SAME_MOTION
+    contacts: int   # contacts of all pairs
+    pairs: int      # pairs of shapes that are listed when they are near; 0: all are looked at
+    shapes: int
+    bodies: int
+    nv: int
+    room: int       # contacts in the problems of a step or state
+    dense: int      # contacts in one problem with a full matrix
+    handles: int    # bodies in contact
+    reached: int    # bodies in contact in one such problem
+    closed: int     # 6 handles nv with connections, else 0
+    solver: int     # scratch of `solve_contacts` for `dense` contacts
 
 
-FLOATS, TABLE, COUNT, INTEGERS = (types.float64[::1], types.float64[:, ::1], types.int64[::1], types.int32[:, ::1])
-KINDS = (INTEGERS, TABLE, TABLE, INTEGERS, INTEGERS, TABLE, *9 * (COUNT,), *29 * (FLOATS,))
+class Buffer(NamedTuple):
+    """One buffer of the workspace."""
 
-_floats, _table = array_by_address(FLOATS), array_by_address(TABLE)
-_counts, _integers = array_by_address(COUNT), array_by_address(INTEGERS)
+    name: str
+    scalar: str     # COUNT: int64; FLOAT: float64; LANE: a float, or a lane where several states are computed together
+    length: str     # in terms of `Extent`
+    meaning: str    # with its unit
+    stage: str      # the function that writes it
+
+
+COUNT, FLOAT, LANE = "count", "float", "lane"
+UNITS = {"COUNTS": COUNTS, "STATE": STATE, "PLACE": c.PLACE, "FOUND": c.FOUND, "ROWS": ROWS, "MARK": MARK}
+GIVEN = tuple(ContactArrays._fields)
+BUFFERS = tuple(Buffer(*row) for row in (
+    # -- a step or state: contacts ordered by island, bodies in contact ------------------------------------------------
+    ("count", COUNT, "COUNTS", "the places above", "all"),
+    ("tree", COUNT, "bodies", "first body of its tree", "make_touch"),
+    ("active", COUNT, "room", "numbers of the contacts", "take_up"),
+    ("before", COUNT, "room", "those of the last step", "contact_step"),
+    ("number", COUNT, "room", "island of each contact", "find_islands"),
+    ("moved", COUNT, "room", "scratch: contacts in another order", "find_islands"),
+    ("island", COUNT, "room + 1", "first contact of each island", "find_islands"),
+    ("island_handle", COUNT, "room + 1", "first handle of each island", "arrange"),
+    ("island_path", COUNT, "room + 1", "first body of each island in `path`", "arrange"),
+    ("leader", COUNT, "bodies", "union-find over trees; -1: none", "find_islands"),
+    ("handles", COUNT, "handles", "bodies in contact", "arrange"),
+    ("handle", COUNT, "bodies", "number of a body among the handles; -1: none", "arrange"),
+    ("on", COUNT, "bodies", "marks on bodies; -1 between uses", "response.py"),
+    ("path", COUNT, "bodies", "bodies between ground and handles, parents first", "arrange"),
+    ("states", LANE, "STATE * bodies", "STATE per body: pose, velocity, acceleration", "see_bodies"),
+    ("places", LANE, "PLACE * shapes", "PLACE per shape: pose", "place_shapes"),
+    ("found", LANE, "FOUND * contacts", "FOUND per contact: gap, normal, point", "find_contacts"),
+    ("near", COUNT, "pairs", "pairs that are near enough to be looked at", "list_near_pairs"),
+    ("origins", FLOAT, "3 * shapes + 1", "[m] centres of shapes then; last: their reach", "list_near_pairs"),
+    ("rows", LANE, "ROWS * room", "ROWS per contact: wrenches on both bodies of unit forces", "make_rows"),
+    ("speed", LANE, "3 * room", "[m/s] velocity of b's surface to a's at the state: normal, two tangents", "make_rows"),
+    ("change", LANE, "3 * room", "its change, or acceleration, without contact forces", "change_of_contacts"),
+    ("up", LANE, "6 * nv", "u of each joint for six forces", "response.py"),
+    ("six", LANE, "36 * (bodies + 1)", "six accelerations of each body", "response.py"),
+    ("bodies", LANE, "6 * bodies", "accelerations of bodies (angular, linear)", "respond"),
+    ("forces", LANE, "6 * bodies", "contact wrenches on bodies (moment, force), sign changed", "put_forces"),
+    ("partings", LANE, "6 * bodies", "the same, that remove penetration", "put_forces"),
+    ("reach", LANE, "36 * reached * reached", "accelerations of handles per wrench on them", "handle_responses"),
+    ("column", LANE, "6 * reached", "scratch", "make_theta"),
+    ("delta", LANE, "nv", "change of v, or acceleration, by contact forces", "respond"),
+    ("shift", LANE, "nv", "move of q that removes penetration", "respond"),
+    ("still", LANE, "nv", "zeros", "make_touch"),
+    # -- one problem: an island of a step, or all closed contacts of a state -------------------------------------------
+    ("own", COUNT, "room", "in lanes: places of the contacts of one state", "solve_in_lane"),
+    ("place", COUNT, "contacts", "in lanes: place of a contact in `active`", "solve_in_lane"),
+    ("kind", COUNT, "room", "DISC or GIVEN", "state_problem"),
+    ("mode", COUNT, "room", "OPEN, STICKING or SLIDING", "solve_contacts"),
+    ("theta", FLOAT, "9 * dense * dense", "[1/kg] velocity per impulse, by rows", "make_theta"),
+    ("gap", FLOAT, "room", "[m]", "load_island"),
+    ("friction", FLOAT, "room", "coefficient of the pair", "load_island"),
+    ("bounce", FLOAT, "room", "restitution of the pair", "load_island"),
+    ("arriving", FLOAT, "3 * room", "[m/s] velocity at the beginning of the step", "load_island"),
+    ("gaining", FLOAT, "3 * room", "[m/s] its change in the step without contact", "load_island"),
+    ("b", FLOAT, "3 * room", "right-hand side", "state_problem"),
+    ("mu", FLOAT, "room", "coefficient of friction in the problem", "state_problem"),
+    ("slip", FLOAT, "2 * room", "unit direction of slip of GIVEN contacts", "closed_contacts"),
+    ("force", FLOAT, "3 * room", "[N s or N] normal, two tangents", "solve_contacts"),
+    ("parting", FLOAT, "3 * room", "impulses [N s s] that remove penetration", "part_shapes"),
+    ("velocity", FLOAT, "3 * room", "Theta force + b", "velocities_after"),
+    ("struck", FLOAT, "3 * room", "[N s] of rebounds one after another", "rebounds_in_turn"),
+    ("work", FLOAT, "solver", "scratch", "solve_contacts"),
+    ("pushes", FLOAT, "closed", "with loops: generalised forces of unit wrenches on handles", "make_problem_closed"),
+    ("answers", FLOAT, "closed", "velocities that they cause", "make_problem_closed"),
+    # -- contact state of a run, by number of the contact --------------------------------------------------------------
+    ("modes", COUNT, "contacts", "OPEN, STICKING or SLIDING", "contact_step, settle"),
+    ("held", FLOAT, "3 * contacts", "[N s] impulses of the last step", "contact_step"),
+    ("mark", FLOAT, "MARK * contacts", "MARK per contact", "settle"),
+    ("margin", FLOAT, "1", "violation of the law needed for an event, beyond SAME_MOTION", "settle"),
+    ("residual", FLOAT, "1", "largest of the problems so far", "solve_noting"),
+))
+
+_named: Any = namedtuple  # whose fields types cannot know
+Touch = _named("Touch", (*GIVEN, *(buffer.name for buffer in BUFFERS)))
+
+_TABLE, _INTEGERS = types.float64[:, ::1], types.int32[:, ::1]
+_read_given = {kind: array_by_address(kind) for kind in (_TABLE, _INTEGERS)}
+_count, _float = array_by_address(types.int64[::1]), array_by_address(types.float64[::1])
+
+
+def _written(name: str, arguments: str, values: list[str], known: dict) -> Any:
+    """A function for kernels that returns a `Touch` of these values: Numba needs each of them written out."""
+    space: dict[str, Any] = {"Touch": Touch, **known}
+    exec(f"def {name}({arguments}):\n    return Touch({', '.join(values)})", space)
+    return allocating(space[name])
+
+
+touch_of = _written(
+    "touch_of", "table",
+    [f"{'integers' if name.endswith('_i') else 'rows'}(table, {k})" for k, name in enumerate(GIVEN)]
+    + [f"{'counts' if buffer.scalar == COUNT else 'floats'}(table, {k})"
+       for k, buffer in enumerate(BUFFERS, len(GIVEN))],
+    {"integers": _read_given[_INTEGERS], "rows": _read_given[_TABLE], "counts": _count, "floats": _float})
+"""The workspace of a table of addresses."""
+
+MADE = {COUNT: "np.zeros({}, np.int64)", FLOAT: "np.zeros({})", LANE: "lane_array({})"}
+_lane_touch = _written(
+    "_lane_touch", "given, " + ", ".join(Extent._fields),
+    [f"given.{name}" for name in GIVEN]
+    + [f"{MADE[buffer.scalar].format(buffer.length)}" for buffer in BUFFERS],
+    {"np": np, "lane_array": lane_array, **UNITS})
 
 
 @allocating
-def touch_of(table):
-    """The arrays of a table."""
-    return Touch(_integers(table, 0), _table(table, 1), _table(table, 2), _integers(table, 3), _integers(table, 4),
-                 _table(table, 5), _counts(table, 6), _counts(table, 7), _counts(table, 8), _counts(table, 9),
-                 _counts(table, 10), _counts(table, 11), _counts(table, 12), _counts(table, 13), _counts(table, 14),
-                 _floats(table, 15), _floats(table, 16), _floats(table, 17), _floats(table, 18), _floats(table, 19),
-                 _floats(table, 20), _floats(table, 21), _floats(table, 22), _floats(table, 23), _floats(table, 24),
-                 _floats(table, 25), _floats(table, 26), _floats(table, 27), _floats(table, 28), _floats(table, 29),
-                 _floats(table, 30), _floats(table, 31), _floats(table, 32), _floats(table, 33), _floats(table, 34),
-                 _floats(table, 35), _floats(table, 36), _floats(table, 37), _floats(table, 38), _floats(table, 39),
-                 _floats(table, 40), _floats(table, 41), _floats(table, 42), _floats(table, 43))
+def lane_touch(given, body_i, nv, room, handles):
+    """A workspace with lanes where the scalar is LANE, for `room` contacts of all states at once."""
+    touch = _lane_touch(given, given.contact_i.shape[0], 0, given.shape_i.shape[0], body_i.shape[0] - 1, nv, room, room,
+                        handles, handles, 0, problem_size(room))
+    touch.still[:, :] = 0.0
+    touch.count[NEAR] = -1
+    _begin_compiled(touch, body_i)
+    return touch
+
+
+def _begin(touch, body_i):
+    """Initial values other than zero."""
+    for i in range(touch.tree.shape[0]):
+        parent = body_i[i, f.PARENT]
+        touch.tree[i] = i if parent < 0 else touch.tree[parent]
+        touch.handle[i] = touch.on[i] = touch.leader[i] = -1
+
+
+_begin_compiled = allocating(_begin)
 
 
 def handles_of(arrays: ContactArrays, room: int) -> int:
@@ -118,28 +199,19 @@ def handles_of(arrays: ContactArrays, room: int) -> int:
     return min(int((bodies >= 0).sum()), 2 * room)
 
 
-def room_for(arrays: ContactArrays, bodies: int, nv: int, room: int, loops: bool) -> dict[str, int]:
-    """Lengths of the arrays of a workspace for this number of simultaneous contacts."""
-    contacts, shapes, handles = arrays.contact_i.shape[0], arrays.shape_i.shape[0], handles_of(arrays, room)
-    dense = 6 * handles * nv if loops else 0
-    return {"count": COUNTS, "active": room, "handles": handles, "handle": bodies, "on": bodies, "path": bodies,
-            "kind": room, "mode": room, "modes": contacts,
-            "states": STATE * bodies, "places": c.PLACE * shapes, "found": c.FOUND * contacts, "up": 6 * nv,
-            "six": 36 * (bodies + 1),
-            "bodies": 6 * bodies, "forces": 6 * bodies, "reach": 36 * handles * handles, "rows": ROWS * room,
-            "speed": 3 * room, "change": 3 * room, "column": 6 * handles, "delta": nv,
-            "shift": nv, "still": nv,
-            "theta": 9 * room * room, "b": 3 * room, "mu": room, "slip": 2 * room, "force": 3 * room,
-            "velocity": 3 * room, "work": int(problem_size(room)), "held": 3 * contacts, "mark": MARK * contacts,
-            "pushes": dense, "answers": dense, "residual": 1, "struck": 3 * room, "margin": 1}
+def extent_of(arrays: ContactArrays, bodies: int, nv: int, room: int, dense: int, loops: bool) -> Extent:
+    """Lengths of a workspace for `room` contacts at once, `dense` of them in one problem with a full matrix."""
+    handles = handles_of(arrays, room)
+    return Extent(len(arrays.contact_i), len(arrays.pair_i), len(arrays.shape_i), bodies, nv, room, dense, handles,
+                  min(handles, 2 * dense), 6 * handles * nv if loops else 0, int(problem_size(dense)))
 
 
-def make_touch(arrays: ContactArrays, bodies: int, nv: int, room: int, loops: bool) -> tuple[Touch, np.ndarray]:
-    """(memory, its table of addresses) of one run."""
-    sizes = room_for(arrays, bodies, nv, room, loops)
-    made = [np.zeros(n, np.int64 if kind is COUNT else float)
-            for n, kind in zip(sizes.values(), KINDS[6:], strict=True)]
-    touch = Touch(*arrays, *made)
-    touch.handle[:] = touch.on[:] = -1
-    touch.count[LOOPS] = loops
+def make_touch(arrays: ContactArrays, body_i, nv: int, room: int, dense: int, loops: bool) -> tuple[Any, np.ndarray]:
+    """(workspace, its table of addresses) of one run."""
+    extent = extent_of(arrays, len(body_i) - 1, nv, room, dense, loops)._asdict()
+    touch = Touch(*arrays, *(np.zeros(eval(buffer.length, UNITS, extent), np.int64 if buffer.scalar == COUNT else float)
+                             for buffer in BUFFERS))
+    _begin(touch, body_i)
+    touch.count[LOOPS], touch.count[DENSE] = loops, dense
+    touch.origins[-1] = -np.inf
     return touch, table_of(touch)

@@ -40,9 +40,9 @@ from bunraku.contact.touching import (
     answer_any_forces,
     change_of_contacts,
     find_touching,
-    make_any_problem,
     see_bodies,
     solve_noting,
+    state_problem_of_all,
     velocities_after,
 )
 from bunraku.entries.signatures import FAILED, FINE, MOTION, PLAN, float64, floats, int64, move
@@ -94,7 +94,7 @@ def closed_rows(touch, structure, dof_f, q, work):
     for place in range(touch.count[ACTIVE]):
         k = touch.active[place]
         touch.mu[place], touch.mode[place] = touch.contact_f[k, c.FRICTION], touch.modes[k]
-    return make_any_problem(touch, structure, dof_f, q, work)
+    return state_problem_of_all(touch, structure, dof_f, q, work)
 
 
 @inner
@@ -260,7 +260,7 @@ def breach(touch):
             least = min(least, touch.mu[place] * touch.force[3 * place] - friction)
     if least >= -ADMISSIBLE * most:
         return -(least / most if most > 0.0 else 1.0) - 2.0 * ADMISSIBLE
-    velocities_after(touch, touch.force)
+    velocities_after(touch, count, touch.force)
     for i in range(3 * count):  # in the place of the forces, the motion by modes
         touch.speed[i] = touch.velocity[i]
     for place in range(count):
@@ -268,7 +268,7 @@ def breach(touch):
     solve_noting(touch, count, NONE)
     if touch.count[STATUS] == NO_SOLUTION:
         return 1.0
-    velocities_after(touch, touch.force)
+    velocities_after(touch, count, touch.force)
     size, apart = LIGHT, 0.0
     for place in range(count):
         for r in range(3):
@@ -373,7 +373,7 @@ def solve_at(what, touch, plan, q, v, tau, drives, external, restitution, a, wor
         for place in range(count):
             touch.kind[place] = GIVEN if touch.mode[place] == SLIDING else DISC
         solve_noting(touch, count, NONE)
-    velocities_after(touch, touch.force)
+    velocities_after(touch, count, touch.force)
     answer_any_forces(touch, plan, nv, touch.force, work, touch.delta)
     if what >= FORCES:
         add_answer(a, touch.delta)

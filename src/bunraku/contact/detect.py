@@ -53,17 +53,23 @@ def bounds_apart(kind, places, shape_f, a, b):
 def find_contacts(shape_i, shape_f, point_f, pair_i, places, margin, found):
     """Gap, normal and point of every contact closer than the margin; others may be written, or have the gap inf."""
     for p in range(pair_i.shape[0]):
-        kind, a, b = pair_i[p, c.PAIR_KIND], pair_i[p, c.PAIR_A], pair_i[p, c.PAIR_B]
-        k = pair_i[p, c.PAIR_CONTACT]
-        apart = bounds_apart(kind, places, shape_f, a, b)
-        near = largest(margin - apart) >= 0.0 or total(0.0 * apart) != 0.0  # not a number: its gap is none either
-        if kind <= c.POINTS_PLANE:
-            against_plane(kind, shape_i, shape_f, point_f, places, a, b, k, near, found)
-        elif near:
-            of_solids(kind, shape_i, shape_f, point_f, places, a, b, k, pair_i[p, c.PAIR_COUNT], found)
-        else:
-            for i in range(pair_i[p, c.PAIR_COUNT]):
-                put_none(found, k + i)
+        find_pair(p, shape_i, shape_f, point_f, pair_i, places, margin, found)
+
+
+@inner
+def find_pair(p, shape_i, shape_f, point_f, pair_i, places, margin, found):
+    """The same of one pair."""
+    kind, a, b = pair_i[p, c.PAIR_KIND], pair_i[p, c.PAIR_A], pair_i[p, c.PAIR_B]
+    k = pair_i[p, c.PAIR_CONTACT]
+    apart = bounds_apart(kind, places, shape_f, a, b)
+    near = largest(margin - apart) >= 0.0 or total(0.0 * apart) != 0.0  # not a number: its gap is none either
+    if kind <= c.POINTS_PLANE:
+        against_plane(kind, shape_i, shape_f, point_f, places, a, b, k, near, found)
+    elif near:
+        of_solids(kind, shape_i, shape_f, point_f, places, a, b, k, pair_i[p, c.PAIR_COUNT], found)
+    else:
+        for i in range(pair_i[p, c.PAIR_COUNT]):
+            put_none(found, k + i)
 
 
 @inner

@@ -18,6 +18,8 @@ from bunraku.plan import fields as f
 from bunraku.spatial.algebra import accumulate3, add, cross, dot, load3, scale, store3
 from bunraku.spatial.scalar import constant, load, store
 
+MARKED = -2  # on `on`: a body between ground and a handle
+
 
 @inline
 def factors_of(record, dof, d):
@@ -76,21 +78,27 @@ def down_through(i, pushed, body_i, work, up, bodies, out):
 
 
 @inner
-def between_ground_and(count, handles, body_i, on, path):
-    """The bodies between the ground and any handle, parents first, into `path`; how many."""
-    last = -1
-    for h in range(count):
+def between_ground_and(first, end, length, handles, tree, body_i, on, path):
+    """Add the bodies between the ground and the handles from `first` to `end` to `path`, tree by tree, parents first;
+    its length."""
+    begin = length
+    for h in range(first, end):
         i = handles[h]
-        last = max(last, i)
-        while i >= 0:
-            on[i] = -2
+        while i >= 0 and on[i] != MARKED:
+            on[i] = MARKED
             i = np_int(body_i[i, f.PARENT])
-    length = 0
-    for i in range(last + 1):
-        if on[i] == -2:
-            path[length] = i
-            on[i] = -1
-            length += 1
+    for h in range(first, end):
+        root = tree[handles[h]]
+        if on[root] == MARKED:  # a tree that is not listed yet
+            i = root
+            while i < tree.shape[0] and tree[i] == root:
+                if on[i] == MARKED:
+                    path[length] = i
+                    length += 1
+                i += 1
+            on[root] = -1
+    for k in range(begin, length):
+        on[path[k]] = -1
     return length
 
 

@@ -19,10 +19,11 @@ import numpy as np
 from bunraku.algorithms.body_motion import STATE
 from bunraku.algorithms.tree import row9, zero3
 from bunraku.contact import contact_fields as c
-from bunraku.contact.contact_memory import ACTIVE, FULL, HANDLES, PATH, ROW, ROWS, STATUS, WORST
+from bunraku.contact.contact_memory import ACTIVE, FULL, HANDLES, ISLANDS, PATH, ROW, ROWS, STATUS, WORST
 from bunraku.contact.detect import of_solids
 from bunraku.contact.face_points import flat_side
 from bunraku.contact.field_contacts import corners_above
+from bunraku.contact.islands import find_islands
 from bunraku.contact.nearest import across, magnitude
 from bunraku.contact.response import between_ground_and, group_origin
 from bunraku.jit import inline, inner
@@ -95,15 +96,30 @@ def take_up(k, touch):
         return False
     touch.active[place] = k
     touch.count[ACTIVE] = place + 1
-    note_handle(np.int64(touch.contact_i[k, c.CONTACT_A]), touch)
-    note_handle(np.int64(touch.contact_i[k, c.CONTACT_B]), touch)
     return True
+
+
+@inner
+def arrange(touch, body_i, joined):
+    """Order the contacts by island (`joined`: all are one), and list the bodies that they act on and those between
+    these and the ground in the same order."""
+    count = touch.count
+    count[ISLANDS] = find_islands(count[ACTIVE], touch.active, joined, touch)
+    touch.island_handle[0] = touch.island_path[0] = 0
+    for n in range(count[ISLANDS]):
+        for place in range(touch.island[n], touch.island[n + 1]):
+            k = touch.active[place]
+            note_handle(np.int64(touch.contact_i[k, c.CONTACT_A]), touch)
+            note_handle(np.int64(touch.contact_i[k, c.CONTACT_B]), touch)
+        touch.island_handle[n + 1] = count[HANDLES]
+        count[PATH] = between_ground_and(touch.island_handle[n], count[HANDLES], count[PATH], touch.handles, touch.tree,
+                                         body_i, touch.on, touch.path)
+        touch.island_path[n + 1] = count[PATH]
 
 
 @inner
 def make_rows(touch, body_i):
     """Rows and velocities of the contacts in the problem, from the states of the bodies and what was found."""
-    touch.count[PATH] = between_ground_and(touch.count[HANDLES], touch.handles, body_i, touch.on, touch.path)
     for place in range(touch.count[ACTIVE]):
         k = touch.active[place]
         a, b = np.int64(touch.contact_i[k, c.CONTACT_A]), np.int64(touch.contact_i[k, c.CONTACT_B])
@@ -125,18 +141,20 @@ def make_rows(touch, body_i):
 
 
 @inner
-def make_theta(touch, theta):
-    """Theta of the problem from R, by rows; scalars in use."""
-    count, size, rows, column, reach = (touch.count[ACTIVE], 6 * touch.count[HANDLES], touch.rows, touch.column,
-                                        touch.reach)
+def make_theta(touch, n, theta):
+    """Theta of island n from R, by rows; scalars in use."""
+    first, handle = touch.island[n], touch.island_handle[n]
+    count, size = touch.island[n + 1] - first, 6 * (touch.island_handle[n + 1] - handle)
+    rows, column, reach = touch.rows, touch.column, touch.reach
     for place in range(count):
-        k = touch.active[place]
+        k = touch.active[first + place]
         for r in range(3):
             clear(column[:size])
             for side in range(2):
                 body = np.int64(touch.contact_i[k, c.CONTACT_A + side])
                 if body >= 0:
-                    x, o = load6(rows, ROWS * place + ROW * r + 6 * side), 6 * touch.handle[body] * size
+                    x = load6(rows, ROWS * (first + place) + ROW * r + 6 * side)
+                    o = 6 * (touch.handle[body] - handle) * size
                     for e in range(size):
                         store(column, e, load(column, e) + (
                             x[0] * load(reach, o + e) + x[1] * load(reach, o + size + e)
@@ -144,13 +162,13 @@ def make_theta(touch, theta):
                             + x[4] * load(reach, o + 4 * size + e) + x[5] * load(reach, o + 5 * size + e)))
             row = (3 * place + r) * 3 * count
             for other in range(place + 1):
-                i = touch.active[other]
+                i = touch.active[first + other]
                 for s in range(3):
                     store(theta, row + 3 * other + s, constant(theta, 0.0))
                 for side in range(2):
                     body = np.int64(touch.contact_i[i, c.CONTACT_A + side])
                     if body >= 0:
-                        x, o = load6(column, 6 * touch.handle[body]), ROWS * other + 6 * side
+                        x, o = load6(column, 6 * (touch.handle[body] - handle)), ROWS * (first + other) + 6 * side
                         for s in range(3):
                             y, at = load6(rows, o + ROW * s), row + 3 * other + s
                             store(theta, at, load(theta, at) + (x[0] * y[0] + x[1] * y[1] + x[2] * y[2] + x[3] * y[3]
@@ -160,32 +178,35 @@ def make_theta(touch, theta):
 
 
 @inner
-def put_forces(touch, force, body_i):
-    """The contact forces as forces on bodies, with the sign changed (`respond`). Rounding remainders of cancelling
-    forces are set to zero, so that a body at rest stays at rest."""
-    clear(touch.forces)
-    clear(touch.bodies)
-    for place in range(touch.count[ACTIVE]):
-        k = touch.active[place]
+def put_forces(touch, n, force, wrenches):
+    """The contact forces of island n as wrenches on bodies, with the sign changed (`respond`). Rounding remainders of
+    cancelling forces are set to zero, so that a body at rest stays at rest."""
+    handles, sizes = touch.handles[touch.island_handle[n]:touch.island_handle[n + 1]], touch.bodies
+    for h in range(handles.shape[0]):
+        clear(sizes[6 * handles[h]:6 * handles[h] + 6])
+        clear(wrenches[6 * handles[h]:6 * handles[h] + 6])
+    first = touch.island[n]
+    for place in range(touch.island[n + 1] - first):
+        k = touch.active[first + place]
         whole = norm(load3(force, 3 * place))
         for side in range(2):
             body = np.int64(touch.contact_i[k, c.CONTACT_A + side])
             if body >= 0:
                 turn, push, arm = zero3(force), zero3(force), constant(force, 0.0)
                 for r in range(3):
-                    size, o = load(force, 3 * place + r), ROWS * place + ROW * r + 6 * side
+                    size, o = load(force, 3 * place + r), ROWS * (first + place) + ROW * r + 6 * side
                     moment = load3(touch.rows, o)
                     turn, push = add(turn, scale(moment, size)), add(push, scale(load3(touch.rows, o + 3), size))
                     arm = arm + dot(moment, moment)
-                accumulate3(touch.forces, 6 * body, scale(turn, -1.0))
-                accumulate3(touch.forces, 6 * body + 3, scale(push, -1.0))
+                accumulate3(wrenches, 6 * body, scale(turn, -1.0))
+                accumulate3(wrenches, 6 * body + 3, scale(push, -1.0))
                 arm = sqrt(arm) * whole
-                accumulate3(touch.bodies, 6 * body, (arm, arm, arm))
-                accumulate3(touch.bodies, 6 * body + 3, (whole, whole, whole))
-    for h in range(touch.count[HANDLES]):
-        for o in range(6 * touch.handles[h], 6 * touch.handles[h] + 6):
-            x = load(touch.forces, o)
-            store(touch.forces, o, where_positive(magnitude(x) - AT_REST * load(touch.bodies, o), x, 0.0 * x))
+                accumulate3(sizes, 6 * body, (arm, arm, arm))
+                accumulate3(sizes, 6 * body + 3, (whole, whole, whole))
+    for h in range(handles.shape[0]):
+        for o in range(6 * handles[h], 6 * handles[h] + 6):
+            x = load(wrenches, o)
+            store(wrenches, o, where_positive(magnitude(x) - AT_REST * load(sizes, o), x, 0.0 * x))
 
 
 # -- accelerations: one state only -------------------------------------------------------------------------------------

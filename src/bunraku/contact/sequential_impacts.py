@@ -11,8 +11,6 @@ rebound.
 Cost: O(contacts) for each rebound.
 """
 
-from bunraku.contact import contact_fields as c
-from bunraku.contact.contact_memory import ACTIVE
 from bunraku.contact.single import solve_single
 from bunraku.jit import inline, inner
 from bunraku.tolerances import AT_REST, IMPACT_ENDS, MOST_REBOUNDS
@@ -21,30 +19,29 @@ from bunraku.tolerances import AT_REST, IMPACT_ENDS, MOST_REBOUNDS
 @inline
 def rebounds_at(touch, place, h):
     """Whether a contact would close within the step so fast that it rebounds, given its velocity so far."""
-    k, u, change = touch.active[place], touch.velocity[3 * place], touch.change[3 * place]
-    gap, e = touch.found[c.FOUND * k + c.FOUND_GAP], touch.contact_f[k, c.RESTITUTION]
+    u, change, gap, e = touch.velocity[3 * place], touch.gaining[3 * place], touch.gap[place], touch.bounce[place]
     return u < 0.0 and gap + h * (u + change) <= 0.0 and e * (0.0 - u) > 2.0 * abs(change)
 
 
 @inner
-def fastest_rebound(touch, h):
+def fastest_rebound(touch, count, h):
     """(place of the contact that approaches fastest among those that rebound, or -1; its approach)."""
     fastest, most = -1, 0.0
-    for place in range(touch.count[ACTIVE]):
+    for place in range(count):
         if -touch.velocity[3 * place] > most and rebounds_at(touch, place, h):
             fastest, most = place, -touch.velocity[3 * place]
     return fastest, most
 
 
 @inner
-def rebound(touch, place):
+def rebound(touch, count, place):
     """The impulse of one contact alone, with restitution: it leaves the step with -e times the normal velocity before
     it, as in `normal_side`; lower where friction would add energy. Returns whether there is one; updates `velocity` and
     `struck`."""
-    n, theta, u, k = 3 * touch.count[ACTIVE], touch.theta, touch.velocity, touch.active[place]
-    i, e, mu = 3 * place, touch.contact_f[k, c.RESTITUTION], touch.contact_f[k, c.FRICTION]
+    n, theta, u = 3 * count, touch.theta, touch.velocity
+    i, e, mu = 3 * place, touch.bounce[place], touch.friction[place]
     W, f_n, f_1, f_2 = i * n + i, 0.0, 0.0, 0.0
-    free = u[i] + touch.change[i], u[i + 1] + touch.change[i + 1], u[i + 2] + touch.change[i + 2]
+    free = u[i] + touch.gaining[i], u[i + 1] + touch.gaining[i + 1], u[i + 2] + touch.gaining[i + 2]
     if not theta[W] > 0.0:
         return False
     while True:
@@ -67,14 +64,13 @@ def rebound(touch, place):
 
 
 @inner
-def rebounds_in_turn(touch, h):
+def rebounds_in_turn(touch, count, h):
     """Rebounds of the contacts in the problem, one after another: impulses into `struck`, velocities with them, at the
     beginning of the step, into `velocity`."""
-    count = touch.count[ACTIVE]
     for i in range(3 * count):
-        touch.velocity[i], touch.struck[i] = touch.speed[i], 0.0
-    _, first = fastest_rebound(touch, h)
+        touch.velocity[i], touch.struck[i] = touch.arriving[i], 0.0
+    _, first = fastest_rebound(touch, count, h)
     for _ in range(MOST_REBOUNDS + 4 * count * count):
-        place, approach = fastest_rebound(touch, h)
-        if place < 0 or approach <= IMPACT_ENDS * first or not rebound(touch, place):
+        place, approach = fastest_rebound(touch, count, h)
+        if place < 0 or approach <= IMPACT_ENDS * first or not rebound(touch, count, place):
             return

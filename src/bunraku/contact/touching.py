@@ -37,12 +37,12 @@ from bunraku.contact.contact_memory import (
 from bunraku.contact.detect import find_contacts, place_shapes
 from bunraku.contact.problem import solve_contacts
 from bunraku.contact.response import group_origin, handle_responses, respond
-from bunraku.contact.rows import make_rows, make_theta, put_forces
+from bunraku.contact.rows import arrange, make_rows, make_theta, put_forces
 from bunraku.entries.signatures import FINE, move
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
 from bunraku.spatial.algebra import add, cross, dot, load3, load9, norm, store3, sub
-from bunraku.spatial.scalar import constant, load, maximum, store
+from bunraku.spatial.scalar import clear, constant, load, maximum, store
 from bunraku.tolerances import AT_REST
 
 
@@ -114,20 +114,20 @@ def change_of_contacts(touch, structure, v):
 
 
 @inner
-def make_problem(touch, structure, theta, work):
-    """Rows, responses of the handles and Theta of the contacts in the problem, of a tree."""
-    make_rows(touch, structure.body_i)
-    handle_responses(touch.count[HANDLES], touch.handles, touch.count[PATH], touch.path, structure.body_i, work,
-                     touch.on, touch.up, touch.six, touch.reach)
-    make_theta(touch, theta)
+def make_problem(touch, n, structure, theta, work):
+    """Responses of the handles and Theta of island n, of a tree."""
+    first, begin = touch.island_handle[n], touch.island_path[n]
+    handles, path = touch.handles[first:touch.island_handle[n + 1]], touch.path[begin:touch.island_path[n + 1]]
+    handle_responses(handles.shape[0], handles, path.shape[0], path, structure.body_i, work, touch.on, touch.up,
+                     touch.six, touch.reach)
+    make_theta(touch, n, theta)
 
 
 @inner
 def make_problem_closed(touch, structure, dof_f, q, work):
-    """The same with connections: one evaluation for each column. Returns success."""
+    """The same with connections, of the only island: one evaluation for each column. Returns success."""
     body_i, body_f, states = structure.body_i, structure.body_f, touch.states
     nv, handles, nothing, fine = dof_f.shape[1], touch.count[HANDLES], work[:0], True
-    make_rows(touch, body_i)
     for h in range(handles):
         origin = group_origin(touch.handles[h], body_i, states)
         for d in range(6):
@@ -153,23 +153,32 @@ def make_problem_closed(touch, structure, dof_f, q, work):
             for j in range(nv):
                 total += touch.answers[row * nv + j] * touch.pushes[column * nv + j]
             touch.reach[row * size + column] = total
-    make_theta(touch, touch.theta)
+    make_theta(touch, 0, touch.theta)
     return fine
 
 
 @inline
-def make_any_problem(touch, structure, dof_f, q, work):
-    """Rows and Theta, with connections or without, of one state. Returns success."""
+def make_any_problem(touch, n, structure, dof_f, q, work):
+    """Theta of island n, with connections or without, of one state. Returns success."""
     if touch.count[LOOPS] != 0:
         return make_problem_closed(touch, structure, dof_f, q, work)
-    make_problem(touch, structure, touch.theta, work)
+    make_problem(touch, n, structure, touch.theta, work)
     return True
 
 
 @inner
+def state_problem_of_all(touch, structure, dof_f, q, work):
+    """Rows and Theta of all contacts as one problem. Returns success."""
+    arrange(touch, structure.body_i, True)
+    make_rows(touch, structure.body_i)
+    return make_any_problem(touch, 0, structure, dof_f, q, work)
+
+
+@inner
 def answer_forces(touch, structure, force, work, out):
-    """Joint accelerations of a tree due to contact forces, into `out`."""
-    put_forces(touch, force, structure.body_i)
+    """Joint accelerations of a tree due to the contact forces of the only island, into `out`."""
+    clear(touch.forces)
+    put_forces(touch, 0, force, touch.forces)
     respond(structure.body_i, work, touch.up, touch.forces, touch.bodies, out)
 
 
@@ -200,9 +209,9 @@ def answer_any_forces(touch, structure, nv, force, work, out):
 
 
 @inner
-def velocities_after(touch, force):
-    """Theta f + b of the problem, into `velocity`."""
-    n = 3 * touch.count[ACTIVE]
+def velocities_after(touch, count, force):
+    """Theta f + b of `count` contacts, into `velocity`."""
+    n = 3 * count
     for i in range(n):
         total = touch.b[i]
         for j in range(n):
@@ -215,6 +224,13 @@ def solve_noting(touch, count, start):
     """Solve the problem and update the statistics. Returns the residual."""
     residual, iterations, status = solve_contacts(count, touch.theta, touch.b, touch.mu, touch.kind, touch.slip, start,
                                                   touch.force, touch.mode, touch.work)
+    note_solution(touch, count, residual, iterations, status)
+    return residual
+
+
+@inline
+def note_solution(touch, count, residual, iterations, status):
+    """Update the statistics by a solved problem."""
     notes = touch.count
     notes[SOLVED_COUNT] += 1
     notes[ITERATIONS] += iterations
@@ -223,7 +239,6 @@ def solve_noting(touch, count, start):
         notes[ROUGHLY] += 1
         notes[ROUGH_CONTACTS] = max(notes[ROUGH_CONTACTS], count)
     notes[STATUS] = status
-    return residual
 
 
 @inline

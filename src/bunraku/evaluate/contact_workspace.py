@@ -51,6 +51,9 @@ TOO_DEEP = 1e-6
 """[m] Larger initial penetration is an error. Recorded states of adaptive solvers overlap by less than 1e-7 m, whatever
 the tolerance: closed contacts are projected after every step, open ones close at 1e-13 m, and contacts that begin to
 part have a slack of 1e-7 m at most (`simulation/contact_events.py`)."""
+DENSE = 64
+"""Contacts of the largest island of a time step whose problem has a full matrix (`contact/problem.py`); larger ones are
+solved by `contact/heap.py`."""
 ROOM = 64
 """Contacts that can be closed at once, unless said otherwise; memory for more is made when they are."""
 
@@ -82,10 +85,13 @@ class Answer(NamedTuple):
 class Touching:
     """Contact workspace, for one run at a time."""
 
-    def __init__(self, mechanism: Mechanism, locked=frozenset(), most: int | None = None, in_turn: bool = False):
-        """`most`: maximum number of closed contacts; `in_turn`: the sequential law of impacts."""
+    def __init__(self, mechanism: Mechanism, locked=frozenset(), most: int | None = None, in_turn: bool = False,
+                 stepping: bool = False):
+        """`most`: maximum number of closed contacts; `in_turn`: the sequential law of impacts; `stepping`: for time
+        steps, in which large islands have no full matrix."""
         self.mechanism, self.pairs = mechanism, mechanism.contact_pairs()
         self.locked, self.asked, self.in_turn = locked, most, in_turn
+        self.stepping = stepping and not in_turn and not mechanism.connections
         self.arrays = self.pairs.arrays
         self.plan = plan = mechanism.touching_plan(locked)
         self.contacts = len(self.arrays.contact_i)
@@ -103,14 +109,15 @@ class Touching:
     def __reduce__(self):
         """Copies allocate their own workspace: addresses are not shared."""
         known = {name: getattr(self.touch, name).copy() for name in KNOWN}
-        return _made_again, (self.mechanism, self.locked, self.asked, self.in_turn,
+        return _made_again, (self.mechanism, self.locked, self.asked, self.in_turn, self.stepping,
                              self.structure._replace(touch=NO_CONTACT), known)
 
     def _make_room(self, room: int) -> None:
         """Allocate for this number of contacts in a problem; memory grows with its square."""
         plan = self.plan
         try:
-            self.touch, table = make_touch(self.arrays, plan.bodies, plan.nv, room, plan.loops is not None)
+            self.touch, table = make_touch(self.arrays, plan.arrays.body_i, plan.nv, room,
+                                          min(room, DENSE) if self.stepping else room, plan.loops is not None)
         except MemoryError:
             raise ContactError(f"{room} contacts at once need more memory than there is (it grows with their square); "
                                "fewer shapes, or masks (group, meets) that keep some of them apart") from None
@@ -125,10 +132,18 @@ class Touching:
             return False
         before = self.touch
         self._make_room(min(self.most, 2 * self.room))
-        for name in (*KNOWN, "residual"):
-            getattr(self.touch, name)[:] = getattr(before, name)
+        self.recall({name: getattr(before, name) for name in (*KNOWN, "residual")})
         self.touch.count[list(TALLIES)] = before.count[list(TALLIES)]
         return True
+
+    def recall(self, known: dict[str, np.ndarray]) -> None:
+        """Take over the contact state of another workspace of the same contacts."""
+        touch = self.touch
+        for name, values in known.items():
+            getattr(touch, name)[:] = values
+        last = np.flatnonzero((touch.modes != OPEN) | touch.held.reshape(-1, 3).any(axis=1))
+        touch.count[ACTIVE] = n = min(len(last), len(touch.active))
+        touch.active[:n] = last[:n]
 
     # -- geometry --------------------------------------------------------------------------------------------------
 
@@ -311,11 +326,11 @@ TALLIES = (SOLVED_COUNT, ITERATIONS, ROUGHLY, ROUGH_CONTACTS, WORST)
 """Counts that stay while memory grows."""
 
 
-def _made_again(mechanism: Mechanism, locked, most: int | None, in_turn: bool, structure, known) -> Touching:
-    made = Touching(mechanism, locked, most, in_turn)
+def _made_again(mechanism: Mechanism, locked, most: int | None, in_turn: bool, stepping: bool, structure,
+                known) -> Touching:
+    made = Touching(mechanism, locked, most, in_turn, stepping)
     made.structure = structure._replace(touch=made.structure.touch)
-    for name, values in known.items():
-        getattr(made.touch, name)[:] = values
+    made.recall(known)
     return made
 
 

@@ -10,15 +10,14 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from bunraku.algorithms.body_motion import STATE
 from bunraku.algorithms.forward_passes import accelerate, scratch_sizes
 from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_entries import CONTACTS
-from bunraku.contact.contact_fields import DISC, FORCES, NONE
-from bunraku.contact.contact_memory import ACTIVE, COUNTS, MARK, ROWS, Touch
-from bunraku.contact.contact_step import OVERLAP, QUICK, fly, less_rebound, normal_side, reaches, travel
-from bunraku.contact.problem import problem_size
-from bunraku.contact.rows import forget_problem, motion_at, take_up
+from bunraku.contact.contact_memory import ACTIVE, lane_touch
+from bunraku.contact.contact_step import QUICK, fly, reaches, travel
+from bunraku.contact.island_impulses import island_impulses, solve_island, velocities_of_island
+from bunraku.contact.islands import find_islands
+from bunraku.contact.rows import arrange, forget_problem, make_rows, motion_at, take_up
 from bunraku.contact.touching import (
     answer_forces,
     change_of_contacts,
@@ -26,7 +25,6 @@ from bunraku.contact.touching import (
     find_touching,
     make_problem,
     see_bodies,
-    solve_noting,
 )
 from bunraku.entries.signatures import PLAN, float64, floats, int64, lane_array, table
 from bunraku.integrate.control import fixed_step
@@ -39,26 +37,6 @@ from bunraku.spatial.lane_memory import gather
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import clear, largest, load, maximum, pick, store, where_positive
 from bunraku.tolerances import AT_REST
-
-
-@allocating
-def make_lane_touch(contact, bodies, nv, room, handles):
-    """Memory of contact with lanes for the scalars in use."""
-    contacts, shapes = contact.contact_i.shape[0], contact.shape_i.shape[0]
-    still = lane_array(nv)
-    still[:, :] = 0.0
-    nothing = np.empty(0)
-    return Touch(contact.shape_i, contact.shape_f, contact.point_f, contact.pair_i, contact.contact_i,
-                 contact.contact_f, np.zeros(COUNTS, np.int64), np.zeros(room, np.int64), np.zeros(handles, np.int64),
-                 np.full(bodies, -1), np.full(bodies, -1), np.zeros(bodies, np.int64), np.zeros(room, np.int64),
-                 np.zeros(room, np.int64), np.zeros(0, np.int64), lane_array(STATE * bodies),
-                 lane_array(c.PLACE * shapes), lane_array(c.FOUND * contacts), lane_array(6 * nv),
-                 lane_array(36 * (bodies + 1)), lane_array(6 * bodies),
-                 lane_array(6 * bodies), lane_array(36 * handles * handles), lane_array(ROWS * room),
-                 lane_array(3 * room), lane_array(3 * room), lane_array(6 * handles), lane_array(nv), lane_array(nv),
-                 still, np.empty(9 * room * room), np.empty(3 * room), np.empty(room), np.empty(2 * room),
-                 np.empty(3 * room), np.empty(3 * room), np.empty(problem_size(room)), nothing,
-                 np.zeros(MARK * contacts), nothing, nothing, np.zeros(1), nothing, np.zeros(1))
 
 
 @inner
@@ -85,101 +63,58 @@ def choose_in_lanes(touch, h, first, status, near):
 
 
 @inner
+def load_in_lane(w, touch, theta, first, own, held):
+    """As `load_island`, of `own` contacts of one state, whose places are in `touch.own` from `first` on."""
+    size = 3 * touch.count[ACTIVE]
+    for i in range(own):
+        place = touch.own[first + i]
+        k = touch.active[place]
+        touch.gap[i] = pick(touch.found, c.FOUND * k + c.FOUND_GAP, w)
+        touch.friction[i], touch.bounce[i] = touch.contact_f[k, c.FRICTION], touch.contact_f[k, c.RESTITUTION]
+        for r in range(3):
+            touch.arriving[3 * i + r] = pick(touch.speed, 3 * place + r, w)
+            touch.gaining[3 * i + r] = pick(touch.change, 3 * place + r, w)
+            touch.force[3 * i + r] = held[3 * k + r]
+            o, to = (3 * place + r) * size, 3 * own * (3 * i + r)
+            for j in range(own):
+                for s in range(3):
+                    touch.theta[to + 3 * j + s] = pick(theta, o + 3 * touch.own[first + j] + s, w)
+
+
+@inner
 def solve_in_lane(w, touch, theta, h, near, held, force, shifts):
-    """The contact problem of one state: impulses into place w of `force`, displacements that remove penetration into
-    that of `shifts`. Returns whether there are any."""
-    count, own = touch.count[ACTIVE], 0
-    size, pressed, deepest = 3 * count, False, 0.0
-    for place in range(count):  # `kind` serves as the list of this state's contacts
-        if near[touch.active[place], w] > 0.0:
-            touch.kind[own] = place
-            own += 1
+    """The contact problems of one state, island by island: impulses into place w of `force`, those that remove
+    penetration into that of `shifts`. Returns whether there are any."""
+    count, chosen, overlap = touch.count[ACTIVE], 0, False
+    for place in range(count):
+        k = touch.active[place]
+        if near[k, w] > 0.0:
+            touch.own[chosen], touch.place[k] = k, place
+            chosen += 1
         for r in range(3):
             force[3 * place + r, w] = 0.0
             shifts[3 * place + r, w] = 0.0
-    if own == 0:
-        for i in range(held.shape[0]):
-            held[i] = 0.0
-        return False
-    for i in range(own):
-        for r in range(3):
-            o = (3 * touch.kind[i] + r) * size
-            for j in range(own):
-                to = 3 * own * (3 * i + r) + 3 * j
-                for s in range(3):
-                    touch.theta[to + s] = pick(theta, o + 3 * touch.kind[j] + s, w)
-    for i in range(own):
-        k = touch.active[touch.kind[i]]
-        deepest = min(deepest, pick(touch.found, c.FOUND * k + c.FOUND_GAP, w))
-        for r in range(3):
-            touch.force[3 * i + r] = held[3 * k + r]
-        pressed = pressed or touch.force[3 * i] > 0.0
-        touch.mode[i] = touch.kind[i]
-    for i in range(own):  # the list moves on: kinds are needed
-        touch.slip[i], touch.kind[i] = float(touch.mode[i]), DISC
-    start, part = FORCES if pressed else NONE, 1.0
-    state_in_lane(w, touch, own, part, h)
-    solve_noting(touch, own, start)
-    taken = taken_in_lane(w, touch, own)
-    while taken < 0.0 and part > 0.0:
-        part = less_rebound(part)
-        state_in_lane(w, touch, own, part, h)
-        solve_noting(touch, own, FORCES)
-        taken = taken_in_lane(w, touch, own)
+    islands = find_islands(chosen, touch.own, False, touch)
+    for i in range(chosen):
+        touch.own[i] = touch.place[touch.own[i]]
+    for n in range(islands):
+        first = touch.island[n]
+        own = touch.island[n + 1] - first
+        load_in_lane(w, touch, theta, first, own, held)
+        parts = island_impulses(solve_island, velocities_of_island, 0, touch, own, h)
+        overlap = overlap or parts
+        for i in range(own):
+            place = touch.own[first + i]
+            for r in range(3):
+                force[3 * place + r, w] = touch.force[3 * i + r]
+                shifts[3 * place + r, w] = touch.parting[3 * i + r]
     for i in range(held.shape[0]):
         held[i] = 0.0
-    for i in range(own):
-        place = int(touch.slip[i])
-        k = touch.active[place]
+    for i in range(chosen):
+        place = touch.own[i]
         for r in range(3):
-            force[3 * place + r, w] = held[3 * k + r] = touch.force[3 * i + r]
-    if deepest > -OVERLAP:
-        return False
-    for i in range(own):
-        k = touch.active[np.int64(touch.slip[i])]
-        touch.mu[i] = 0.0
-        for r in range(3):
-            touch.force[3 * i + r] = touch.b[3 * i + r] = 0.0
-        touch.b[3 * i] = pick(touch.found, c.FOUND * k + c.FOUND_GAP, w)
-    solve_noting(touch, own, NONE)
-    lifting = 0.0
-    for i in range(own):
-        lifting -= touch.force[3 * i] * pick(touch.change, 3 * np.int64(touch.slip[i]), w) / h
-    part = 1.0 if lifting <= taken else max(taken, 0.0) / lifting
-    for i in range(own):
-        for r in range(3):
-            shifts[3 * np.int64(touch.slip[i]) + r, w] = part * touch.force[3 * i + r]
-    return True
-
-
-@inner
-def state_in_lane(w, touch, own, part, h):
-    """As `state_problem`, of the contacts of one state, whose places are in `slip`."""
-    for i in range(own):
-        place = int(touch.slip[i])
-        k = touch.active[place]
-        touch.mu[i] = touch.contact_f[k, c.FRICTION]
-        for r in range(3):
-            touch.b[3 * i + r] = pick(touch.speed, 3 * place + r, w) + pick(touch.change, 3 * place + r, w)
-        touch.b[3 * i] += normal_side(pick(touch.found, c.FOUND * k + c.FOUND_GAP, w), pick(touch.speed, 3 * place, w),
-                                      touch.b[3 * i], part * touch.contact_f[k, c.RESTITUTION], h)
-
-
-@inner
-def taken_in_lane(w, touch, own):
-    """As `energy_taken`."""
-    taken, given = 0.0, 0.0
-    for i in range(own):
-        place = int(touch.slip[i])
-        for r in range(3):
-            touch.b[3 * i + r] = pick(touch.speed, 3 * place + r, w) + pick(touch.change, 3 * place + r, w)
-    for i in range(3 * own):
-        after = touch.b[i]
-        for j in range(3 * own):
-            after += touch.theta[i * 3 * own + j] * touch.force[j]
-        taken -= 0.5 * touch.force[i] * (touch.b[i] + after)
-        given += abs(touch.force[i] * touch.b[i])
-    return taken if abs(taken) > AT_REST * given else 0.0
+            held[3 * touch.active[place] + r] = force[3 * place + r, w]
+    return overlap
 
 
 @inline
@@ -202,7 +137,9 @@ def contact_step_in_lanes(touch, structure, q, v, a, h, work, first, status, nea
         return False
     fly(structure.body_i, v, a, h, a)
     if touch.count[ACTIVE] > 0:
-        make_problem(touch, structure, theta, work)
+        arrange(touch, structure.body_i, True)
+        make_rows(touch, structure.body_i)
+        make_problem(touch, 0, structure, theta, work)
         for j in range(v.shape[0]):
             store(touch.delta, j, load(a, j) - load(v, j))
         change_of_contacts(touch, structure, touch.delta)
@@ -216,6 +153,7 @@ def contact_step_in_lanes(touch, structure, q, v, a, h, work, first, status, nea
                 for i in range(3 * touch.count[ACTIVE]):
                     force[i, w] = 0.0
                     shifts[i, w] = 0.0
+        touch.island[1] = touch.count[ACTIVE]  # those of all states together
         answer_forces(touch, structure, force, work, touch.delta)
         add_in_lanes(a, touch.delta)
         if overlap:
@@ -237,7 +175,7 @@ def contact_steps_lanes(plan, contact, places, handles, address, params, step, s
                         status, reached, steps, residual, clock, room, start, stop):
     """As `fixed_steps_lanes` by symplectic Euler, with contact; `held` (B, 3 contacts) are the last contact forces,
     `places` contacts that may be in a problem, `handles` bodies; `residual` the largest of each state's problems."""
-    touch = make_lane_touch(contact, plan.body_i.shape[0] - 1, plan.dof_f.shape[1], places, handles)
+    touch = lane_touch(contact, plan.body_i, plan.dof_f.shape[1], places, handles)
     outlived(touch, steps_in_lanes(plan, hold(touch), address, params, step, slack, y, held, times, q_at, v_at, status,
                                    reached, steps, residual, clock, room, start, stop))
 

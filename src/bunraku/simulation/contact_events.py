@@ -107,7 +107,8 @@ class Contact:
                              "a step (time-stepping)")
         self.settings, self.locked = settings, frozenset(locked)
         self.slack = min(1e-7, max(1e-11, 10.0 * settings.atol))  # [m] errors of a solver that has just started
-        self.touching = Touching(mechanism, self.locked, settings.max_contacts, settings.impacts == SEQUENTIAL)
+        self.touching = Touching(mechanism, self.locked, settings.max_contacts, settings.impacts == SEQUENTIAL,
+                                 settings.fixed_step)
         if settings.hold > 0.0:  # loops are held together by forces
             arrays = structure_of(self.touching.plan, settings.hold)[1]
             self.touching.structure = arrays._replace(touch=self.touching.structure.touch)

@@ -1,0 +1,153 @@
+"""Impulses of one island in a time step: the contact problem, with rebounds, and the removal of penetration.
+
+Works on floats, in `touch`: theta, gap, friction, bounce, arriving, gaining, and the impulses of the last step in
+`force`. Leaves the impulses in `force`, modes in `mode`, and in `parting` those that remove penetration. The same for
+one state and for a state in lanes.
+"""
+
+import numpy as np
+
+from bunraku.contact.contact_fields import DISC, FORCES, NONE, OPEN, SLIDING, SOLVED, STICKING
+from bunraku.contact.contact_memory import IN_TURN, STATUS
+from bunraku.contact.sequential_impacts import rebounds_in_turn
+from bunraku.contact.single import solve_single
+from bunraku.contact.touching import note_solution, solve_noting, velocities_after
+from bunraku.jit import inline, inner
+from bunraku.tolerances import AT_REST
+
+OVERLAP = 1e-10       # [m] smaller ones are left
+SMALLEST_REBOUND = 0.1  # part of the restitution, below which there is none
+
+
+@inner
+def island_impulses(solve, velocities, matrix, touch, count, h):
+    """Impulses of `count` contacts. Returns whether there is penetration to remove, by `parting`.
+
+    solve(matrix, touch, count, start), velocities(matrix, touch, count): the problem of `touch`, and Theta force + b
+    into `velocity`; `matrix` is for them alone."""
+    pressed = False
+    for i in range(count):
+        pressed = pressed or touch.force[3 * i] > 0.0
+    start = FORCES if pressed else NONE
+    if touch.count[IN_TURN] != 0:
+        taken = impulses_in_turn(solve, velocities, matrix, touch, count, start, h)
+    else:
+        taken = impulses_at_once(solve, velocities, matrix, touch, count, start, h)
+    return part_shapes(solve, matrix, touch, count, taken, h)
+
+
+@inline
+def normal_side(gap, before, free, restitution, h):
+    """Term added to u_n in the contact law: the gap that may close, or the rebound."""
+    gained = abs(free - before)
+    if restitution > 0.0 and before < 0.0 and gap + h * free <= 0.0 and restitution * (0.0 - before) > 2.0 * gained:
+        return restitution * before
+    return max(gap, 0.0) / h
+
+
+@inline
+def less_rebound(part):
+    """Next fraction of the restitution to try, after one that gained energy."""
+    return 0.5 * part if part > SMALLEST_REBOUND else 0.0
+
+
+@inner
+def state_problem(touch, count, part, h):
+    """b, friction and kind of the contacts, with a part of their restitution."""
+    for i in range(count):
+        touch.mu[i], touch.kind[i] = touch.friction[i], DISC
+        for r in range(3):
+            touch.b[3 * i + r] = touch.arriving[3 * i + r] + touch.gaining[3 * i + r]
+        touch.b[3 * i] += normal_side(touch.gap[i], touch.arriving[3 * i], touch.b[3 * i], part * touch.bounce[i], h)
+
+
+@inner
+def solve_island(matrix, touch, count, start):
+    """Solve the problem of theta: one contact by itself in closed form, several by Newton's method."""
+    if count == 1 and touch.theta[0] > 0.0:
+        b, force = touch.b, touch.force
+        force[0], force[1], force[2] = solve_single(0, 3, b[0], b[1], b[2], touch.mu[0], touch.theta)
+        friction = np.sqrt(force[1] * force[1] + force[2] * force[2])
+        touch.mode[0] = (OPEN if force[0] <= 0.0 else
+                         STICKING if friction < (1.0 - AT_REST) * touch.mu[0] * force[0] else SLIDING)
+        note_solution(touch, 1, 0.0, 0, SOLVED)
+    else:
+        solve_noting(touch, count, start)
+
+
+@inner
+def velocities_of_island(matrix, touch, count):
+    """Theta force + b, into `velocity`."""
+    velocities_after(touch, count, touch.force)
+
+
+@inner
+def energy_taken(velocities, matrix, touch, count):
+    """Energy dissipated by the impulses, zero below the rounding-error floor; leaves the velocities before them in b,
+    those after in `velocity`."""
+    taken, given = 0.0, 0.0
+    for i in range(3 * count):  # as they are, without gaps and rebounds
+        touch.b[i] = touch.arriving[i] + touch.gaining[i]
+    velocities(matrix, touch, count)
+    for i in range(3 * count):
+        taken -= 0.5 * touch.force[i] * (touch.b[i] + touch.velocity[i])
+        given += abs(touch.force[i] * touch.b[i])
+    return taken if abs(taken) > AT_REST * given else 0.0
+
+
+@inner
+def impulses_at_once(solve, velocities, matrix, touch, count, start, h):
+    """Impulses of one contact problem for all; with less rebound if that gains energy. Returns the dissipated
+    energy."""
+    part = 1.0
+    state_problem(touch, count, part, h)
+    solve(matrix, touch, count, start)
+    taken = energy_taken(velocities, matrix, touch, count)
+    while taken < 0.0 and part > 0.0:
+        part = less_rebound(part)
+        state_problem(touch, count, part, h)
+        solve(matrix, touch, count, FORCES)
+        taken = energy_taken(velocities, matrix, touch, count)
+    return taken
+
+
+@inner
+def impulses_in_turn(solve, velocities, matrix, touch, count, start, h):
+    """Rebounds one after another, then one contact problem without rebound for all. Returns the dissipated energy."""
+    rebounds_in_turn(touch, count, h)
+    state_problem(touch, count, 0.0, h)
+    for i in range(3 * count):
+        touch.b[i] += touch.velocity[i] - touch.arriving[i]
+    solve(matrix, touch, count, start)
+    for i in range(3 * count):
+        touch.force[i] += touch.struck[i]
+    return energy_taken(velocities, matrix, touch, count)
+
+
+@inner
+def part_shapes(solve, matrix, touch, count, taken, h):
+    """Impulses of the smallest displacement that removes penetration, into `parting`; less if it would raise more
+    energy than `taken`. Returns whether there are any. Uses up the problem, not its solution."""
+    deepest, status = 0.0, touch.count[STATUS]
+    for i in range(count):
+        deepest = min(deepest, touch.gap[i])
+    for i in range(3 * count):
+        touch.parting[i] = 0.0
+    if deepest > -OVERLAP:
+        return False
+    for i in range(count):
+        touch.mu[i], touch.kind[i] = 0.0, DISC
+        touch.number[i] = touch.mode[i]
+        for r in range(3):
+            touch.b[3 * i + r] = touch.gap[i] if r == 0 else 0.0
+            touch.velocity[3 * i + r], touch.force[3 * i + r] = touch.force[3 * i + r], 0.0
+    solve(matrix, touch, count, NONE)
+    lifting = 0.0
+    for i in range(count):
+        lifting -= touch.force[3 * i] * touch.gaining[3 * i] / h
+        touch.mode[i] = touch.number[i]
+    part = 1.0 if lifting <= taken else max(taken, 0.0) / lifting
+    for i in range(3 * count):
+        touch.parting[i], touch.force[i] = part * touch.force[i], touch.velocity[i]
+    touch.count[STATUS] = status
+    return True
