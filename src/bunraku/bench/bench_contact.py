@@ -1,8 +1,8 @@
 """Contact benchmark: cases with exact solutions, and a standing robot, compared with other libraries in one run.
 
 `contact_cases` has the scenes, their closed forms and the targets, `contact_peers` the other libraries, at defaults
-and at recommended settings, `contact_robot` the robot. All libraries take steps of 2 ms. Every row has its errors and
-the wall time of a step, in the best of up to five runs:
+and at recommended settings, `contact_robot` the robot, `contact_crowds` many balls. All libraries take steps of 2 ms.
+Every row has its errors and the wall time of a step, in the best of up to five runs:
 
     bunraku, event-driven    bk.Simulation(m, q, v): gear, every step kept; with rtol 1e-12 for wheel and block
     bunraku, steps of 2 ms   bk.Simulation(m, q, v, solver="symplectic_euler", step=0.002)
@@ -14,13 +14,14 @@ falls, so each is the largest of four steps within 20 %.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 import bunraku as bk
 from bunraku.bench import machine
 from bunraku.bench.contact_cases import STEP, Case, cases
+from bunraku.bench.contact_crowds import Crowds, crowd_lines, crowd_verdicts, crowds
 from bunraku.bench.contact_peers import LINK, Contestant, Run, bunraku, contestants, pinocchio_4
 from bunraku.bench.contact_robot import Settings, robot, robot_lines, robot_verdicts
 from bunraku.bench.peers import required
@@ -41,10 +42,12 @@ class Options(Settings):
 
     hold: float = 60.0                                # seconds a box rests
     steps: tuple[float, ...] = (STEP, STEP / 4, STEP / 16)
+    crowds: Crowds = field(default_factory=Crowds)
 
     @classmethod
     def quick(cls):
-        return cls(seconds=1.0, rollout=25, hold=6.0, steps=(STEP, STEP / 4))
+        return cls(seconds=1.0, rollout=25, hold=6.0, steps=(STEP, STEP / 4),
+                   crowds=Crowds((1, 10, 100), (18,), 100))
 
 
 def run(options: Options | None = None, quiet: bool = False) -> dict:
@@ -54,7 +57,7 @@ def run(options: Options | None = None, quiet: bool = False) -> dict:
     pinocchio_4()
     found: dict = {}
     table = cases(options.hold)
-    progress = Progress(len(table) + 1, quiet)
+    progress = Progress(len(table) + 2, quiet)
     try:
         for name, case in table.items():
             progress(case.title)
@@ -62,10 +65,14 @@ def run(options: Options | None = None, quiet: bool = False) -> dict:
             progress.done()
         progress("Talos on 8 points")
         stands = robot(options)
+        progress.done()
+        progress("many balls")
+        many = crowds(options.crowds)
     finally:
         progress.close()
     return {"bunraku": bk.__version__, "machine": machine.describe(), "step": STEP, "cases": found, "robot": stands,
-            "targets": [*_verdicts(table, found), *robot_verdicts(stands)]}
+            "crowds": many,
+            "targets": [*_verdicts(table, found), *robot_verdicts(stands), *crowd_verdicts(many)]}
 
 
 def _case(case: Case, options: Options) -> dict:
@@ -156,7 +163,8 @@ def text(result: dict, colour: bool = False) -> str:
     for case in result["cases"].values():
         lines += ["", *_table(case, paint)]
     lines += ["", "  us/step: wall time; the loop with Pinocchio is Python; solver: its ADMM alone; -: did not happen",
-              "", *robot_lines(result["robot"], paint), "", *target_lines(result["targets"], paint)]
+              "", *robot_lines(result["robot"], paint), "", *crowd_lines(result["crowds"], paint), "",
+              *target_lines(result["targets"], paint)]
     return "\n".join(line.rstrip() for line in lines)
 
 

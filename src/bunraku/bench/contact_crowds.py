@@ -1,0 +1,124 @@
+"""Many bodies in contact, compared with MuJoCo in one run: balls at rest on a floor, and balls dropped into a box.
+
+Steps of 2 ms; MuJoCo with elliptic cones at its defaults. `residual` is the largest violation of the contact law in
+any problem of our run, as part of the size of the problem; MuJoCo's contacts are soft and have no such residual.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import bunraku as bk
+from bunraku.bench.contact_cases import STEP
+
+RADIUS, MASS, MU = 0.1, 1.0, 0.5
+WARM = 5            # steps before time counts
+SLOPE = 1.1         # exponent of cost over the number of separate balls
+EXACT = 1e-8        # residual of heaps
+
+
+@dataclass
+class Crowds:
+    """Sizes to measure."""
+
+    rest: tuple[int, ...] = (1, 10, 100, 1000)
+    heap: tuple[int, ...] = (18, 36, 60)
+    steps: int = 250
+
+
+def at_rest(n: int) -> tuple[bk.Mechanism, np.ndarray, list[tuple]]:
+    """Balls on a floor, none touching another."""
+    side = int(np.ceil(np.sqrt(n)))
+    places = [(3 * RADIUS * (i % side), 3 * RADIUS * (i // side), RADIUS) for i in range(n)]
+    return _balls(places, [((0, 0, 0), (0, 0, 1))])
+
+
+def in_a_box(n: int) -> tuple[bk.Mechanism, np.ndarray, list[tuple]]:
+    """Balls above the floor of a box, in layers that are not quite regular."""
+    half = 0.36 if n <= 60 else 0.43 * (n / 60) ** (1 / 3)
+    side, rng = int(2 * half / 0.23), np.random.default_rng(0)
+    places = [(*(0.225 * (np.array([i % side, i // side % side]) - 0.5 * (side - 1)) + 0.003 * rng.normal(size=2)),
+               0.12 + 0.25 * (i // side**2)) for i in range(n)]
+    walls = [((s * half * (axis == 0), s * half * (axis == 1), 0), (-s * (axis == 0), -s * (axis == 1), 0))
+             for axis in (0, 1) for s in (-1, 1)]
+    return _balls(places, [((0, 0, 0), (0, 0, 1)), *walls])
+
+
+def _balls(places, planes) -> tuple[bk.Mechanism, np.ndarray, list[tuple]]:
+    m = bk.Mechanism()
+    for point, normal in planes:
+        m.add_plane(point=point, normal=normal, friction=MU)
+    for i in range(len(places)):
+        m.add_link(f"ball {i}", joint=bk.Free(), mass=MASS, inertia=(0.4 * MASS * RADIUS**2,) * 3)
+        m.add_shape(f"ball {i}", bk.Sphere(RADIUS), friction=MU)
+    q = np.concatenate([[*place, 1, 0, 0, 0] for place in places])
+    return m, q, planes
+
+
+def _mujoco(q, planes) -> tuple[Any, Any, Any]:
+    import mujoco
+
+    surface = f'friction="{MU} 0 0" condim="3"'
+    walls = "".join(f'<geom type="plane" size="9 9 1" pos="{p[0]} {p[1]} {p[2]}" zaxis="{n[0]} {n[1]} {n[2]}" '
+                    f'{surface}/>' for p, n in planes)
+    balls = "".join(f'<body pos="{x[0]} {x[1]} {x[2]}"><freejoint/><geom type="sphere" size="{RADIUS}" mass="{MASS}" '
+                    f'{surface}/></body>' for x in q.reshape(-1, 7))
+    model = mujoco.MjModel.from_xml_string(
+        f'<mujoco><option timestep="{STEP}" cone="elliptic"/><size memory="1G"/><worldbody>{walls}{balls}'
+        '</worldbody></mujoco>')
+    return mujoco, model, mujoco.MjData(model)
+
+
+def _measured(scene, n: int, steps: int) -> dict:
+    m, q, planes = scene(n)
+    mujoco, model, data = _mujoco(q, planes)
+    mujoco.mj_step(model, data, WARM)
+    begin = time.perf_counter()
+    mujoco.mj_step(model, data, steps)
+    theirs = (time.perf_counter() - begin) / steps
+    sim = bk.Simulation(m, q, solver="symplectic_euler", step=STEP, record=None, max_contacts=8 * n + 64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bk.SimulationWarning)  # the residual is in the table
+        sim.advance(WARM * STEP)
+        begin = time.perf_counter()
+        sim.advance((WARM + steps) * STEP)
+    ours = (time.perf_counter() - begin) / steps
+    found = bk.contacts(m, sim.q, margin=0.0)
+    assert not isinstance(found, list)
+    deepest = found.gap.min(initial=0.0)
+    return {"balls": n, "us": 1e6 * ours, "mujoco_us": 1e6 * theirs, "ratio": theirs / ours, "contacts": int(data.ncon),
+            "residual": float(sim.stats.contact_residual), "depth": max(0.0, -float(deepest))}
+
+
+def crowds(options: Crowds) -> dict:
+    """Times of a step and residuals, as plain data."""
+    rest = [_measured(at_rest, n, options.steps) for n in options.rest]
+    slope = np.polyfit(np.log([row["balls"] for row in rest]), np.log([row["us"] for row in rest]), 1)[0]
+    return {"rest": rest, "slope": float(slope), "heap": [_measured(in_a_box, n, options.steps) for n in options.heap]}
+
+
+def crowd_verdicts(found: dict) -> list[dict]:
+    """Targets: separate balls at linear cost, nothing slower than MuJoCo, heaps solved exactly."""
+    verdicts = [{"what": "balls at rest: exponent of cost", "measured": found["slope"], "target": SLOPE, "unit": "",
+                 "met": found["slope"] <= SLOPE}]
+    for name, rows in (("at rest", found["rest"]), ("in a box", found["heap"])):
+        verdicts += [{"what": f"{row['balls']} balls {name}, beside MuJoCo elliptic", "measured": row["ratio"],
+                      "target": 1.0, "unit": "x", "met": row["ratio"] >= 1.0} for row in rows]
+    return verdicts + [{"what": f"{row['balls']} balls in a box: residual of the law", "measured": row["residual"],
+                        "target": EXACT, "unit": "", "met": row["residual"] <= EXACT} for row in found["heap"]]
+
+
+def crowd_lines(found: dict, paint) -> list[str]:
+    """Tables of both scenes."""
+    lines = []
+    for title, rows in (("balls at rest on a floor", found["rest"]), ("balls dropped into a box", found["heap"])):
+        lines += ["", paint("1", title), paint("4", f"  {'balls':>6}{'contacts':>10}{'us/step':>12}{'MuJoCo':>12}"
+                                                    f"{'ratio':>8}{'residual':>12}{'depth m':>12}")]
+        lines += [f"  {row['balls']:>6}{row['contacts']:>10}{row['us']:>12.1f}{row['mujoco_us']:>12.1f}"
+                  f"{row['ratio']:>8.2f}{row['residual']:>12.1e}{row['depth']:>12.1e}" for row in rows]
+    return lines[1:]
