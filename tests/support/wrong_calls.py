@@ -131,8 +131,8 @@ CALLS = {
         'bk.contacts(m, q)',
         'm.add_plane(); bk.contacts(m, q, margin=-1.0)',
         'm.add_plane(); bk.contacts(m, [0.1])',
-        'ball.add_shape("ball", bk.Box(1, 1, 1)); ball.add_shape("ground", bk.Box(9, 9, 1)); '
-        'bk.contacts(ball, ball.neutral())',
+        'ball.add_shape("ball", bk.Hull([(0, 0, 0), (1, 0, 0), (0, 1, 0)]))',
+        'ball.add_shape("ground", bk.Heightfield([0.0, 1.0], (4, 4)))',
     ],
     "Values that are read-only": [
         'm.link("upper").mass = 3.0',

@@ -17,7 +17,7 @@ from bunraku.mechanism.shapes import Plane, Shape
 
 TITLE = "shapes in random poses, apart or in each other: gap, normal, point are Coal's (points on planes: NumPy's)"
 UNIT = "pairs"
-SEEDS, SHORT, LIMIT = 2600, 52, 600.0  # 260 000 pairs, 100 000 of boxes and hulls, where these are two kinds of five
+SEEDS, SHORT, LIMIT = 2600, 52, 600.0  # 260 000 pairs, 122 000 of them boxes and hulls
 PAIRS = 100          # in a case
 TOLERANCE = 1e-9     # [m]
 NEARLY = 1e-8        # [m] of boxes and hulls, where normals of faces come before those of edges

@@ -103,13 +103,21 @@ def against_plane(kind, shape_i, shape_f, point_f, places, a, b, k, near, found)
 
 @inner
 def of_solids(kind, shape_i, shape_f, point_f, places, a, b, k, count, found):
-    """The `count` contacts of a pair, a plane with a curved rim above it included."""
+    """The `count` contacts of a pair, a cylinder above a plane included."""
     if kind == c.CONVEX:
         convex_pair(shape_i, shape_f, point_f, places, a, b, k, count, found)
-        return
-    if kind == c.FIELD:
+    elif kind == c.FIELD:
         above_field(shape_i, shape_f, point_f, places, a, b, k, count, found)
-        return
+    elif kind == c.POINTS_SOLID:
+        of_points(shape_i, shape_f, point_f, places, a, b, k, count, found)
+    elif kind == c.CYLINDER_PLANE:
+        of_cylinder_and_plane(shape_f, places, a, b, k, found)
+    else:
+        in_closed_form(kind, shape_f, places, a, b, k, found)
+
+
+@inner
+def in_closed_form(kind, shape_f, places, a, b, k, found):
     R_a, x_a = load9(places, c.PLACE * a + c.PLACE_ROTATION), load3(places, c.PLACE * a + c.PLACE_ORIGIN)
     R_b, x_b = load9(places, c.PLACE * b + c.PLACE_ROTATION), load3(places, c.PLACE * b + c.PLACE_ORIGIN)
     size_a, size_b = row3(shape_f, a, c.SHAPE_SIZE), row3(shape_f, b, c.SHAPE_SIZE)
@@ -122,12 +130,16 @@ def of_solids(kind, shape_i, shape_f, point_f, places, a, b, k, count, found):
         capsule_capsule(found, k, x_a, u_a, size_a[0], size_a[1], x_b, u_b, size_b[0], size_b[1])
     elif kind == c.SPHERE_BOX:
         ball_box(found, k, x_a, size_a[0], R_b, x_b, size_b)
-    elif kind == c.CAPSULE_BOX:
-        capsule_box(found, k, x_a, u_a, size_a[0], size_a[1], R_b, x_b, size_b)
-    elif kind == c.CYLINDER_PLANE:
-        cylinder_plane(found, k, R_a, x_a, size_a[0], size_a[1], x_b, u_b)
     else:
-        of_points(shape_i, shape_f, point_f, places, a, b, k, count, found)
+        capsule_box(found, k, x_a, u_a, size_a[0], size_a[1], R_b, x_b, size_b)
+
+
+@inner
+def of_cylinder_and_plane(shape_f, places, a, b, k, found):
+    size = row3(shape_f, a, c.SHAPE_SIZE)
+    cylinder_plane(found, k, load9(places, c.PLACE * a + c.PLACE_ROTATION), load3(places, c.PLACE * a + c.PLACE_ORIGIN),
+                   size[0], size[1], load3(places, c.PLACE * b + c.PLACE_ORIGIN),
+                   column_z(load9(places, c.PLACE * b + c.PLACE_ROTATION)))
 
 
 @inner
