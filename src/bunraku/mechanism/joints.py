@@ -15,7 +15,7 @@ A joint is read-only; `Mechanism.with_joint` returns a mechanism with other para
 from __future__ import annotations
 
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from bunraku.errors import ModelError, ReadOnlyError
 from bunraku.mechanism.readonly import read_only
 from bunraku.plan import fields as f
 from bunraku.plan.elements import ORIGIN, Element, element_rows, rotation_from_z
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 PASSIVE = ("armature", "damping", "stiffness", "rest", "lower", "upper", "limit_stiffness", "limit_damping")
 """Names of the passive parameters, in the order of the columns of `dof_f`."""
@@ -59,7 +62,7 @@ class Joint(metaclass=_Sealing):
     springs: ClassVar[bool] = True
     default_actuated = True
 
-    def __init__(self, **passive):
+    def __init__(self, **passive: Any) -> None:
         self.passive = np.repeat(_DEFAULT_ROW, self.nv, axis=0)
         for name, value in passive.items():
             if name not in DEFAULTS:
@@ -162,7 +165,7 @@ class _Screw(Joint):
     angular: float
     linear: float
 
-    def __init__(self, axis, *, at=None, **passive):
+    def __init__(self, axis: ArrayLike, *, at: ArrayLike | None = None, **passive: Any) -> None:
         super().__init__(**passive)
         self.axis = _axis(type(self).__name__, axis)
         try:
@@ -200,7 +203,7 @@ class Helical(_Screw):
 
     angular = 1.0
 
-    def __init__(self, axis, pitch, *, at=None, **passive):
+    def __init__(self, axis: ArrayLike, pitch: float, *, at: ArrayLike | None = None, **passive: Any) -> None:
         super().__init__(axis, at=at, **passive)
         self.linear = as_number("Helical: the pitch", pitch)
 
@@ -216,7 +219,7 @@ class Cylindrical(Joint):
 
     nq = nv = 2
 
-    def __init__(self, axis, **passive):
+    def __init__(self, axis: ArrayLike, **passive: Any) -> None:
         super().__init__(**passive)
         self.axis = _axis("Cylindrical", axis)
 
@@ -239,7 +242,7 @@ class Planar(Joint):
 
     nq = nv = 3
 
-    def __init__(self, normal, **passive):
+    def __init__(self, normal: ArrayLike, **passive: Any) -> None:
         super().__init__(**passive)
         self.normal = _axis("Planar", normal)
 
@@ -307,7 +310,7 @@ class Compound(Joint):
     Takes Revolute, Prismatic and Helical joints, each with its own axis, point (`at`) and passive parameters.
     """
 
-    def __init__(self, *screws: _Screw):
+    def __init__(self, *screws: _Screw) -> None:
         if not screws:
             raise ModelError("Compound needs at least one joint; for none use Fixed()")
         for screw in screws:
@@ -339,7 +342,7 @@ class Fixed(Joint):
     nq = nv = 0
     default_actuated = False
 
-    def __init__(self, **passive):
+    def __init__(self, **passive: Any) -> None:
         if passive:
             raise ModelError(f"Fixed has no {next(iter(passive))!r}, because nothing moves in it; take another joint, "
                              "such as bk.Revolute(...)")

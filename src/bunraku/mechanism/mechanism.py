@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +30,9 @@ from bunraku.mechanism.shapes import ContactShape, ReadOnlyShapes, Shapes
 from bunraku.notebook import html_table
 from bunraku.plan import fields as f
 from bunraku.plan.build import Plan
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 _LOOSE = Free()  # the joint of everything cut off
 
@@ -322,7 +326,7 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
 
         return difference(self.plan(), q0, q1)
 
-    def energy(self, q, v):
+    def energy(self, q: ArrayLike, v: ArrayLike) -> tuple[Any, Any]:
         """(kinetic, potential). Kinetic: links and rotors (armature), half v' M v. Potential: gravity (zero at the
         world's origin), joint springs, limits and point springs.
         """
