@@ -134,7 +134,7 @@ ALONE = """
 import contextlib, io, json
 import numpy as np
 from bunraku import jit
-from bunraku.compiler import files
+from bunraku.compiler import code_files as files
 from small_kernel import quaternion_of as kernel
 
 def load():

@@ -7,7 +7,7 @@ import pytest
 from numba import njit
 
 from bunraku.jit import OPTIONS
-from bunraku.spatial import algebra, scalar
+from bunraku.spatial import algebra, lane_memory, scalar
 from bunraku.spatial.lanes import WIDTH
 from structures import random_inertia, random_rotation, skew
 
@@ -60,8 +60,8 @@ def reduced(x, out):
 
 @compiled
 def through_lanes(states, first, lanes, back):
-    scalar.gather(states, first, lanes)
-    scalar.scatter(lanes, back, first)
+    lane_memory.gather(states, first, lanes)
+    lane_memory.scatter(lanes, back, first)
 
 
 @compiled

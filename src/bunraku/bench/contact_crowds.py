@@ -108,7 +108,7 @@ def crowd_verdicts(found: dict) -> list[dict]:
                  "met": found["slope"] <= SLOPE}]
     for name, rows in (("at rest", found["rest"]), ("in a box", found["heap"])):
         verdicts += [{"what": f"{row['balls']} balls {name}, beside MuJoCo elliptic", "measured": row["ratio"],
-                      "target": 1.0, "unit": "x", "met": row["ratio"] >= 1.0} for row in rows]
+                      "target": 1.0, "unit": "x as fast", "met": row["ratio"] >= 1.0} for row in rows]
     return verdicts + [{"what": f"{row['balls']} balls in a box: residual of the law", "measured": row["residual"],
                         "target": EXACT, "unit": "", "met": row["residual"] <= EXACT} for row in found["heap"]]
 
