@@ -30,19 +30,21 @@ from numba.np.numpy_support import as_dtype
 from bunraku.compiler import code_files as files
 from bunraku.compiler.calling import ArrayMismatch, python_function
 from bunraku.compiler.handles import Held, hold, outlived
-from bunraku.compiler.loading import Loaded
-from bunraku.compiler.numba_inside import AbstractTemplate, NumbaExperimentalFeatureWarning, infer_global
+from bunraku.compiler.loading import Loaded, missing_symbols
+from bunraku.compiler.numba_inside import AbstractTemplate, NumbaExperimentalFeatureWarning, cgutils, infer_global
 from bunraku.compiler.numba_inside import signature as typed
 from bunraku.compiler.parts import linked, part
 from bunraku.compiler.targets import check_runs_here, lane_width, level, object_code
 from bunraku.compiler.together import Progress, compile_together, worth_children
 
-__all__ = ["ArrayMismatch", "Entry", "Held", "all_entries", "allocating", "as_written", "called_by_address", "entry",
-           "hold", "inline", "inner", "lane_width", "outlived", "prepare"]
+__all__ = ["ArrayMismatch", "Entry", "Held", "all_entries", "allocating", "as_written", "call_entry",
+           "called_by_address", "compiled_apart", "entry", "hold", "inline", "inner", "lane_width", "outlived",
+           "prepare"]
 
 # Everything fast-math allows except assuming that NaN and infinity never happen: kernels test for them.
 FASTMATH = {"contract", "nsz", "arcp", "reassoc"}
 OPTIONS = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
+KERNEL = "kernel."  # begin of the symbols of entries
 JIT_OFF = bool(numba.config.DISABLE_JIT)
 
 # Kernels never own an array, so they need no reference counts (which would cost a call for every array passed on).
@@ -71,9 +73,10 @@ class Entry:
     that replaces itself.
     """
 
-    def __init__(self, function, label, signature, *, seconds=1.0, brief=False, by_address=False):
+    def __init__(self, function, label, signature, *, seconds=1.0, brief=False, by_address=False,
+                 for_kernels=False):
         self.function, self.label, self.signature = function, label, signature
-        self.seconds, self.brief, self.by_address = seconds, brief, by_address
+        self.seconds, self.brief, self.by_address, self.for_kernels = seconds, brief, by_address, for_kernels
         self.name = f"{function.__module__.removeprefix('bunraku.')}.{function.__name__}"
         self.call = self._as_python if JIT_OFF else self._first_call
         self._loaded: Loaded | None = None
@@ -85,7 +88,7 @@ class Entry:
         with _lock:
             if self.call == self._first_call:
                 check_runs_here()
-                made = None if self._made is None else Loaded(self._made, self._symbols)
+                made = None if self._made is None else self._loaded_code(self._made)
                 self._use(made or self._from_disk(self._read) or self._compile_and_keep())
                 self._made = None
         return self
@@ -97,32 +100,54 @@ class Entry:
 
     @property
     def _kernel(self) -> str:
-        return f"kernel.{self.name}"
+        return KERNEL + self.name
 
     @property
     def _symbols(self) -> tuple[str, ...]:
         """Symbols of the functions called from Python and by address."""
+        if self.for_kernels:
+            return (self._kernel,)
         return (f"python.{self.name}", self._kernel)[:2 if self.by_address else 1]
 
     def _read(self, path: Path) -> Loaded:
-        return Loaded(files.read(path), self._symbols)
+        return self._loaded_code(files.read(path, self.key))
+
+    def _loaded_code(self, code: files.Code) -> Loaded:
+        """Loaded after the entries that its code calls."""
+        for symbol in missing_symbols(code):
+            if symbol.startswith(KERNEL):
+                entry_of(symbol.removeprefix(KERNEL)).load()
+        return Loaded(code, self._symbols)
 
     def _use(self, loaded: Loaded) -> None:
         self._loaded = loaded
+        if self.for_kernels:
+            llvm.add_symbol(self._kernel, loaded.addresses[self._kernel])
+            self.call = self.function
+            return
         self.call = loaded.builtin(self._symbols[0], self.function.__name__, self.label)
 
     # -- on disk ---------------------------------------------------------------------------------------------------
 
+    @functools.cached_property
+    def key(self) -> str:
+        """Key that its machine code must have."""
+        return files.key(self.function.__module__)
+
     def path(self, folder: Path | None = None) -> Path:
-        """The file of its machine code, in the cache or another folder."""
-        return (folder or files.writable_directory()) / f"{self.name}.code"
+        """The file of its machine code in the cache, or in another folder that serves as one."""
+        return (folder or files.writable_directory()) / f"{self.name}-{self.key}.code"
+
+    def path_in_wheel(self, folder: Path) -> Path:
+        """The file of its machine code in a folder of one version."""
+        return folder / f"{self.name}.code"
 
     def on_disk(self) -> Path | None:
         """The file of its machine code, if one can be used."""
-        return self._from_disk(lambda path: files.read(path) and path)
+        return self._from_disk(lambda path: files.read(path, self.key) and path)
 
     def _places(self) -> list[Path]:
-        places = [files.shipped(self.name), files.cache_directory() / f"{self.name}.code"]
+        places = [files.shipped(self.name), self.path(files.cache_directory())]
         if files.writable_directory.cache_info().currsize:  # something has been written there
             places.append(self.path())
         return list(dict.fromkeys(places))
@@ -138,7 +163,7 @@ class Entry:
             except files.Unusable as why:
                 unusable.append((path, why))
             else:
-                files.mark_used(path.parent)
+                files.mark_used(path)
                 return result
         for path, reason in unusable:
             files.say_unusable(path, self.label, reason)
@@ -152,10 +177,10 @@ class Entry:
                 return self._read(path)
             code = self.compiled()
             try:
-                files.write(path, code)
+                files.write(path, code, self.key)
             except OSError as error:  # a full disk, a quota
                 files.not_kept(error)
-        return Loaded(code, self._symbols)
+        return self._loaded_code(code)
 
     def compiled(self) -> files.Code:
         """Newly compiled machine code."""
@@ -163,8 +188,9 @@ class Entry:
             warnings.simplefilter("ignore", NumbaExperimentalFeatureWarning)
             module, kernel = linked(self.function, self.signature, OPTIONS)
             module.get_function(kernel).name = self._kernel
-            module.link_in(llvm.parse_assembly(python_function(
-                self._symbols[0], self.function.__name__, self.signature, self._kernel, self.brief)))
+            if not self.for_kernels:
+                module.link_in(llvm.parse_assembly(python_function(
+                    self._symbols[0], self.function.__name__, self.signature, self._kernel, self.brief)))
             self._made = files.Code(*object_code(module, self._symbols, level()))
         return self._made
 
@@ -188,6 +214,7 @@ def entry(label, signature, **options):
     seconds     approximate compilation time, for the progress line
     brief       so short that the interpreter's lock is not released
     by_address  also called by kernels, see `called_by_address`
+    for_kernels called by kernels only, see `compiled_apart`
     """
     return lambda function: Entry(function, label, signature, **options)
 
@@ -236,3 +263,40 @@ def called_by_address(function, signature) -> None:
         _, result = context.call_conv.call_function(builder, builder.inttoptr(given[0], kind.as_pointer()),
                                                     signature.return_type, signature.args, given[1:])
         return result
+
+
+def compiled_apart(function, entries: dict) -> None:
+    """Let kernels call entries `for_kernels`, each compiled for itself, by a function: {signature: name of the entry,
+    as in `Entry.name`}. Loading a kernel that calls one loads that first. With the JIT off the function is
+    `call_entry(function, args)`."""
+    _apart[function] = entries
+
+    @infer_global(function)
+    class Typing(AbstractTemplate):
+        def generic(self, args, kws):
+            return next((sig for sig in entries if all(given == kind or not isinstance(kind, types.Array)
+                                                       for given, kind in zip(args, sig.args, strict=True))), None)
+
+    @lower_builtin(function, types.VarArg(types.Any))
+    def lower(context, builder, sig, given):
+        kind = context.call_conv.get_function_type(sig.return_type, sig.args)
+        name = next(name for signature, name in entries.items() if signature.args == sig.args)
+        called = cgutils.get_or_insert_function(builder.module, kind, KERNEL + name)
+        return context.call_conv.call_function(builder, called, sig.return_type, sig.args, given)[1]
+
+
+def call_entry(function, args):
+    """What `function` calls if the JIT is off."""
+    name = next(name for signature, name in _apart[function].items()
+                if all(given.ndim == kind.ndim for given, kind in zip(args, signature.args, strict=True)
+                       if isinstance(given, np.ndarray)))
+    return entry_of(name).function(*args)
+
+
+_apart: dict = {}
+
+
+def entry_of(name: str) -> Entry:
+    """The entry of this name."""
+    module, function = name.rsplit(".", 1)
+    return getattr(importlib.import_module(f"bunraku.{module}"), function)

@@ -81,7 +81,7 @@ def test_every_damage_is_noticed(filled, tmp_path, kind):
     path = tmp_path / filled.name
     path.write_bytes(DAMAGE[kind](filled.read_bytes()))
     with pytest.raises(files.Unusable):
-        Loaded(files.read(path), small_kernel.quaternion_of._symbols)
+        Loaded(files.read(path, small_kernel.quaternion_of.key), small_kernel.quaternion_of._symbols)
 
 
 def test_code_in_a_folder_that_is_read_only_is_used(cache):
@@ -145,15 +145,15 @@ def test_a_cache_that_is_only_read_counts_as_used(cache):
 
 
 def test_another_version_of_numba_has_another_cache(monkeypatch):
-    files.key.cache_clear()
-    ours = files.key()
+    files.machine_key.cache_clear()
+    ours = files.machine_key()
     for version, same in (("0.999.0", False), (".".join([*files.numba.__version__.split(".")[:2], "99"]), True)):
         monkeypatch.setattr(files.numba, "__version__", version)
-        files.key.cache_clear()
-        assert (files.key() == ours) == same
+        files.machine_key.cache_clear()
+        assert (files.machine_key() == ours) == same
     monkeypatch.undo()
-    files.key.cache_clear()
-    assert files.key() == ours
+    files.machine_key.cache_clear()
+    assert files.machine_key() == ours
 
 
 # -- kinds of processors -----------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ def child(folder, *entries):
 def test_a_child_compiles_what_is_not_there_and_nothing_twice(tmp_path):
     assert child(tmp_path, *ENTRIES) == [entry.name for entry in ENTRIES]
     paths = [entry.path(tmp_path) for entry in ENTRIES]
-    assert all(map(files.usable, paths))
+    assert all(files.usable(path, entry.key) for path, entry in zip(paths, ENTRIES, strict=True))
     before = [path.stat().st_mtime_ns for path in paths]
     assert child(tmp_path, *ENTRIES) == [entry.name for entry in ENTRIES]
     assert [path.stat().st_mtime_ns for path in paths] == before
@@ -77,7 +77,7 @@ def prepared(tmp_path, monkeypatch):
         with contextlib.redirect_stderr(io.StringIO()) as said:
             jit.prepare(entries)
         answer(entries[0])
-        assert all(files.usable(entry.path()) for entry in entries)
+        assert all(files.usable(entry.path(), entry.key) for entry in entries)
         return here, said.getvalue().splitlines()
 
     return prepare

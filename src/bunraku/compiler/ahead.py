@@ -31,10 +31,10 @@ def compile_ahead(entries, target: str | None = None, out: Path | None = None) -
                 if one.name not in made or one.seconds:  # later processes load it from the cache
                     made[one.name] = one
 
-        with Children(count, list(seconds), out, environment=environment) as children:
+        with Children(count, list(seconds), out, wheel=out is not None, environment=environment) as children:
             take(children)
         if left := [name for name in seconds if name not in made]:  # others compile them, or it is not possible
-            with Children(1, left, out, wait=True, environment=environment) as last:
+            with Children(1, left, out, wait=True, wheel=out is not None, environment=environment) as last:
                 take(last)
             if failed := [name for name in left if name not in made]:
                 raise BunrakuError(f"{failed[0]} could not be compiled: {last.complaint}")

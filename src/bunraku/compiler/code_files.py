@@ -1,9 +1,10 @@
 """Machine code on disk: a file per entry, in the user's cache folder or in the package itself (a wheel's).
 
-A file is only used if its key is ours: a hash of every source file that kernels can come from, Numba's version (0.68 of
-0.68.1), the kind of processor and the width of lanes. An edit of any helper therefore starts a fresh cache. A checksum
-detects damaged files, which would crash when they run. Files are written under another name and renamed, so that
-partial files never appear.
+A file is only used if its key is ours: a hash of the source files that the entry's kernels can come from (its module
+and all that this imports, directly or not), Numba's version (0.68 of 0.68.1), the kind of processor and the width of
+lanes. An edit of a helper therefore recompiles the entries that may contain it, and no others. A checksum detects
+damaged files, which would crash when they run. Files are written under another name and renamed, so that partial files
+never appear.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -48,25 +50,71 @@ class Unusable(Exception):
 
 
 @functools.cache
-def key() -> str:
-    """Key that machine code must have to be used here."""
-    digest = hashlib.blake2b(digest_size=10)
-    paths = [path for name in (*KERNEL_FOLDERS, *KERNEL_FILES)
-             for path in ([PACKAGE / name] if name.endswith(".py") else (PACKAGE / name).rglob("*.py"))]
-    for path in sorted(paths):
-        digest.update(path.relative_to(PACKAGE).as_posix().encode())
-        digest.update(path.read_bytes())
+def machine_key() -> str:
+    """Key of what all entries depend on: compiler, Numba, processor, lanes."""
     versions = ".".join(numba.__version__.split(".")[:2])
     processor = level() if level().name == "native" else level().name
-    digest.update(f"{versions} {processor} {lane_width()} {ON} {HEAD}".encode())
+    return _digest([PACKAGE / "jit.py", *(PACKAGE / "compiler").rglob("*.py")],
+                   f"{versions} {processor} {lane_width()} {ON} {HEAD}")
+
+
+@functools.cache
+def kernels_key() -> str:
+    """Key of the sources of all kernels: processes that compute one mechanism together must have the same."""
+    return _digest([path for name in (*KERNEL_FOLDERS, *KERNEL_FILES)
+                    for path in ([PACKAGE / name] if name.endswith(".py") else (PACKAGE / name).rglob("*.py"))],
+                   machine_key())
+
+
+@functools.cache
+def key(module: str) -> str:
+    """Key that machine code of an entry of this module must have to be used here."""
+    found, new = {module}, [module]
+    while new:
+        added = _imported(new.pop()) - found
+        found |= added
+        new += added
+    return _digest([path for name in found if (path := _file_of(name)) is not None], machine_key())
+
+
+def _digest(paths, text: str) -> str:
+    digest = hashlib.blake2b(text.encode(), digest_size=10)
+    for path in sorted(paths):
+        digest.update(path.name.encode() + b"\n")
+        digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+IMPORT = re.compile(rb"^[ \t]*(?:from (bunraku[.\w]*) import (\([^)]*\)|[^\n#]*)|import (bunraku[.\w]+))", re.MULTILINE)
+_ROOTS = tuple(f"bunraku.{name.removesuffix('.py')}" for name in (*KERNEL_FOLDERS, "tolerances.py"))
+
+
+@functools.cache
+def _imported(module: str) -> frozenset[str]:
+    """The modules with kernels or their constants that a module imports, anywhere in its source."""
+    found, path = set(), _file_of(module)
+    for source, names, whole in IMPORT.findall(path.read_bytes() if path is not None else b""):
+        name = (source or whole).decode()
+        found.add(name)
+        found.update(f"{name}.{part}" for part in re.findall(r"\w+", names.decode()))
+    return frozenset(name for name in found if name.startswith(_ROOTS) and _file_of(name) is not None)
+
+
+@functools.cache
+def _file_of(module: str) -> Path | None:
+    """Source file of a module; None if there is no such module."""
+    if not module.startswith("bunraku."):
+        file = getattr(sys.modules.get(module), "__file__", None)
+        return Path(file) if file else None
+    path = PACKAGE.joinpath(*module.split(".")[1:])
+    return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
 
 
 # -- one file ------------------------------------------------------------------------------------------------------
 
 
-def write(path: Path, code: Code) -> None:
-    header = json.dumps({"key": key(), "needs": code.needs}).encode() + b"\n"
+def write(path: Path, code: Code, key: str) -> None:
+    header = json.dumps({"key": key, "needs": code.needs}).encode() + b"\n"
     content = header + code.object
     partial = path.with_suffix(f".{os.getpid()}.partial")
     try:
@@ -77,7 +125,7 @@ def write(path: Path, code: Code) -> None:
             partial.unlink(missing_ok=True)
 
 
-def read(path: Path) -> Code:
+def read(path: Path, key: str) -> Code:
     """The contents of a file; Unusable if they are damaged, or have another key."""
     try:
         magic, checksum, content = path.read_bytes().split(b"\n", 2)
@@ -92,14 +140,14 @@ def read(path: Path) -> Code:
         raise Unusable(f"cannot be read ({error.strerror})") from error
     except (ValueError, LookupError, TypeError):
         raise Unusable("is damaged") from None
-    if made_from != key():
+    if made_from != key:
         raise Unusable("was made from other sources, for another version of Numba or for another kind of processor")
     return Code(code, needs)
 
 
-def usable(path: Path) -> bool:
+def usable(path: Path, key: str) -> bool:
     try:
-        read(path)
+        read(path, key)
     except (FileNotFoundError, Unusable):
         return False
     return True
@@ -127,8 +175,8 @@ def cache_root() -> Path:
 
 @functools.cache
 def cache_directory() -> Path:
-    """Folder of machine code of exactly this version of the package; may not exist, or be read-only."""
-    return cache_root() / f"kernels-{key()}"
+    """Folder of machine code for this compiler and processor; may not exist, or be read-only."""
+    return cache_root() / f"kernels-{machine_key()}"
 
 
 @functools.cache
@@ -152,18 +200,25 @@ def writable_directory() -> Path:
 
 
 @functools.cache
-def mark_used(folder: Path) -> None:
-    """Code in this folder is in use: other versions of the package do not delete it."""
-    if folder == cache_directory():
+def mark_used(path: Path) -> None:
+    """Code in this file and folder is in use: other versions of the package do not delete it."""
+    if path.parent == cache_directory():
         with contextlib.suppress(OSError):
-            os.utime(folder)
+            os.utime(path)
+            os.utime(path.parent)
 
 
 def _delete_unused(root: Path) -> None:
+    def unused(path: Path) -> bool:
+        return time.time() - path.stat().st_mtime > UNUSED_DAYS * 86400
+
     with contextlib.suppress(OSError):
-        for other in root.glob("kernels-*"):
-            if time.time() - other.stat().st_mtime > UNUSED_DAYS * 86400:
-                shutil.rmtree(other, ignore_errors=True)
+        for folder in root.glob("kernels-*"):
+            if unused(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+        for path in cache_directory().glob("*.code"):
+            if unused(path):
+                path.unlink()
 
 
 @contextlib.contextmanager

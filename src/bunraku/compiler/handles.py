@@ -88,50 +88,40 @@ def _outlived(typingctx, value, result):
     return result(value, result), lambda context, builder, sig, args: args[1]
 
 
-# -- arrays by address -------------------------------------------------------------------------------------------------
+# -- named tuples in memory that Python has laid out -------------------------------------------------------------------
 
-ADDRESS = 3  # words of an array in a table: address, length, length of its rows
-
-
-def table_of(arrays) -> np.ndarray:
-    """Addresses and shapes of arrays, for `array_by_address`. The caller keeps the arrays alive."""
-    return np.array([(x.ctypes.data, *x.shape, 0)[:ADDRESS] for x in arrays], np.int64).reshape(-1)
+WORDS = {1: 7, 2: 9}  # of an array in compiled code: owner (2), items, bytes of an item, address, shape, strides
 
 
-def array_by_address(kind: types.Array):
-    """A function (table, place) -> array of this Numba type, for kernels: C-contiguous, of one or two dimensions."""
-    dtype = as_dtype(kind.dtype)
+def laid_out(arrays) -> np.ndarray:
+    """A named tuple of C-contiguous arrays as compiled code has it in memory, in words, for `by_address`. The caller
+    keeps the arrays alive."""
+    return np.array([word for x in arrays for word in (0, 0, x.size, x.itemsize, x.ctypes.data, *x.shape, *x.strides)],
+                    np.int64)
 
-    def read(table, place):
-        address, *shape = table[ADDRESS * place:ADDRESS * (place + 1)].tolist()
-        shape = shape[:kind.ndim]
-        size = dtype.itemsize * int(np.prod(shape))
-        raw: Any = (ctypes.c_char * size).from_address(address) if size else b""
-        return np.frombuffer(raw, dtype).reshape(shape)
+
+def by_address(kind: types.NamedTuple):
+    """A function for kernels: words of `laid_out` -> handle to the named tuple of this Numba type (arrays of one or two
+    dimensions)."""
+    def read(words):
+        arrays, start = [], 0
+        for array in kind.types:
+            dtype, end = as_dtype(array.dtype), start + WORDS[array.ndim]
+            _, _, items, _, address, *shape = words[start:end - array.ndim].tolist()
+            raw: Any = (ctypes.c_char * (items * dtype.itemsize)).from_address(address) if items else b""
+            arrays.append(np.frombuffer(raw, dtype).reshape(shape))
+            start = end
+        return kind.instance_class(*arrays)
 
     @intrinsic
-    def compiled(typingctx, table, place):
+    def compiled(typingctx, words):
         def generate(context, builder, sig, args):
             data = context.make_array(sig.args[0])(context, builder, args[0]).data
-            first = builder.mul(args[1], ir.IntType(64)(ADDRESS))
-            words = [builder.load(builder.gep(data, [builder.add(first, ir.IntType(64)(k))])) for k in range(ADDRESS)]
-            array, lengths = context.make_array(kind)(context, builder), words[1:1 + kind.ndim]
-            strides: list = []
-            size = ir.IntType(64)(dtype.itemsize)
-            for length in reversed(lengths):
-                strides.insert(0, size)
-                size = builder.mul(size, length)
-            array.meminfo, array.parent = POINTER(None), POINTER(None)
-            array.nitems = builder.sdiv(size, ir.IntType(64)(dtype.itemsize))
-            array.itemsize = ir.IntType(64)(dtype.itemsize)
-            array.data = builder.inttoptr(words[0], array.data.type)
-            array.shape = cgutils.pack_array(builder, lengths, ty=ir.IntType(64))
-            array.strides = cgutils.pack_array(builder, strides, ty=ir.IntType(64))
-            return array._getvalue()
-        return kind(table, types.int64), generate
+            return builder.bitcast(data, POINTER)
+        return Held(kind)(words), generate
 
     @overload(read, inline="always")
-    def read_compiled(table, place):
-        return lambda table, place: compiled(table, place)
+    def read_compiled(words):
+        return lambda words: compiled(words)
 
     return read

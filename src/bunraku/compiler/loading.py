@@ -26,9 +26,7 @@ class Loaded:
     """Functions of an object file. It is never unloaded: callers may hold pointers to its functions."""
 
     def __init__(self, code: Code, symbols: tuple[str, ...]):
-        _prepare_process()
-        missing = [name for name in code.needs if llvm.address_of_symbol(name) is None]
-        if missing:  # LLVM would end the process
+        if missing := missing_symbols(code):  # LLVM would end the process
             raise Unusable(f"needs functions that are not here ({', '.join(missing)})")
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine(level()))
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code.object))
@@ -47,6 +45,12 @@ class Loaded:
 
 
 _loaded: list[Loaded] = []
+
+
+def missing_symbols(code: Code) -> list[str]:
+    """Symbols that this code needs and that are not in this process."""
+    _prepare_process()
+    return [name for name in code.needs if llvm.address_of_symbol(name) is None]
 
 
 @functools.cache

@@ -115,12 +115,12 @@ def make(entry, path: Path, wait: bool = False) -> float | None:
     """Compile an entry into a file unless it is there; seconds that it took, or None if another process is compiling
     it."""
     with files.alone(path, wait=wait) as mine:
-        if files.usable(path):
+        if files.usable(path, entry.key):
             return 0.0
         if not mine:
             return None
         start = time.perf_counter()
-        files.write(path, entry.compiled())
+        files.write(path, entry.compiled(), entry.key)
         return time.perf_counter() - start
 
 
@@ -141,8 +141,9 @@ class Children:
     """
 
     def __init__(self, count: int, names: Sequence[str], folder: Path | None = None, *, wait: bool = False,
-                 environment: Mapping[str, str] | None = None):
-        options = [*(("--out", str(folder)) if folder else ()), *(("--wait",) if wait else ())]
+                 wheel: bool = False, environment: Mapping[str, str] | None = None):
+        options = ["--wheel" if wheel else "--cache", str(folder)] if folder else []
+        options += ["--wait"] if wait else []
         isolation = "-I" if sys.flags.isolated else "-P"  # files in the current folder must not shadow modules
         command = [sys.executable, isolation, "-c", START, str(files.PACKAGE.parent), *options, *names]
         self.complaint = ""  # the last line of a traceback

@@ -8,8 +8,9 @@ from numba import types
 from bunraku.algorithms.body_motion import STATE, body_states
 from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_arrays import ContactArrays
+from bunraku.contact.contact_calls import solve_problem
 from bunraku.contact.detect import find_contacts, place_shapes
-from bunraku.contact.problem import problem_size, solve_contacts
+from bunraku.contact.problem_memory import problem_size
 from bunraku.contact.smallest_forces import smallest_forces
 from bunraku.entries.explain import refuse
 from bunraku.entries.pool import spread
@@ -29,13 +30,13 @@ def detect(plan, contact, q, still, margin, states, places, found):
     find_contacts(contact.shape_i, contact.shape_f, contact.point_f, contact.pair_i, places, margin, found)
 
 
-@entry("contacts", types.void(PLAN, CONTACTS, floats, float64, floats), seconds=12)
+@entry("contacts", types.void(PLAN, CONTACTS, floats, float64, floats), seconds=3)
 def contacts_one(plan, contact, q, margin, found):
     detect(plan, contact, q, np.zeros(plan.dof_f.shape[1]), margin, np.empty(STATE * (plan.body_i.shape[0] - 1)),
            np.empty(c.PLACE * contact.shape_i.shape[0]), found)
 
 
-@entry("contacts of batches", types.void(PLAN, CONTACTS, table, float64, table, int64, int64), seconds=12)
+@entry("contacts of batches", types.void(PLAN, CONTACTS, table, float64, table, int64, int64), seconds=4)
 def contacts_batch(plan, contact, q, margin, found, start, stop):
     q_lanes, still = lane_array(q.shape[1]), lane_array(plan.dof_f.shape[1])
     still[:, :] = 0.0
@@ -49,13 +50,13 @@ def contacts_batch(plan, contact, q, margin, found, start, stop):
 
 
 @entry("contact problems", types.void(floats, floats, floats, counts, floats, int64, int64, floats, floats, counts,
-                                      floats), seconds=8)
+                                      floats), seconds=2)
 def problem_one(theta, b, mu, kind, slip, start, smallest, force, velocity, mode, report):
     """As `solve_contacts`, if asked for then as `smallest_forces`; report: residual, iterations, status, whether forces
     are the smallest."""
     count, rows = mu.shape[0], b.shape[0]
     work = np.empty(problem_size(count))
-    residual, iterations, status = solve_contacts(count, theta, b, mu, kind, slip, start, force, mode, work)
+    residual, iterations, status = solve_problem(count, theta, b, mu, kind, slip, start, force, mode, work)
     multiply_and_add(rows, theta, force, b, velocity)
     report[0], report[1], report[2], report[3] = residual, float(iterations), float(status), 0.0
     if smallest != 0 and status == c.SOLVED and smallest_forces(count, theta, mu, force, mode, velocity, work):

@@ -1,6 +1,6 @@
 """Contact workspace: the constant arrays of the geometry, the contact state of a run, and scratch.
 
-`BUFFERS` declares each buffer in one row. The named tuple `Touch`, the table of addresses that represents it in a plan
+`BUFFERS` declares each buffer in one row. The named tuple `Touch`, the words that represent it in a plan
 (`Arrays.touch`: solvers pass contact on without depending on it) and the workspace for lanes follow from these rows.
 """
 
@@ -13,10 +13,10 @@ import numpy as np
 from numba import types
 
 from bunraku.algorithms.body_motion import STATE
-from bunraku.compiler.handles import array_by_address, table_of
+from bunraku.compiler.handles import by_address, laid_out
 from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_arrays import ContactArrays
-from bunraku.contact.problem import problem_size
+from bunraku.contact.problem_memory import problem_size
 from bunraku.entries.signatures import lane_array
 from bunraku.jit import allocating
 from bunraku.plan import fields as f
@@ -143,32 +143,17 @@ BUFFERS = tuple(Buffer(*row) for row in (
 _named: Any = namedtuple  # whose fields types cannot know
 Touch = _named("Touch", (*GIVEN, *(buffer.name for buffer in BUFFERS)))
 
-_TABLE, _INTEGERS = types.float64[:, ::1], types.int32[:, ::1]
-_read_given = {kind: array_by_address(kind) for kind in (_TABLE, _INTEGERS)}
-_count, _float = array_by_address(types.int64[::1]), array_by_address(types.float64[::1])
-
-
-def _written(name: str, arguments: str, values: list[str], known: dict) -> Any:
-    """A function for kernels that returns a `Touch` of these values: Numba needs each of them written out."""
-    space: dict[str, Any] = {"Touch": Touch, **known}
-    exec(f"def {name}({arguments}):\n    return Touch({', '.join(values)})", space)
-    return allocating(space[name])
-
-
-touch_of = _written(
-    "touch_of", "table",
-    [f"{'integers' if name.endswith('_i') else 'rows'}(table, {k})" for k, name in enumerate(GIVEN)]
-    + [f"{'counts' if buffer.scalar == COUNT else 'floats'}(table, {k})"
-       for k, buffer in enumerate(BUFFERS, len(GIVEN))],
-    {"integers": _read_given[_INTEGERS], "rows": _read_given[_TABLE], "counts": _count, "floats": _float})
-"""The workspace of a table of addresses."""
+_KINDS = {COUNT: types.int64[::1], FLOAT: types.float64[::1], LANE: types.float64[::1]}
+TOUCH = types.NamedTuple([types.int32[:, ::1] if name.endswith("_i") else types.float64[:, ::1] for name in GIVEN]
+                         + [_KINDS[buffer.scalar] for buffer in BUFFERS], Touch)
+touch_of = by_address(TOUCH)
+"""The workspace of `Arrays.touch`."""
 
 MADE = {COUNT: "np.zeros({}, np.int64)", FLOAT: "np.zeros({})", LANE: "lane_array({})"}
-_lane_touch = _written(
-    "_lane_touch", "given, " + ", ".join(Extent._fields),
-    [f"given.{name}" for name in GIVEN]
-    + [f"{MADE[buffer.scalar].format(buffer.length)}" for buffer in BUFFERS],
-    {"np": np, "lane_array": lane_array, **UNITS})
+_made: dict[str, Any] = {"Touch": Touch, "np": np, "lane_array": lane_array, **UNITS}
+_fields = [f"given.{name}" for name in GIVEN] + [MADE[buffer.scalar].format(buffer.length) for buffer in BUFFERS]
+exec(f"def _lane_touch(given, {', '.join(Extent._fields)}):\n    return Touch({', '.join(_fields)})", _made)
+_lane_touch = allocating(_made["_lane_touch"])  # Numba needs each of the values written out
 
 
 @allocating
@@ -207,11 +192,11 @@ def extent_of(arrays: ContactArrays, bodies: int, nv: int, room: int, dense: int
 
 
 def make_touch(arrays: ContactArrays, body_i, nv: int, room: int, dense: int, loops: bool) -> tuple[Any, np.ndarray]:
-    """(workspace, its table of addresses) of one run."""
+    """(workspace, the same as compiled code has it) of one run."""
     extent = extent_of(arrays, len(body_i) - 1, nv, room, dense, loops)._asdict()
     touch = Touch(*arrays, *(np.zeros(eval(buffer.length, UNITS, extent), np.int64 if buffer.scalar == COUNT else float)
                              for buffer in BUFFERS))
     _begin(touch, body_i)
     touch.count[LOOPS], touch.count[DENSE] = loops, dense
     touch.origins[-1] = -np.inf
-    return touch, table_of(touch)
+    return touch, laid_out(touch)

@@ -46,7 +46,7 @@ from bunraku.contact.touching import (
     velocities_after,
 )
 from bunraku.entries.signatures import FAILED, FINE, MOTION, PLAN, float64, floats, int64, move
-from bunraku.jit import entry, hold, inline, inner
+from bunraku.jit import entry, inline, inner
 from bunraku.spatial.algebra import dot, load3, norm, scale, store3, sub
 
 SMALL_GAP = 1e-10   # [m] smaller gaps and overlaps are left: what is at rest stays there to the last bit
@@ -217,7 +217,7 @@ def unit(diagonal):
 def contact_one(mode, plan, dof_f, q, v, tau, drives, external, a, work):
     """As `closed_one` and `tree_one`, with the contacts that are closed; in mode KEEP_CLOSED q and v are projected to
     these in place, by the factors that the last evaluation has left in `work`."""
-    return move_touching(hold(touch_of(plan.touch)), mode, plan, dof_f, q, v, tau, drives, external, a, work)
+    return move_touching(touch_of(plan.touch), mode, plan, dof_f, q, v, tau, drives, external, a, work)
 
 
 @inner
@@ -281,7 +281,7 @@ def breach(touch):
 @entry("contact between events", float64(PLAN, floats, floats, floats, floats, floats, floats, floats), seconds=14)
 def contact_signal(plan, q, v, tau, drives, external, a, work):
     """Positive where the contact modes are no longer valid: see above. NaN if there is no motion."""
-    return signal_at(hold(touch_of(plan.touch)), plan, q, v, tau, drives, external, a, work)
+    return signal_at(touch_of(plan.touch), plan, q, v, tau, drives, external, a, work)
 
 
 @inner
@@ -333,7 +333,7 @@ def contact_solve(what, plan, q, v, tau, drives, external, restitution, a, work)
     DIRECT: the same with modes found from the state; then `restitution` holds the gap below which contacts are closed,
     the speed below which they do not slide or part, and the speed of approach that is an impact.
     """
-    return solve_at(what, hold(touch_of(plan.touch)), plan, q, v, tau, drives, external, restitution, a, work)
+    return solve_at(what, touch_of(plan.touch), plan, q, v, tau, drives, external, restitution, a, work)
 
 
 @inner

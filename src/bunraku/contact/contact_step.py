@@ -24,9 +24,9 @@ import numpy as np
 
 from bunraku.algorithms.stepping import fastest_turn, half_turn, turn
 from bunraku.contact import contact_fields as c
+from bunraku.contact.contact_calls import heap_impulses
 from bunraku.contact.contact_fields import OPEN
 from bunraku.contact.contact_memory import ACTIVE, DENSE, ISLANDS, LOOPS, NEAR
-from bunraku.contact.heap import heap_impulses
 from bunraku.contact.island_impulses import island_impulses, solve_island, velocities_of_island
 from bunraku.contact.near_pairs import end_of_pair, find_near
 from bunraku.contact.response import respond

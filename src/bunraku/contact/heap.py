@@ -29,13 +29,14 @@ from typing import NamedTuple
 import numpy as np
 
 from bunraku.contact import contact_fields as c
+from bunraku.contact.contact_calls import HEAP
 from bunraku.contact.contact_fields import FORCES, OPEN, ROUGH, SLIDING, SOLVED, STICKING
 from bunraku.contact.contact_memory import ROW, ROWS
 from bunraku.contact.heap_factors import Fronts, factor, make_fronts, solve_with_factors
 from bunraku.contact.island_impulses import island_impulses
 from bunraku.contact.response import factors_of, six_up
 from bunraku.contact.touching import note_solution
-from bunraku.jit import allocating, inline, inner
+from bunraku.jit import allocating, entry, hold, inline, inner, outlived
 from bunraku.plan import fields as f
 from bunraku.tolerances import HEAP_AIM, HEAP_ENOUGH
 
@@ -117,11 +118,17 @@ def make_heap(touch, n, body_i, work):
     return heap
 
 
+@entry("contact of large islands", HEAP, seconds=12, for_kernels=True)
+def heap_of_step(touch, n, body_i, h, work):
+    return heap_impulses(touch, n, body_i, h, work)
+
+
 @allocating
 def heap_impulses(touch, n, body_i, h, work):
     """As `island_impulses`, of the large island n."""
     heap = make_heap(touch, n, body_i, work)
-    return island_impulses(solve_heap, velocities_of_heap, heap, touch, touch.island[n + 1] - touch.island[n], h)
+    count = touch.island[n + 1] - touch.island[n]
+    return outlived(heap, island_impulses(solve_heap, velocities_of_heap, hold(heap), touch, count, h))
 
 
 @inner

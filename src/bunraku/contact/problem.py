@@ -37,6 +37,7 @@ comparisons" (2018). Cost: an iteration is a factorisation of at most 3K rows; s
 
 import numpy as np
 
+from bunraku.contact.contact_calls import PROBLEM
 from bunraku.contact.contact_fields import (
     FORCES,
     GIVEN,
@@ -49,9 +50,30 @@ from bunraku.contact.contact_fields import (
     SOLVED,
     STICKING,
 )
-from bunraku.contact.least_norm import add, dot, least_norm, least_norm_size
+from bunraku.contact.least_norm import add, dot, least_norm
+from bunraku.contact.problem_memory import (
+    BASE,
+    BEST,
+    BIAS,
+    CHANGE,
+    COLUMN,
+    FIRST,
+    FORCE,
+    FRICTION,
+    KEPT,
+    SCALE,
+    SIDE,
+    SIGMA,
+    STEP,
+    TOWARDS,
+    VELOCITY,
+    contact_at,
+    matrix_at,
+    scratch_at,
+    vector_at,
+)
 from bunraku.contact.single import solve_single
-from bunraku.jit import inline, inner
+from bunraku.jit import entry, inline, inner
 from bunraku.spatial.scalar import load, store
 from bunraku.tolerances import CONTACT_WORK
 
@@ -77,37 +99,10 @@ YIELDING = 12        # solutions with contacts that yield
 LESS = 0.25          # by how much less each time
 FACTORS = (0.0625, 0.25, 1.0, 4.0, 16.0)  # of forces and velocities, beside that of `balance`
 
-# Vectors in `work`, 3 K scalars each
-SIDE, BIAS, FORCE, VELOCITY, STEP, CHANGE, SCALE, BASE, BEST, KEPT, COLUMN, VECTORS = range(12)
-# Scalars of a contact in `work`; after all contacts, the factor of `balance`
-FRICTION, TOWARDS, SIGMA, FIRST, CONTACT = 0, 1, 3, 4, 5
 
-
-@inline
-def problem_size(count):
-    """Scalars of `work`."""
-    n = 3 * count
-    return 2 * n * n + least_norm_size(n) + VECTORS * n + CONTACT * count + 1
-
-
-@inline
-def matrix_at(count):
-    return 9 * count * count
-
-
-@inline
-def scratch_at(count):
-    return 18 * count * count
-
-
-@inline
-def vector_at(count, which):
-    return 18 * count * count + least_norm_size(3 * count) + 3 * count * which
-
-
-@inline
-def contact_at(count, k):
-    return vector_at(count, VECTORS) + CONTACT * k
+@entry("contact problems", PROBLEM, seconds=6, for_kernels=True)
+def contact_problem(count, theta, b, mu, kind, slip, start, force, mode, work):
+    return solve_contacts(count, theta, b, mu, kind, slip, start, force, mode, work)
 
 
 @inner

@@ -19,8 +19,8 @@ import numpy as np
 from bunraku.algorithms.body_motion import STATE
 from bunraku.algorithms.tree import row9, zero3
 from bunraku.contact import contact_fields as c
+from bunraku.contact.contact_calls import solids
 from bunraku.contact.contact_memory import ACTIVE, FULL, HANDLES, ISLANDS, PATH, ROW, ROWS, STATUS, WORST
-from bunraku.contact.detect import of_solids
 from bunraku.contact.face_points import flat_side
 from bunraku.contact.field_contacts import corners_above
 from bunraku.contact.islands import find_islands
@@ -280,13 +280,13 @@ def moving_contact(touch, k, pair, a, b, x):
         weight = (1.0 if n == 0 else -8.0 if n == 1 else 8.0 if n == 2 else -1.0) / (12.0 * h)
         nudge(touch, one, a, t)
         nudge(touch, other, b, t)
-        of_solids(kind, touch.shape_i, touch.shape_f, touch.point_f, touch.places, one, other, first, count, found)
+        solids(kind, touch.shape_i, touch.shape_f, touch.point_f, touch.places, one, other, first, count, found)
         if touch.found[c.FOUND * k + c.FOUND_GAP] < np.inf:
             turning = add(turning, scale(load3(touch.found, c.FOUND * k + c.FOUND_NORMAL), weight))
             going = add(going, scale(load3(touch.found, c.FOUND * k + c.FOUND_POINT), weight))
     nudge(touch, one, a, 0.0)
     nudge(touch, other, b, 0.0)
-    of_solids(kind, touch.shape_i, touch.shape_f, touch.point_f, touch.places, one, other, first, count, found)
+    solids(kind, touch.shape_i, touch.shape_f, touch.point_f, touch.places, one, other, first, count, found)
     return turning, going
 
 

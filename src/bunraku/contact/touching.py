@@ -19,6 +19,7 @@ from bunraku.algorithms.body_motion import STATE, body_states
 from bunraku.algorithms.connection_equations import IMPULSE
 from bunraku.algorithms.tree import joint_column, joint_motion, zero3
 from bunraku.contact import contact_fields as c
+from bunraku.contact.contact_calls import solve_problem
 from bunraku.contact.contact_fields import SOLVED
 from bunraku.contact.contact_memory import (
     ACTIVE,
@@ -35,7 +36,6 @@ from bunraku.contact.contact_memory import (
     STATUS,
 )
 from bunraku.contact.detect import find_contacts, place_shapes
-from bunraku.contact.problem import solve_contacts
 from bunraku.contact.response import group_origin, handle_responses, respond
 from bunraku.contact.rows import arrange, make_rows, make_theta, put_forces
 from bunraku.entries.signatures import FINE, move
@@ -222,8 +222,8 @@ def velocities_after(touch, count, force):
 @inner
 def solve_noting(touch, count, start):
     """Solve the problem and update the statistics. Returns the residual."""
-    residual, iterations, status = solve_contacts(count, touch.theta, touch.b, touch.mu, touch.kind, touch.slip, start,
-                                                  touch.force, touch.mode, touch.work)
+    residual, iterations, status = solve_problem(count, touch.theta, touch.b, touch.mu, touch.kind, touch.slip, start,
+                                                 touch.force, touch.mode, touch.work)
     note_solution(touch, count, residual, iterations, status)
     return residual
 

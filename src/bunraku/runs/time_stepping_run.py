@@ -16,8 +16,7 @@ def step_touching(touch, context, q, v, a, h):
     return contact_step(touch, context.structure, context.structure.dof_f, q, v, a, h, context.work)
 
 
-@entry("simulation with contact, fixed steps", int64(*RUN), seconds=15)
+@entry("simulation with contact, fixed steps", int64(*RUN), seconds=12)
 def run_time_stepping(motion, structure, address, params, external, memory, record):
     owned = make_context(motion, structure, address, params, external, memory)
-    touch = touch_of(structure.touch)
-    return outlived(owned, steps(step_touching, hold(touch), hold(owned), memory, record))
+    return outlived(owned, steps(step_touching, touch_of(structure.touch), hold(owned), memory, record))

@@ -6,6 +6,9 @@ first call of one waits for it.
 
 from bunraku.contact.contact_entries import contacts_one
 from bunraku.contact.contact_motion import contact_one, contact_signal, contact_solve
+from bunraku.contact.heap import heap_of_step
+from bunraku.contact.problem import contact_problem
+from bunraku.contact.solids import solids_of_state
 from bunraku.entries.kinematics_entries import observe_batch, observe_one
 from bunraku.entries.loop_entries import closed_one
 from bunraku.entries.mass_matrix_entries import matrix_one
@@ -18,7 +21,8 @@ from bunraku.simulation.settings import Settings
 
 ALWAYS = (assemble, normalise_states)
 LOOPS = (closed_one, observe_one, mark_slots, lay_out_records, integrate_states)
-CONTACT = (contacts_one, contact_one, contact_signal, contact_solve)  # from event to event
+CONTACT = (contacts_one, solids_of_state, contact_problem)
+EVENTFUL = (contact_one, contact_signal, contact_solve)  # from event to event
 EVENTS = (rates_of_states, difference_of_states, matrix_one)
 ENERGY = (observe_batch, rates_of_states)  # of a trajectory, and its picture
 
@@ -30,11 +34,12 @@ def prepare_simulation(settings: Settings, loops: bool, contact: bool = False) -
     touching: tuple = ()
     if contact:
         run = run_time_stepping if settings.fixed_step else run
-        touching = (contacts_one,) if settings.fixed_step else CONTACT
+        touching = (*CONTACT, *((heap_of_step,) if settings.fixed_step else EVENTFUL))
     prepare((*ALWAYS, run, *(LOOPS if loops else (tree_one,)), *touching), (tree_one, *LOOPS, *EVENTS))
 
 
 def prepare_scene(solver: str, step: float | None = None) -> None:
     """Load or compile all entries for a scene with loops, from its model to its picture; with a step, also contact."""
     run, _ = Settings.of(solver, 1e-6, 1e-9, step=step).entry()
-    prepare((*ALWAYS, run if step is None else run_time_stepping, *LOOPS, *ENERGY))
+    contact = () if step is None else (*CONTACT, heap_of_step)
+    prepare((*ALWAYS, run if step is None else run_time_stepping, *contact, *LOOPS, *ENERGY))

@@ -16,6 +16,8 @@ from functools import partial
 import numpy as np
 
 from bunraku.contact.contact_memory import handles_of
+from bunraku.contact.problem import contact_problem
+from bunraku.contact.solids import solids_in_lanes
 from bunraku.entries.explain import explain
 from bunraku.entries.moves import unit_quaternions
 from bunraku.entries.pool import take_turns
@@ -25,6 +27,7 @@ from bunraku.integrate import solver_memory as m
 from bunraku.integrate.methods import FIXED_STEP
 from bunraku.integrate.pace import MOTION, Pace
 from bunraku.integrate.record import empty_record
+from bunraku.jit import prepare
 from bunraku.mechanism import Mechanism
 from bunraku.runs.actuation import Actuation, PlainActuation
 from bunraku.runs.contact_lane_run import contact_steps_lanes
@@ -266,7 +269,7 @@ ROOM_IN_LANES = 128
 
 def touching_in_lanes(group: Group, workers: int, bar) -> float:
     """As `in_lanes`, with contact. Returns the seconds it took."""
-    contact_steps_lanes.load()
+    prepare((contact_steps_lanes, solids_in_lanes, contact_problem))
     settings, count = group.settings, len(group.y)
     touching = Contact(group.mechanism, settings).touching
     arrays, plan = touching.arrays, touching.plan

@@ -31,7 +31,7 @@ def _compare(ranks: Ranks) -> None:
     """All ranks must run the same program."""
     import bunraku
 
-    own = {"version": bunraku.__version__, "kernels": files.key(), "bytes": sys.byteorder}
+    own = {"version": bunraku.__version__, "kernels": files.kernels_key(), "bytes": sys.byteorder}
     everyone = ranks.control.allgather((own, platform.node()))
     for k, (theirs, node) in enumerate(everyone):
         for what, value in theirs.items():
