@@ -1,7 +1,7 @@
 """Pictures and replays of the motions on a page, computed by its own snippets.
 
 A picture `images/ideas/NAME.png` shows the `trajectory` of the snippet before it, which draws it. The site links it to
-the replay, made when the site is built. The picture of the demo leads to the replay that the package carries. The
+the replay, made when the site is built. The picture of the demo leads to that of the motion in the package. The
 pictures are kept in the repository:
 
     python docs/_site/replays.py        draws them again
@@ -17,7 +17,7 @@ from time import perf_counter
 
 DOCS = Path(__file__).parent.parent
 PAGE, PICTURES, REPLAYS = "ideas", "images/ideas", "replays"
-DEMO, PACKAGED = "images/demo.png", DOCS.parent / "src" / "bunraku" / "view" / "data" / "highbar.html"
+DEMO, SCENE = "images/demo.png", "highbar"
 
 
 def motions(folder: Path) -> Iterator[tuple[str, str, object]]:
@@ -38,14 +38,15 @@ def make_replays(app) -> None:
     """Replays in the folder of the site; `app.env.replays` has them by picture."""
     from sphinx.util import logging
 
+    from bunraku.replay_file import recorded
     from bunraku.view import replay_html
 
     if app.builder.format != "html":
         return
     folder, start = Path(app.outdir) / REPLAYS, perf_counter()
     folder.mkdir(parents=True, exist_ok=True)
-    app.env.replays = {DEMO: PACKAGED.name}
-    (folder / PACKAGED.name).write_bytes(PACKAGED.read_bytes())
+    app.env.replays = {DEMO: f"{SCENE}.html"}
+    (folder / f"{SCENE}.html").write_text(recorded(SCENE), "utf-8", newline="\n")
     with TemporaryDirectory() as drawn:
         for name, title, trajectory in motions(Path(drawn)):
             replay = replay_html(trajectory, folder / f"{name}.html", title=title)

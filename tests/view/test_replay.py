@@ -1,7 +1,10 @@
 """Replays: one file that plays the motion that was simulated, in a browser without a network."""
 
+import gzip
 import html
+import json
 import re
+import struct
 from importlib.resources import files
 
 import numpy as np
@@ -9,12 +12,13 @@ import pytest
 
 import bunraku as bk
 from browser import browser_page
+from bunraku.cli.scenes.highbar import HighBar
 from bunraku.errors import ShapeError
+from bunraku.replay_file import recorded
 from bunraku.simulation import Segment, Trajectory
 from bunraku.simulation.records.trajectory import Event
-from bunraku.view.replay import replay_html, replay_page
-
-PACKAGED = files("bunraku") / "view" / "data" / "highbar.html"
+from bunraku.view.replay import replay_html, replay_motion, replay_page
+from processes import run
 
 
 def wave(mechanism, t, rng):
@@ -45,18 +49,43 @@ def test_ten_seconds_of_a_figure_fit_in_the_limit(tmp_path):
     assert replay_html(motion, tmp_path / "a.html", fps=60).stat().st_size <= 2_500_000
 
 
-def test_the_packaged_replay_is_small_and_of_this_version():
-    packaged = PACKAGED.read_bytes()
-    assert len(packaged) <= 2_000_000
-    script = (files("bunraku") / "view" / "page" / "replay.js").read_bytes()
-    assert script in packaged, "run tools/make_replay.py"
+@pytest.fixture(scope="module")
+def packaged(tmp_path_factory):
+    path = tmp_path_factory.mktemp("packaged") / "highbar.html"
+    path.write_text(recorded("highbar"), "utf-8")
+    assert path.stat().st_size <= 2_000_000
+    return path
 
 
-def test_the_packaged_replay_plays_from_the_disk_without_a_network():
+def header(motion):
+    (length,) = struct.unpack_from("<I", motion)
+    return json.loads(motion[4:4 + length])
+
+
+def test_the_packaged_motion_is_that_of_the_scene():
+    trajectory, _ = HighBar().run()
+    now = header(replay_motion(trajectory, title=HighBar.title))
+    then = header(gzip.decompress((files("bunraku") / "view" / "data" / "highbar.motion.gz").read_bytes()))
+    assert then.keys() == now.keys(), "run tools/record_demo.py"
+    for name in ("title", "frames", "fps", "links"):
+        assert then[name] == now[name], name
+    assert [event["text"] for event in then["events"]] == [event["text"] for event in now["events"]]
+    assert [event["t"] for event in then["events"]] == pytest.approx([event["t"] for event in now["events"]], abs=1e-3)
+    for old, new in zip(then["energy"], now["energy"], strict=True):
+        assert old["name"] == new["name"]
+        np.testing.assert_allclose(old["values"], new["values"], atol=0.01 * np.ptp(new["values"]))
+
+
+def test_the_page_of_a_packaged_motion_needs_no_other_package():
+    run("import sys; from bunraku.replay_file import recorded; recorded('highbar')\n"
+        "assert not {'numpy', 'numba', 'bunraku.view'} & set(sys.modules)")
+
+
+def test_the_packaged_replay_plays_from_the_disk_without_a_network(packaged):
     asked = []
     with browser_page(offline=True) as page:
         page.on("request", lambda request: asked.append(request.url))
-        page.goto(f"file://{PACKAGED}")
+        page.goto(f"file://{packaged}")
         page.evaluate("replay.ready")
         assert page.evaluate("replay.playing")
         first, early = page.locator("#stage").screenshot(), page.evaluate("replay.time")
@@ -104,9 +133,9 @@ def test_connections_are_seen_while_they_last(tmp_path):
         assert page.locator("#events li").count() == 3
 
 
-def test_scrubbing_clicks_and_keys_move_in_time():
+def test_scrubbing_clicks_and_keys_move_in_time(packaged):
     with browser_page(offline=True) as page:
-        page.goto(f"file://{PACKAGED}#t=0.5")
+        page.goto(f"file://{packaged}#t=0.5")
         page.evaluate("replay.ready")
         assert page.evaluate("[replay.time, replay.playing]") == [0.5, False]
         page.keyboard.press("ArrowRight")

@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import sys
 from importlib import import_module
-from importlib.resources import as_file, files
 from importlib.util import find_spec
 from pathlib import Path
 
 from bunraku.cli import ListNames, told
 from bunraku.errors import ModelError
+from bunraku.replay_file import recorded
 
 SCENES = {  # name: where it is, what happens
     "highbar": ("HighBar", "a figure swings on a bar; the right hand slips, the left one holds"),
@@ -31,7 +30,7 @@ SCENES = {  # name: where it is, what happens
     "walk": ("Walk", "a humanoid robot walks six steps and stops"),
     "recorded": ("Recorded", "a walk from motion capture, and its joint moments"),
 }
-FIRST = next(iter(SCENES))  # its replay comes with the package
+FIRST = next(iter(SCENES))  # its motion comes with the package
 
 
 def add_parser(subparsers) -> None:
@@ -81,8 +80,7 @@ def run(args) -> int:
     replay, shown = args.out / f"{args.name}.html", False
     if args.name == FIRST and args.dof is None:
         args.out.mkdir(parents=True, exist_ok=True)
-        with as_file(files("bunraku") / "view" / "data" / replay.name) as packaged:
-            shutil.copyfile(packaged, replay)  # from where every browser may read
+        replay.write_text(recorded(FIRST), "utf-8", newline="\n")
         shown = _show(replay, args)
     from bunraku.simulation.needed_kernels import prepare_scene
     from bunraku.view.replay import replay_html

@@ -7,16 +7,11 @@ differences over time and split into byte planes, which gzip compresses to a few
 
 from __future__ import annotations
 
-import base64
-import gzip
 import html
 import json
 import math
-import re
 import struct
 from collections.abc import Iterator
-from functools import cache
-from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,6 +25,7 @@ from bunraku.evaluate import Kinematics, kinematics
 from bunraku.mechanism import Fixed, Free, Mechanism
 from bunraku.mechanism.connections import quaternion
 from bunraku.mechanism.links import GROUND
+from bunraku.replay_file import replay_file
 from bunraku.simulation.records.trajectory import Trajectory, as_trajectory
 from bunraku.view.contact_drawing import SLIDES, STICKS, floor_height, recorded_arrows, vector
 from bunraku.view.figure import Camera, Figure
@@ -69,16 +65,19 @@ def replay_html(trajectory: Trajectory | Simulation, path: str | Path, *, fps: f
 def replay_page(trajectory: Trajectory | Simulation, *, fps: float = FPS, title: str | None = None,
                 forces: bool | None = None) -> str:
     """The replay of a trajectory as the text of an HTML page."""
+    return replay_file(replay_motion(trajectory, fps=fps, title=title, forces=forces))
+
+
+def replay_motion(trajectory: Trajectory | Simulation, *, fps: float = FPS, title: str | None = None,
+                  forces: bool | None = None) -> bytes:
+    """The motion that a page plays: header (its length, JSON) and arrays, as page/replay.js reads them."""
     trajectory, fps = as_trajectory(trajectory), as_number("fps", fps, ShapeError)
     if not 0.0 < fps <= FASTEST:
         raise ShapeError(f"a replay has more than 0 and at most {FASTEST:g} frames per second, not {fps:g}")
     if title is not None and not isinstance(title, str):
         raise ShapeError(f"the title of a replay must be text, not {title!r}")
     title = title or (trajectory.segments[-1].mechanism.name if trajectory.segments else "")
-    parts = {"title": html.escape(title), "paper": PAPER, "ink": INK, "faint": FAINT,
-             "three": _base64(_asset("three.min.js.gz")), "script": _asset("replay.js").decode(),
-             "motion": _base64(gzip.compress(_motion(trajectory, fps, title, forces), 9, mtime=0))}
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("replay.html").decode())
+    return _motion(trajectory, fps, title, forces)
 
 
 def notebook_html(trajectory: Trajectory, height: int = 480) -> str:
@@ -100,7 +99,6 @@ class _Link(NamedTuple):
 
 
 def _motion(trajectory: Trajectory, fps: float, title: str, forces: bool | None) -> bytes:
-    """Header (its length, JSON) and arrays, as page/replay.js reads them."""
     if not trajectory.segments:
         raise ShapeError("this trajectory is empty: there is nothing to replay")
     start, end = float(trajectory.segments[0].t[0]), float(trajectory.segments[-1].t[-1])
@@ -278,12 +276,3 @@ def _planes(numbers: np.ndarray) -> bytes:
     """Whole numbers as 4 bytes each, modulo 2^32: all lowest bytes first."""
     words = np.ascontiguousarray(numbers).ravel().astype(np.int64).astype(np.uint32).astype("<u4")
     return words.view(np.uint8).reshape(-1, 4).T.tobytes()
-
-
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")
-
-
-@cache
-def _asset(name: str) -> bytes:
-    return (files("bunraku.view") / "page" / name).read_bytes()

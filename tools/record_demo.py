@@ -1,28 +1,30 @@
-"""Make the replay of the high bar that the package carries, and its picture in the README (needs Playwright, Chromium).
+"""Record the motion of the high bar that comes with the package, and the picture of its replay in the README.
 
-    python tools/make_replay.py
+    python tools/record_demo.py        needs Playwright and Chromium
 """
 
+import gzip
 import shutil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from bunraku.cli.scenes.highbar import HighBar
-from bunraku.view.replay import replay_html
+from bunraku.replay_file import recorded
+from bunraku.view.replay import replay_motion
 
 TOP = Path(__file__).resolve().parents[1]
-MOST = 2_000_000  # bytes
 SHOWN = 0.78      # moment of the picture [s]
 
 
 def main():
-    replay = TOP / "src/bunraku/view/data/highbar.html"
-    replay.parent.mkdir(exist_ok=True)
+    motion = TOP / "src/bunraku/view/data/highbar.motion.gz"
     trajectory, _ = HighBar().run()
-    size = replay_html(trajectory, replay, title=HighBar.title).stat().st_size
-    print(f"{replay.relative_to(TOP)}: {size / 1e6:.2f} MB")
-    if size > MOST:
-        raise SystemExit(f"larger than {MOST / 1e6:g} MB")
-    picture(replay, TOP / "docs/images/replay.png")
+    motion.write_bytes(gzip.compress(replay_motion(trajectory, title=HighBar.title), 9, mtime=0))
+    print(f"{motion.relative_to(TOP)}: {motion.stat().st_size / 1e3:.0f} kB")
+    with TemporaryDirectory() as folder:
+        replay = Path(folder) / "highbar.html"
+        replay.write_text(recorded("highbar"), "utf-8")
+        picture(replay, TOP / "docs/images/replay.png")
 
 
 def picture(replay: Path, path: Path):
