@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         kinematics,
         mass_matrix,
         operation_count,
+        part,
         poses,
         processor_array,
         project,
@@ -98,14 +99,14 @@ __all__ = [
     "Trajectory", "ViewerError", "actuation", "closed_chain", "constraints", "contacts", "convert", "coordinates",
     "dynamics", "ensemble", "force_above", "forward_dynamics", "impact", "inverse_dynamics", "joint_forces",
     "kinematics", "load", "load_ensemble", "load_motion", "load_trajectory", "mass_matrix", "models",
-    "operation_count", "points_meet", "points_part", "poses", "processor_array", "project", "rollout", "schedule",
-    "solve_ivp",
+    "operation_count", "part", "points_meet", "points_part", "poses", "processor_array", "project", "rollout",
+    "schedule", "solve_ivp",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter
     "evaluate": ("Schedule", "closed_chain", "constraints", "contacts", "coordinates", "dynamics", "forward_dynamics",
-                 "impact", "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix", "operation_count", "poses",
-                 "processor_array", "project", "schedule"),
+                 "impact", "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix", "operation_count", "part",
+                 "poses", "processor_array", "project", "schedule"),
     "io": ("load",),
     "ivp": ("solve_ivp",),
     "mechanism": ("Box", "Capsule", "Compound", "Cylinder", "Cylindrical", "Fixed", "Free", "Heightfield", "Helical",

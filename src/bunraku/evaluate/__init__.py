@@ -15,9 +15,10 @@ from bunraku.evaluate.dynamics import (
 from bunraku.evaluate.kinematics import Kinematics, kinematics, poses
 from bunraku.evaluate.loop_closure import coordinates, impact, project
 from bunraku.evaluate.mass_matrices import ProcessorArray, mass_matrix, operation_count, processor_array
+from bunraku.evaluate.parting import part
 from bunraku.evaluate.schedules import Schedule, schedule
 
 __all__ = ["ClosedChain", "Constraints", "Contact", "Contacts", "Dynamics", "Kinematics", "ProcessorArray", "Report",
            "Schedule", "closed_chain", "connection_forces", "constraints", "contacts", "coordinates", "dynamics",
            "forward_dynamics", "impact", "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix",
-           "operation_count", "poses", "processor_array", "project", "schedule"]
+           "operation_count", "part", "poses", "processor_array", "project", "schedule"]

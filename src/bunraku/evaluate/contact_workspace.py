@@ -154,9 +154,7 @@ class Touching:
 
     def pair(self, k: int) -> str:
         """Names of the two shapes of a contact, for messages."""
-        shapes = self.mechanism.contact_pairs().shapes
-        pair = self.arrays.pair_i[self.arrays.contact_i[k, c.CONTACT_PAIR]]
-        return " and ".join(repr(shapes[pair[place]].name) for place in (c.PAIR_A, c.PAIR_B))
+        return pair_names(self.mechanism.contact_pairs().shapes, self.arrays, k)
 
     def named(self, rows) -> str:
         """The pairs of these contacts: the first few by name, the others by number."""
@@ -181,8 +179,9 @@ class Touching:
         way = ", ".join(f"{x + 0.0:.4g}" for x in np.round(deep * normal, 12))
         others = int((gap < -depth).sum()) - 1
         more = f" ({others} other contacts overlap too)" if others else ""
-        raise ContactError(f"{what}: shapes {self.pair(k)} overlap by {deep:.4g} m{more}; move link {link!r} by "
-                           f"({way}) m to part them, or let them not touch: m.exclude, or masks (group, meets)")
+        raise ContactError(f"{what}: shapes {self.pair(k)} overlap by {deep:.4g} m{more}; q = bk.part(m, q) parts all "
+                           f"of them by the smallest move, or move link {link!r} by ({way}) m, or let them not touch: "
+                           "m.exclude, or masks (group, meets)")
 
     # -- problems --------------------------------------------------------------------------------------------------
 
@@ -314,6 +313,12 @@ class Touching:
         return v, answer._replace(force=force + answer.force, before=before)
 
 
+def pair_names(shapes, arrays, k: int) -> str:
+    """Names of the two shapes of contact k, for messages."""
+    pair = arrays.pair_i[arrays.contact_i[k, c.CONTACT_PAIR]]
+    return " and ".join(repr(shapes[pair[place]].name) for place in (c.PAIR_A, c.PAIR_B))
+
+
 def gains_energy(answer: Answer) -> bool:
     """Whether impulses add to the kinetic energy, by more than rounding."""
     gained, given = 0.5 * (answer.force * (answer.before + answer.after)).sum(), np.abs(answer.force * answer.before)
@@ -334,4 +339,4 @@ def _made_again(mechanism: Mechanism, locked, most: int | None, in_turn: bool, s
     return made
 
 
-__all__ = ["CLOSED", "KNOWN", "SLOW", "TOO_DEEP", "Acts", "Answer", "Touching"]
+__all__ = ["CLOSED", "KNOWN", "SLOW", "TOO_DEEP", "Acts", "Answer", "Touching", "pair_names"]
