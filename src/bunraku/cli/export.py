@@ -9,14 +9,14 @@ from bunraku.cli import _models, positive
 from bunraku.errors import MissingFileError, ModelError
 
 ENDINGS = {  # what each becomes, and the options that it knows
-    ".csv": ("a table with a column for every coordinate, for NumPy and spreadsheets", ("fps",)),
+    ".csv": ("a table with a column for every coordinate, for NumPy and spreadsheets", ("fps", "contacts")),
     ".gif": ("a film that loops", ("fps", "speed", "width", "title", "camera")),
     ".mp4": ("a film (H.264)", ("fps", "speed", "width", "title", "camera")),
     ".html": ("a page that replays the motion in a browser, in one file", ("fps", "title")),
     ".npz": ("a trajectory file", ()),
-    ".mcap": ("a recording that other tools read too", ("single",)),
+    ".mcap": ("a recording that other tools read too", ("single", "contacts")),
 }
-OPTIONS = ("fps", "speed", "width", "title", "camera", "single")
+OPTIONS = ("fps", "speed", "width", "title", "camera", "single", "contacts")
 
 
 def add_parser(subparsers) -> None:
@@ -38,6 +38,9 @@ def add_parser(subparsers) -> None:
     parser.add_argument("--camera", type=_camera, default=None, metavar="A,E",
                         help="azimuth and elevation in degrees (default: 24,9)")
     parser.add_argument("--single", action="store_true", default=None, help="states in float32 (.mcap only)")
+    parser.add_argument("--contacts", action="store_true", default=None,
+                        help="also normal force, friction, mode, gap and centre of pressure of every pair of shapes "
+                             "(.csv and .mcap)")
     parser.set_defaults(run=run)
 
 
@@ -58,6 +61,8 @@ def run(args) -> int:
         if name not in ENDINGS[ending][1]:
             knows = [other for other, (_, names) in ENDINGS.items() if name in names]
             raise ModelError(f"--{name} is for {', '.join(knows)}, not for {args.to}")
+    if "contacts" in given and "fps" in given:
+        raise ModelError("--contacts and --fps: contacts are evaluated at the solver's steps; leave one of them out")
     if not args.to.parent.is_dir():
         raise MissingFileError(f"--to {args.to}: there is no folder {str(args.to.parent)!r}; make it first")
     if args.to.exists() and args.recording.exists() and args.to.samefile(args.recording):
@@ -71,7 +76,8 @@ def _write(trajectory, path: Path, ending: str, options: dict) -> Path:
     if ending == ".csv":
         from bunraku.simulation.records.data_frame import evenly, write_csv
 
-        return write_csv(evenly(trajectory, options["fps"]) if options else trajectory, path)
+        return write_csv(evenly(trajectory, options["fps"]) if "fps" in options else trajectory, path,
+                         "contacts" in options)
     if ending in (".gif", ".mp4"):
         from bunraku.view.figure import Camera
         from bunraku.view.film import film
@@ -86,5 +92,5 @@ def _write(trajectory, path: Path, ending: str, options: dict) -> Path:
     if options:
         from bunraku.simulation.records.trajectory import record
 
-        return record(trajectory, path, single=True)
+        return record(trajectory, path, **options)
     return trajectory.save(path)

@@ -15,6 +15,7 @@ ALL = {  # what there is to see
     "tau": "torques of the actuators, if they are recorded",
     "forces": "force in every joint and connection",
     "contacts": "normal force and friction of every pair of shapes that touches",
+    "pressure": "centre of pressure of every pair of links that touches",
     "loops": "how far the loops are from closed",
     "steps": "step size of the solver, and its order if the simulation was dense",
 }
@@ -69,7 +70,7 @@ def _is_there(name: str, trajectory) -> bool:
     """Whether a recording has the data of a panel."""
     if name == "tau":
         return all(segment.tau is not None for segment in trajectory.segments)
-    if name == "contacts":
+    if name in ("contacts", "pressure"):
         return any(segment.mechanism.may_touch() for segment in trajectory.segments)
     if name == "loops":
         return any(segment.mechanism.connections for segment in trajectory.segments)

@@ -2,6 +2,7 @@
 
 from bunraku.evaluate.closed_chain import ClosedChain, closed_chain
 from bunraku.evaluate.constraints import Constraints, constraints
+from bunraku.evaluate.contact_resultants import Resultant
 from bunraku.evaluate.contacts import Contact, Contacts, contacts
 from bunraku.evaluate.dynamics import (
     Dynamics,
@@ -19,6 +20,7 @@ from bunraku.evaluate.parting import part
 from bunraku.evaluate.schedules import Schedule, schedule
 
 __all__ = ["ClosedChain", "Constraints", "Contact", "Contacts", "Dynamics", "Kinematics", "ProcessorArray", "Report",
-           "Schedule", "closed_chain", "connection_forces", "constraints", "contacts", "coordinates", "dynamics",
+           "Resultant", "Schedule", "closed_chain", "connection_forces", "constraints", "contacts", "coordinates",
+           "dynamics",
            "forward_dynamics", "impact", "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix",
            "operation_count", "part", "poses", "processor_array", "project", "schedule"]

@@ -11,9 +11,9 @@ import numpy as np
 
 from bunraku.checks import aligned
 from bunraku.contact import contact_fields as c
-from bunraku.contact.contact_fields import NO_SOLUTION, ROUGH, SLIDING, SOLVED
+from bunraku.contact.contact_fields import NO_SOLUTION, OPEN, ROUGH, SLIDING, SOLVED, STICKING
 from bunraku.contact.contact_memory import ACTIVE, FULL, ROW, ROWS, STATUS, WORST
-from bunraku.contact.contact_motion import APPROACHING, DIRECT, LOOK, OVERLAPPING, contact_solve
+from bunraku.contact.contact_motion import APPROACHING, DIRECT, LIGHT, LOOK, OVERLAPPING, contact_solve
 from bunraku.contact.contact_step import QUICK
 from bunraku.entries import closed_solution as closed
 from bunraku.entries.explain import refuse, several
@@ -146,11 +146,24 @@ def _strictly(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.
         raise ContactError(touching.rough())
     if n:
         _make_smallest(touch, n)
+        _take_modes(touching, n)
     forces = np.zeros((len(found), 3))
     axes = touch.rows[:ROWS * n].reshape(n, 3, ROW)[:, :, 3:6]
     forces[touch.active[:n]] = np.einsum("nr,nrx->nx", touch.force[:3 * n].reshape(n, 3), axes)
     return a, Contacts(touching.mechanism, q, found.copy(), MARGIN, forces, touch.modes.copy(),
                        float(touch.residual[0]) if n else 0.0)
+
+
+def _take_modes(touching: Touching, n: int) -> None:
+    """Modes by the accelerations: contacts that begin to part are open, sticking ones that begin to slip slide."""
+    touch = touching.touch
+    rows, after = touch.active[:n], touch.velocity[:3 * n].reshape(n, 3)
+    least = 1e-9 * max(float(np.abs(touch.b[:3 * n]).max()), LIGHT)
+    normal = touch.force[:3 * n:3]
+    modes = touch.modes[rows]
+    modes[(modes == STICKING) & ((touch.mu[:n] == 0.0) | (np.hypot(after[:, 1], after[:, 2]) > least))] = SLIDING
+    modes[(after[:, 0] > least) & (normal <= 1e-12 * normal.max())] = OPEN
+    touch.modes[rows] = modes
 
 
 def _make_smallest(touch, n: int) -> None:

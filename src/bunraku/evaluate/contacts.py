@@ -10,6 +10,7 @@ import numpy as np
 from bunraku.checks import as_floats, as_size
 from bunraku.contact import contact_fields as c
 from bunraku.errors import ModelError, ShapeError
+from bunraku.evaluate.contact_resultants import Resultant, resultants
 from bunraku.evaluate.kinematics import poses
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.links import GROUND
@@ -88,6 +89,13 @@ class Contacts(Sequence[Contact]):
     def pair(self) -> list[tuple[str, str]]:
         """Names of the shapes of each contact."""
         return [contact.pair for contact in self]
+
+    @property
+    def resultants(self) -> dict[tuple[str, str], Resultant]:
+        """{(link a, link b): net wrench on a by b, and centre of pressure} of all links in contact."""
+        if self._forces is None:
+            raise ModelError("bk.contacts(m, q) is geometry; forces are in bk.dynamics(m, q, v, tau).contacts")
+        return resultants(self)
 
     def __len__(self):
         return len(self._rows)

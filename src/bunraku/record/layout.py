@@ -19,8 +19,8 @@ from bunraku.errors import MissingExtra
 FORMAT = 1                       # of recordings; a reader refuses others
 MAGIC = b"\x89MCAP0\r\n"
 NAME = "bunraku"                 # of the metadata record, and the profile
-MECHANISM, STATE, EVENT = "/mechanism", "/state", "/event"
-CHANNELS = {MECHANISM: 1, STATE: 2, EVENT: 3}
+MECHANISM, STATE, EVENT, CONTACT = "/mechanism", "/state", "/event", "/contact"
+CHANNELS = {MECHANISM: 1, STATE: 2, EVENT: 3, CONTACT: 4}
 MESSAGE, CHUNK = 0x05, 0x06      # opcodes
 PREFIX = struct.calcsize("<BQHIQQ")  # of a message: opcode, length, channel, sequence, log and publish time
 HEAD = 9                         # opcode and length of any record
@@ -46,6 +46,8 @@ SCHEMAS = {
         mechanism={"type": "object"}), "json"),
     EVENT: ("bunraku.Event", "jsonschema", _schema("bunraku.Event", t={"type": "number"}, text={"type": "string"}),
             "json"),
+    CONTACT: ("bunraku.Contacts", "jsonschema", _schema(
+        "bunraku.Contacts", t={"type": "number"}, contacts={"type": "array", "items": {"type": "object"}}), "json"),
 }
 
 

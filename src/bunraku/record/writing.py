@@ -27,6 +27,7 @@ from bunraku.mechanism.describe import describe
 from bunraku.record.layout import (
     CHANNELS,
     CHUNK,
+    CONTACT,
     EVENT,
     FORMAT,
     HEAD,
@@ -139,6 +140,12 @@ class Recording:
             self._check_open()
             t, text = event
             self._say(EVENT, t, {"t": float(t), "text": str(text)})
+
+    def contacts(self, t: float, content: dict) -> None:
+        """Record the contacts of a state: see docs/recordings.md."""
+        with self._lock:
+            self._check_open()
+            self._say(CONTACT, t, content)
 
     def flush(self) -> None:
         """Write the pending states as a block."""

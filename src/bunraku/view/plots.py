@@ -94,7 +94,7 @@ def plot(trajectory: Trajectory | Simulation, path=None, what: Sequence[str] = (
     """Draw panels of a trajectory, or that of a simulation, below each other: to a picture file if a path is given, and
     in notebooks as the result.
 
-    what     of "energy", "q", "v", "tau", "forces", "contacts", "loops", "steps"
+    what     of "energy", "q", "v", "tau", "forces", "contacts", "pressure", "loops", "steps"
     joints   names of the joints and connections to show, for contacts those of links and shapes; by default those with
              the largest motion or load
     """
@@ -188,6 +188,26 @@ def _contacts(trajectory, joints):
                                                   Panel("friction [N]", shown[1]))]
 
 
+def _pressure(trajectory, joints):
+    """Centre of pressure of every pair of links in contact; gaps in the curves where there is no load."""
+    refuse_no_shapes(trajectory)
+    refuse_unknown_forces(trajectory)
+    states = [(float(segment.t[i]), contacts_in(segment, i).resultants) for segment in trajectory.segments
+              for i in thinned(len(segment.t), STATES // len(trajectory.segments))]
+    pairs = dict.fromkeys(pair for _, found in states for pair, total in found.items()
+                          if total.center_of_pressure is not None and (joints is None or {*pair} & set(joints)))
+    if not pairs:
+        about = f" of {', '.join(map(repr, joints))}" if joints else ""
+        raise ShapeError(f"pressure{about}: no contact force in this motion; leave this panel out")
+    t, nowhere, curves = np.array([when for when, _ in states]), np.full(3, np.nan), {}
+    for pair in list(pairs)[:MOST]:
+        places = [found[pair].center_of_pressure if pair in found else None for _, found in states]
+        curves[" - ".join(pair)] = np.array([nowhere if p is None else p for p in places])
+    note = f"{MOST} of {len(pairs)} pairs; --joints chooses others" if len(pairs) > MOST else ""
+    return [Panel(f"centre of pressure {axis} [m]", {name: (t, p[:, k]) for name, p in curves.items()},
+                  "" if k else note) for k, axis in enumerate("xyz")]
+
+
 def _without_impacts(panel: Panel) -> Panel:
     """A panel of forces, clipped above the sustained ones: with fixed steps an impact is a large force in one step."""
     largest = max(float(np.nanmax(y)) for _, y in panel.curves.values())
@@ -260,7 +280,7 @@ WHAT: dict[str, Callable] = {
     "energy": _energy, "q": _coordinates("coordinates [m, rad]", "q"),
     "v": _coordinates("velocities [m/s, rad/s]", "v"),
     "tau": _coordinates("torques [N, N m]", "tau"), "forces": _forces,
-    "contacts": _contacts, "loops": _loops, "steps": _steps}
+    "contacts": _contacts, "pressure": _pressure, "loops": _loops, "steps": _steps}
 
 
 def _of(name: str):

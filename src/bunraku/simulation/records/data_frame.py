@@ -16,11 +16,15 @@ if TYPE_CHECKING:
 
 MOST = 1_000_000  # even times
 
-def table(trajectory: Trajectory) -> tuple[list[str], np.ndarray]:
-    """Names of the columns after t and segment, and (states, 2 + columns) numbers: t, segment, q, v, tau. NaN where a
-    segment has no such column."""
+def table(trajectory: Trajectory, contacts: bool = False) -> tuple[list[str], np.ndarray]:
+    """Names of the columns after t and segment, and (states, 2 + columns) numbers: t, segment, q, v, tau, contacts if
+    they are asked for. NaN where a segment has no such column."""
     parts = [_columns(segment) for segment in trajectory.segments]
-    names = [name for kind in range(3) for part in parts for name in part[kind]]
+    if contacts:
+        from bunraku.simulation.records.contact_columns import contact_columns
+
+        parts = [[*part, columns] for part, columns in zip(parts, contact_columns(trajectory), strict=True)]
+    names = [name for kind in range(3 + contacts) for part in parts for name in part[kind]]
     places = {name: 2 + k for k, name in enumerate(dict.fromkeys(names))}
     rows = np.full((sum(len(s.t) for s in trajectory.segments), 2 + len(places)), np.nan)
     first = 0
@@ -40,24 +44,24 @@ def _columns(segment: Segment) -> list[dict[str, np.ndarray]]:
             {} if segment.tau is None else dict(zip(names.tau, segment.tau.T, strict=True))]
 
 
-def to_frame(trajectory: Trajectory):
+def to_frame(trajectory: Trajectory, contacts: bool = False):
     """See `Trajectory.to_frame`."""
     try:
         import pandas
     except ImportError as error:
         raise MissingExtra('to_frame needs pandas: pip install "bunraku[frame]"') from error
-    names, rows = table(trajectory)
+    names, rows = table(trajectory, contacts)
     frame = pandas.DataFrame(rows[:, 2:], columns=names, index=pandas.Index(rows[:, 0], name="t"))
     frame.insert(0, "segment", rows[:, 1].astype(int))
     return frame
 
 
-def write_csv(trajectory: Trajectory, path) -> Path:
+def write_csv(trajectory: Trajectory, path, contacts: bool = False) -> Path:
     """Write the table as CSV: a line of names, then numbers with all their digits, `nan` where there is none."""
     path = Path(path)
     if not path.parent.is_dir():
         raise MissingFileError(f"{path}: there is no folder {str(path.parent)!r}")
-    names, rows = table(trajectory)
+    names, rows = table(trajectory, contacts)
     with open(path, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")  # quotes names that have commas
         writer.writerow(["t", "segment", *names])

@@ -16,6 +16,7 @@ from bunraku.mechanism import Mechanism
 from bunraku.mechanism.describe import describe, rebuild
 from bunraku.record import FORMAT as RECORDING_FORMAT
 from bunraku.record import Recording
+from bunraku.simulation.records.contact_columns import contact_messages
 from bunraku.simulation.records.data_frame import to_frame
 from bunraku.simulation.records.interpolation import Steps, as_steps, between
 from bunraku.simulation.records.recorded_forces import (
@@ -160,11 +161,16 @@ class Trajectory:
         parts = [s.mechanism.energy(s.q, s.v) for s in self.segments]
         return self.t, np.concatenate([k for k, _ in parts]), np.concatenate([p for _, p in parts])
 
-    def to_frame(self):
+    def to_frame(self, *, contacts: bool = False):
         """All recorded states as a pandas DataFrame: time as its index, `segment`, and a column for every coordinate,
         velocity and (if recorded) torque, named as in docs/recordings.md: `knee`, `knee.rate`, `root.x`, `root.vx`.
-        Columns that a structure does not have are NaN in its segment."""
-        return to_frame(self)
+        Columns that a structure does not have are NaN in its segment.
+
+        contacts  also columns for every pair of shapes that comes near each other, evaluated as by `contacts`:
+                  `foot - floor.normal` and `.friction` [N], `.mode` (0 open, 1 sticking, 2 sliding), `.gap` [m], and
+                  `.x`, `.y`, `.z`, the centre of pressure [m]; NaN where they are apart
+        """
+        return to_frame(self, contacts)
 
     def save(self, path) -> Path:
         """Write everything, mechanisms included, to one file (NumPy's .npz; no pickles), atomically: a crash leaves
@@ -265,18 +271,22 @@ def _text(text) -> str:
     return text
 
 
-def record(trajectory: Trajectory, path, *, single: bool = False) -> Path:
-    """Write a trajectory as a recording; `single` in float32."""
+def record(trajectory: Trajectory, path, *, single: bool = False, contacts: bool = False) -> Path:
+    """Write a trajectory as a recording; `single` in float32; `contacts`: those of every state, for other readers."""
     to_file(trajectory)  # refuses what could not be read again
     if any(segment.steps is not None for segment in trajectory.segments):
         warnings.warn(f"{path}: a recording has the states of a dense simulation, not its polynomials; save it as .npz "
                       "to keep them", SimulationWarning, stacklevel=3)
+    if contacts:
+        refuse_unknown_forces(trajectory)
     first, *later = trajectory.segments
     with Recording(path, first.mechanism, first.t[0], _states(first)[0], single=single, tau=_row(first.tau, 0)) as file:
         for segment in (first, *later):
             if segment is not first:
                 file.change(segment.mechanism, segment.t[0], _states(segment)[0], tau=_row(segment.tau, 0))
             file.append(segment.t[1:], _states(segment)[1:], None if segment.tau is None else segment.tau[1:])
+            for t, content in contact_messages(segment) if contacts else ():
+                file.contacts(t, content)
         for event in trajectory.events:
             file.event(event)
     return Path(path)
