@@ -11,7 +11,7 @@ from bunraku.check import attack_contacts as check
 from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_entries import found_contacts
 from bunraku.contact.separating_axes import FACE_FIRST
-from bunraku.mechanism.shapes import Plane
+from bunraku.mechanism.shape_kinds import Plane
 
 SHAPES = {c.SPHERE: bk.Sphere(0.25), c.CAPSULE: bk.Capsule(0.125, 1.0), c.BOX: bk.Box(1.0, 0.5, 0.25),
           c.POINTS: bk.Points([(0, 0, 0), (0.5, 0, 0), (0, 0.5, 0.5)]), c.PLANE: Plane(),

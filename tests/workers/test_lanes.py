@@ -11,7 +11,7 @@ import bunraku as bk
 from bunraku.entries.part_entries import lanes_one, repeat
 from bunraku.plan import fields as f
 from bunraku.plan import like
-from bunraku.plan.like import in_lanes
+from bunraku.plan.lane_plan import in_lanes
 from bunraku.runs.context import tree_one
 from bunraku.spatial.lanes import WIDTH
 
@@ -303,7 +303,7 @@ def test_other_widths(width):
     code = """
 import numpy as np, bunraku as bk
 from bunraku.entries.part_entries import lanes_one, repeat
-from bunraku.plan.like import in_lanes
+from bunraku.plan.lane_plan import in_lanes
 from bunraku.spatial.lanes import WIDTH
 for m in (bk.models.chain(16 * WIDTH + 3), bk.models.chain(16 * WIDTH, "spherical"),
           bk.models.mobile(.2, .1, .2, .5, 2, 24 // WIDTH, WIDTH + 1, 2.0, 2.0)):

@@ -36,7 +36,7 @@ from bunraku.evaluate.measured_costs import measured_costs
 from bunraku.evaluate.team import team_for
 from bunraku.integrate.record import empty_record
 from bunraku.integrate.solver_memory import RECORDED, UNTIL
-from bunraku.plan.like import in_lanes
+from bunraku.plan.lane_plan import in_lanes
 from bunraku.runs.context import structure_of, tree_one
 from bunraku.simulation.crew.sharing import ENOUGH
 from bunraku.simulation.simulation import running

@@ -13,7 +13,7 @@ import bunraku as bk
 from bunraku.check import Case
 from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_entries import found_contacts
-from bunraku.mechanism.shapes import Plane, Shape
+from bunraku.mechanism.shape_kinds import Plane, Shape
 
 TITLE = "shapes in random poses, apart or in each other: gap, normal, point are Coal's (points on planes: NumPy's)"
 UNIT = "pairs"

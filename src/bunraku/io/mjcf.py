@@ -33,8 +33,8 @@ from bunraku.errors import LoadError, MissingExtra, ModelError
 from bunraku.io.collision import Notes, mesh_hull
 from bunraku.io.findings import Findings
 from bunraku.io.mjcf_compile import MeshData, compile_model
+from bunraku.io.mjcf_left_out import LeftOut
 from bunraku.io.prescan import prescan
-from bunraku.io.subtree_masses import NEARLY_MASSLESS
 from bunraku.mechanism import (
     Box,
     Capsule,
@@ -125,8 +125,7 @@ class _Reader:
             self._add(mechanism, body)
         if self.shapes:
             self._add_shapes(mechanism)
-        self._note_left_out()
-        self._note_nearly_massless(mechanism)
+        LeftOut(model, self.findings, self.called, self.joint_names).note(self.limits, self.shapes, mechanism.mass)
         return mechanism
 
     def _refuse_not_finite(self) -> None:
@@ -378,68 +377,6 @@ class _Reader:
             colour = model.mat_rgba[model.geom_matid[g]]
         r, g_, b, a = (float(x) for x in colour)
         return r, g_, b, a
-
-    # -- what is left out ----------------------------------------------------------------------------------------------
-
-    def _note_left_out(self) -> None:
-        model = self.model
-        self._note_joints(model.dof_frictionloss != 0, "dry friction (frictionloss) is left out")
-        limited = [self.joint_names[j] for j in np.flatnonzero(model.jnt_limited) if model.jnt_type[j] != FREE]
-        if self.limits:
-            self._note_many("joint", limited, "its limits are kept as information and do not act; m.with_joint(name, "
-                            "limit_stiffness=..., limit_damping=...) makes them act")
-        if hasattr(model, "dof_dampingpoly"):  # since MuJoCo 4
-            damping, stiffness = model.dof_dampingpoly != 0, model.jnt_stiffnesspoly != 0
-            self._note_joints(np.any(damping, axis=-1), "only the linear part of its damping is read")
-            self._note_joints(np.any(stiffness, axis=-1)[model.dof_jntid],
-                              "only the linear part of its stiffness is read")
-        self._note_bodies(model.body_gravcomp != 0, "gravity compensation (gravcomp) is left out")
-        self._note_bodies(model.body_mocapid >= 0, "is moved by motion capture in MuJoCo; here it stands still")
-        pair = None if self.shapes else self._contact()
-        if pair:
-            self.findings.note(f"body {pair[0]!r}", f"contacts are left out, such as with {pair[1]!r}")
-
-    def _note_joints(self, dofs: np.ndarray, text: str) -> None:
-        joints = dict.fromkeys(self.model.dof_jntid[dofs].tolist())
-        self._note_many("joint", [self.joint_names[j] for j in joints], text)
-
-    def _note_bodies(self, which: np.ndarray, text: str) -> None:
-        self._note_many("body", [self.called[b] for b in np.flatnonzero(which)], text)
-
-    def _note_many(self, kind: str, names: list[str], text: str) -> None:
-        if names:
-            more = f" (and of {len(names) - 1} more)" if len(names) > 1 else ""
-            self.findings.note(f"{kind} {names[0]!r}{more}", text)
-
-    def _contact(self) -> tuple[str, str] | None:
-        """Two bodies that MuJoCo would let touch: not welded together, nor parent and child."""
-        model = self.model
-        weld = model.body_weldid[model.geom_bodyid]
-        keys = dict.fromkeys(zip(weld.tolist(), model.geom_contype.tolist(), model.geom_conaffinity.tolist(),
-                                 strict=True))
-        classes: dict[tuple[int, int], list[int]] = {}
-        for body, contype, conaffinity in keys:
-            if contype or conaffinity:
-                classes.setdefault((contype, conaffinity), []).append(body)
-        above = model.body_weldid[model.body_parentid]
-        for (type_a, affinity_a), bodies_a in classes.items():
-            for (type_b, affinity_b), bodies_b in classes.items():
-                if not (type_a & affinity_b or type_b & affinity_a):
-                    continue
-                for a in bodies_a[:200]:
-                    for b in bodies_b[:200]:
-                        # the parent filter does not apply to the world body
-                        if a != b and (a == 0 or b == 0 or (above[a] != b and above[b] != a)):
-                            return self.called[a or b], self.called[b if a else a]
-        return None
-
-    def _note_nearly_massless(self, mechanism: Mechanism) -> None:
-        total, model = mechanism.mass, self.model
-        for body in range(1, model.nbody):
-            mass = model.body_mass[body]
-            if model.body_weldid[body] and 0 < mass < NEARLY_MASSLESS * total:
-                self.findings.note(f"body {self.called[body]!r}", f"has nearly no mass: {mass:.3g} kg of the model's "
-                                                                  f"{total:.3g} kg")
 
 
 def rotation(quaternion) -> np.ndarray:

@@ -14,17 +14,8 @@ from bunraku.mechanism.joints import (
     Spherical,
 )
 from bunraku.mechanism.mechanism import Link, Mechanism, Spring, Visual
-from bunraku.mechanism.shapes import (
-    Box,
-    Capsule,
-    ContactShape,
-    Cylinder,
-    Heightfield,
-    Hull,
-    Points,
-    Shape,
-    Sphere,
-)
+from bunraku.mechanism.shape_kinds import Box, Capsule, Cylinder, Heightfield, Hull, Points, Shape, Sphere
+from bunraku.mechanism.shapes import ContactShape
 
 __all__ = ["Box", "Capsule", "Compound", "Connection", "ContactShape", "Cylinder", "Cylindrical", "Family", "Fixed",
            "Free", "Heightfield", "Helical", "Hull", "Joint", "Link", "Mechanism", "Planar", "Points", "Prismatic",

@@ -10,7 +10,8 @@ from bunraku.checks import as_rotation, as_size, as_vector, check_inertia, check
 from bunraku.contact.contact_fields import PLANE
 from bunraku.errors import ModelError, NamingError
 from bunraku.mechanism.joints import PASSIVE, Joint, as_joint
-from bunraku.mechanism.shapes import Plane, Shape, find_shape, surface
+from bunraku.mechanism.shape_kinds import Plane, Shape
+from bunraku.mechanism.shapes import find_shape, surface
 from bunraku.plan import fields as f
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from bunraku.checks import as_count, as_rotation, as_vector
 from bunraku.errors import ModelError
 from bunraku.mechanism import joints, shapes
 from bunraku.mechanism.mechanism import GROUND, Mechanism, Visual
-from bunraku.mechanism.shapes import Shape
+from bunraku.mechanism.shape_kinds import Shape
 
 FORMAT = 1
 

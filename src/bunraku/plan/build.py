@@ -59,7 +59,7 @@ class Plan:
     @cached_property
     def lanes(self) -> Any:
         """The plan with equal chunks in lanes (`like.py`), if that is faster for one worker; else None."""
-        from bunraku.plan.like import in_lanes
+        from bunraku.plan.lane_plan import in_lanes
 
         found = in_lanes(self) if self.large else None
         return found if found is not None and found.worthwhile else None

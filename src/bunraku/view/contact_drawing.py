@@ -13,7 +13,7 @@ import numpy as np
 from bunraku.errors import ContactError, ModelError, ShapeError
 from bunraku.evaluate.contacts import Contacts
 from bunraku.mechanism import Mechanism
-from bunraku.mechanism.shapes import Plane
+from bunraku.mechanism.shape_kinds import Plane
 from bunraku.simulation.records.recorded_forces import contacts_at, refuse_no_shapes, refuse_unknown_forces
 from bunraku.view.figure import Camera, Figure
 
