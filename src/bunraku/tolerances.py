@@ -7,6 +7,12 @@ Constants of a single method (step-size control, Newton iteration) stay with the
 CANCELLED = 1e-14
 """A joint-space inertia below this part of the terms it is the difference of is zero: rounding has made it. The same
 for what a joint leaves of an inertia, as a part of what it was."""
+NO_MOMENT = 1e-12
+"""A moment of inertia below this part of the body's largest moments is zero: a rod about its axis."""
+NOT_MOVABLE = 1e-10
+"""Smallest eigenvalue of a mass matrix with a diagonal of ones below which a joint has no inertia to move."""
+OWN_INERTIA = 1e-5
+"""Part of the links' own inertia that rounding leaves on the diagonal of a mass matrix, at most: its least scale."""
 NEGLIGIBLE = 1e-120
 """Along ten thousand links a force dies out; below this it is zero, before it becomes a (slow) denormal number."""
 
@@ -32,6 +38,8 @@ ACTUATED = 1e-10
 """Directions in which actuators move less than this part of the largest cannot be actuated."""
 BALANCED = 1e-11
 """Entries of a null-space vector, which starts from one force of 1, that only rounding has made."""
+TAKES_PART = 1e-6
+"""Part of the largest entry of a null-space vector from which on a connection is among those that contradict."""
 
 # -- residuals of constraints ----------------------------------------------------------------------------------------
 INCONSISTENT = 1e-7
@@ -40,6 +48,10 @@ FITS_LOOPS = 1e-6
 """Part of the accelerations involved by which given accelerations may contradict the loops (inverse dynamics)."""
 UNDRIVEN = 1e-8
 """Part of the torques involved that actuators may leave undriven (inverse dynamics)."""
+UNDRIVEN_FLOOR = 1e-12
+"""[N, N m] The rounding-error floor of these forces, for a mechanism at rest."""
+ACCELERATION_FLOOR = 1e-9
+"""[m/s^2, rad/s^2] The rounding-error floor of accelerations, for a mechanism at rest."""
 RESIDUAL = 1e-13
 """Part of the accelerations (velocities) involved that constraints may leave without a refinement."""
 REFINED = 1e-9
@@ -78,15 +90,33 @@ SMALLEST_GAP = 1e-13
 ONE_MOVE = 1e-6
 """[m, rad] A gap below is closed by one move up to its square."""
 NEAR_FACTORS = 1e-4
-"""[m, rad] Distance from the coordinates of the factors at hand within which they are tried."""
+"""[m, rad] Factors are used again up to this distance from the coordinates at which they were computed."""
 LEFT_BY_FACTORS = 3.0
 """[1/m, 1/rad] Part of a gap that factors leave, at most, per such distance."""
+START_MATTERS = 0.1
+"""[m, rad] Gaps below which Newton's method moves towards the start too; before, moves are too large to be planned."""
+SHORTEST_MOVE = 1e-3
+"""Part of Newton's move below which shortening it has failed to reduce the gap."""
+DAMPING = (1e-2, 1e-14, 1e6)
+"""Damping of Levenberg-Marquardt over the largest singular value squared: initial, least, and where it gives up."""
+MASS_ADDED = 1e-12
+"""Part of its mean diagonal entry added to a mass matrix before factorisation: massless links make it singular."""
+LESS_GAP = 1e-6
+"""Part by which a damped move must reduce the sum of squares of the gaps."""
 IN_VAIN = 0.01
 """Moves that close less than this part of a gap are in vain."""
 ALLOWED = 10.0
 """Error tolerances by which closing the loops may change a step."""
 ALLOWED_FIXED = 0.5
 """The same for fixed steps: part of the step, and of the velocities."""
+
+# -- explanations in errors ------------------------------------------------------------------------------------------
+POSE_NEARBY = 1e-3
+"""[m, rad] Step to a pose nearby: where actuators can do more there, the pose is singular."""
+WORTH_NAMING = 1e-3
+"""Part of the largest undriven force from which on others are named beside it."""
+ONLY_TURNS = 1e-9
+"""[m/s per velocity] Speed of the fastest link below which the motion is a rotation."""
 
 # -- singular configurations -----------------------------------------------------------------------------------------
 WEAK = 0.25

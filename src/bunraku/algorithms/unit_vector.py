@@ -16,7 +16,7 @@ from bunraku.algorithms.generalised import dependence, factor, reflect, solve_de
 from bunraku.algorithms.rnea import RECORD, rnea
 from bunraku.jit import allocating
 from bunraku.plan import fields as f
-from bunraku.tolerances import CANCELLED, INCONSISTENT
+from bunraku.tolerances import ACCELERATION_FLOOR, CANCELLED, INCONSISTENT
 
 SOLVED, SINGULAR, CONTRADICTION = range(3)
 
@@ -97,7 +97,7 @@ def unit_vector_closed(body_i, body_f, dof_f, conn_i, conn_f, q, v, tau, drives,
         reflect(reflectors, k, bias)
     fits = True
     for k in range(m, rows):
-        fits = fits and abs(bias[k]) <= INCONSISTENT * (size + 1e-9)
+        fits = fits and abs(bias[k]) <= INCONSISTENT * (size + ACCELERATION_FLOOR)
     solve_dependent(columns, m, bias)
     at_rest = np.zeros(nv)
     for k in range(m):

@@ -6,6 +6,7 @@ import numpy as np
 
 from bunraku.errors import StateError
 from bunraku.plan import fields as f
+from bunraku.tolerances import NOT_MOVABLE, OWN_INERTIA
 
 
 def explain(plan, q, inputs: dict[str, np.ndarray]) -> str:
@@ -37,9 +38,9 @@ def explain(plan, q, inputs: dict[str, np.ndarray]) -> str:
             return "the numbers overflow; check for huge values"
         felt = np.abs(np.diag(matrix))  # where nothing is felt, rounding leaves a trace of the links' own inertia
         links_own = np.abs(plan.body_f[:-1, f.INERTIA:f.INERTIA + 6]).max(initial=0.0)
-        scale = np.sqrt(np.maximum(felt, 1e-5 * max(felt.max(), links_own) + 1e-300))
+        scale = np.sqrt(np.maximum(felt, OWN_INERTIA * max(felt.max(), links_own) + 1e-300))
         values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
-        if values[0] < 1e-10:
+        if values[0] < NOT_MOVABLE:
             link, joint = plan.names[plan.dof_link[np.argmax(np.abs(vectors[:, 0]) / scale)]]
             return (f"joint {joint!r} has no inertia to move in this pose (link {link!r}); "
                     "give the link inertia about that axis, or the joint an armature")

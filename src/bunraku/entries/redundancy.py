@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from bunraku.plan import fields as f
-from bunraku.tolerances import BALANCED, SINGULAR_VALUE
+from bunraku.tolerances import BALANCED, SINGULAR_VALUE, TAKES_PART
 
 
 def _eliminations(loops, work):
@@ -110,6 +110,6 @@ def clashing(loops, work) -> tuple[list[str], float]:
     size = max(abs(found[vector]) for found in entries if vector in found)
     names = []
     for name, first, count in zip(loops.names, *loops.conn_i[:-1, [f.FIRST_ROW, f.ROWS]].T, strict=True):
-        if any(abs(entries[k].get(vector, 0.0)) > 1e-6 * size for k in range(first, first + count)):
+        if any(abs(entries[k].get(vector, 0.0)) > TAKES_PART * size for k in range(first, first + count)):
             names.append(name)
     return names, worst

@@ -26,10 +26,16 @@ from bunraku.evaluate.loop_closure import project
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.plan import fields as f
-from bunraku.tolerances import ACTUATED, FITS_LOOPS, UNDRIVEN
-
-ASIDE = 1e-3
-"""Step [m, rad] to a pose near by, to tell a singular pose from too few actuators."""
+from bunraku.tolerances import (
+    ACCELERATION_FLOOR,
+    ACTUATED,
+    FITS_LOOPS,
+    ONLY_TURNS,
+    POSE_NEARBY,
+    UNDRIVEN,
+    UNDRIVEN_FLOOR,
+    WORTH_NAMING,
+)
 
 Label = tuple[str, int]  # joint or connection, and which of its degrees of freedom
 
@@ -81,7 +87,7 @@ class ClosedChain:
         tau_A = left[:, :driven] @ ((right[:driven] @ tau_G) / values[:driven])  # [YN99, eq. 4], minimum norm
         missing = tau_G - self.S.T @ tau_A                 # [YN99, eq. 4]
         size = float((np.abs(self.W.T) @ np.abs(tau_O)).max(initial=0.0))
-        if np.abs(missing).max(initial=0.0) > UNDRIVEN * size + 1e-12:
+        if np.abs(missing).max(initial=0.0) > UNDRIVEN * size + UNDRIVEN_FLOOR:
             self._refuse(missing)
         nv, nc = self.found.ways.shape
         tau = np.zeros(nv + nc if self.A.max(initial=-1) >= nv else nv)
@@ -91,7 +97,7 @@ class ClosedChain:
     def _refuse(self, missing):
         order = np.argsort(-np.abs(missing))
         shown = [f"{missing[k]:.4g} at {_named(self.generalised[k])}" for k in order[:3]
-                 if abs(missing[k]) > 1e-3 * abs(missing[order[0]])]
+                 if abs(missing[k]) > WORTH_NAMING * abs(missing[order[0]])]
         few = (f"{self.freedom} degree{'s' * (self.freedom != 1)} of freedom and {len(self.A)} "
                f"actuator{'s' * (len(self.A) != 1)}, which leave {self.undriven} undriven")
         if self.undriven and self._singular():
@@ -110,7 +116,7 @@ class ClosedChain:
         for sign in (1.0, -1.0):
             for way in self.W.T:
                 try:
-                    q = project(self.mechanism, self.mechanism.integrate(self.q, sign * ASIDE * way))
+                    q = project(self.mechanism, self.mechanism.integrate(self.q, sign * POSE_NEARBY * way))
                     if _closed_chain(self.mechanism, self.mechanism.plan(), q, None).undriven < self.undriven:
                         return True
                 except StateError:
@@ -125,7 +131,7 @@ class ClosedChain:
         speeds = self.W @ (still.T @ (still @ missing))
         moved = kinematics(self.mechanism, self.q, speeds).velocities
         link, velocity = max(moved.items(), key=lambda item: np.linalg.norm(item[1][:3]))
-        turns = bool(np.linalg.norm(velocity[:3]) < 1e-9 * np.linalg.norm(speeds))
+        turns = bool(np.linalg.norm(velocity[:3]) < ONLY_TURNS * np.linalg.norm(speeds))
         if turns:
             link, velocity = max(moved.items(), key=lambda item: np.linalg.norm(item[1][3:]))
         way = velocity[3:] if turns else velocity[:3]
@@ -135,8 +141,8 @@ class ClosedChain:
     def check(self, a):
         """A StateError unless these accelerations keep every loop closed."""
         left = self.found.columns.T @ a + self.found.bias
-        size = np.abs(self.found.columns.T) @ np.abs(a) + np.abs(self.found.bias) + self.found.size + 1e-9
-        share = np.abs(left) / size.max(initial=1e-9)
+        size = np.abs(self.found.columns.T) @ np.abs(a) + np.abs(self.found.bias) + self.found.size + ACCELERATION_FLOOR
+        share = np.abs(left) / size.max(initial=ACCELERATION_FLOOR)
         if share.max(initial=0.0) <= FITS_LOOPS:
             return
         worst = int(np.argmax(share))

@@ -31,6 +31,7 @@ from bunraku.mechanism.named import Named
 from bunraku.notebook import html_table
 from bunraku.plan import fields as f
 from bunraku.plan.loop_plan import reschedule, with_connections
+from bunraku.tolerances import SINGULAR_VALUE
 
 METHODS = ("auto", "aba", "ada", "unit_vector")
 
@@ -324,7 +325,7 @@ def _report(mechanism, solution, basis) -> Report:
         if not found:
             continue
         u, s, _ = np.linalg.svd(np.concatenate(found, axis=1), full_matrices=False)
-        u = u[:, s > 1e-9]
+        u = u[:, s > SINGULAR_VALUE]
         if u.shape[1]:
             free[name] = (u.T @ solution.directions(c)) / np.repeat([1.0, mechanism.length_scale], 3)
     lost = sum(vectors.shape[1] for _, vectors in basis)

@@ -15,7 +15,16 @@ from bunraku.entries.mass_matrix_entries import mass_matrix
 from bunraku.errors import ConstraintError, NamingError, ShapeError
 from bunraku.mechanism import Free, Mechanism, Spherical
 from bunraku.mechanism.mechanism import as_mechanism
-from bunraku.tolerances import CLOSED, EXACT, PROJECTED
+from bunraku.tolerances import (
+    CLOSED,
+    DAMPING,
+    EXACT,
+    LESS_GAP,
+    MASS_ADDED,
+    PROJECTED,
+    SHORTEST_MOVE,
+    START_MATTERS,
+)
 
 MOVES = 100
 DAMPED_UP_TO = 1000       # velocities up to which damped steps are tried, O(nv^3) each
@@ -104,25 +113,26 @@ def _damped(mechanism, plan, q, tolerance):
     appear mobile by terms of order g; damping keeps steps along them small."""
     q = mechanism.integrate(q, plan.zero_tau)
     found = demands(plan, q, None)
-    gap, damping = found.gap, 1e-2
+    damping, least, most = DAMPING
+    gap = found.gap
     for _ in range(MOVES):
         if np.abs(gap).max(initial=0.0) <= tolerance:
             break
         M = mass_matrix(plan, q)
-        root = np.linalg.cholesky(M + 1e-12 * np.trace(M) / len(M) * np.eye(len(M)))
+        root = np.linalg.cholesky(M + MASS_ADDED * np.trace(M) / len(M) * np.eye(len(M)))
         left, values, right = np.linalg.svd(np.linalg.solve(root, found.columns).T, full_matrices=False)
         largest = max(values.max(initial=0.0), 1e-300)
         while True:
             shares = values / (values**2 + damping * largest**2)
             trial = mechanism.integrate(q, np.linalg.solve(root.T, -right.T @ (shares * (left.T @ gap))))
             there = demands(plan, trial, None)
-            if there.gap @ there.gap < (1.0 - 1e-6) * (gap @ gap):
+            if there.gap @ there.gap < (1.0 - LESS_GAP) * (gap @ gap):
                 break
             damping *= 4.0
-            if damping > 1e6:
+            if damping > most:
                 return q
         q, found, gap = trial, there, there.gap
-        damping = max(0.1 * damping, 1e-14)
+        damping = max(0.1 * damping, least)
     return q
 
 
@@ -136,14 +146,14 @@ def _newton(mechanism, plan, q, start, tolerance):
         if best <= tolerance:
             break
         back = mechanism.difference(q, start)
-        if best < 0.1 and np.abs(back).max(initial=0.0) > 0.0:  # close enough for the start to matter
+        if best < START_MATTERS and np.abs(back).max(initial=0.0) > 0.0:  # close enough for the start to matter
             weight = mass_matrix(plan, q) @ back
             solution = closed.solve(plan, POSITION, q, plan.zero_tau, weight, judge=False)
         step, share = solution.a, 1.0
         while True:
             trial = mechanism.integrate(q, share * step)
             gap, next_solution = closed.gaps(plan, trial)
-            if gap.max(initial=0.0) < best or share < 1e-3:
+            if gap.max(initial=0.0) < best or share < SHORTEST_MOVE:
                 break
             share *= 0.5
         if not gap.max(initial=0.0) < best:

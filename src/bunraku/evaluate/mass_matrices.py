@@ -146,11 +146,11 @@ def _chain(mechanism: Mechanism, method: str) -> Chain:
         link = mechanism.links[plan.body_link[error.body]]
         what = f"link {link.name!r}" if error.branches else f"joint {link.joint_name!r} ({type(link.joint).__name__})"
         raise ModelError(f"method {method!r} is for serial chains of revolute and prismatic joints, but {what} "
-                         f"{error}; method='auto' takes every mechanism") from None
+                         f"{error}; method='auto' works for all mechanisms") from None
 
 
 def _with_armature(mechanism, q, M):
-    # the angle of the first joint is in no entry of M, so q is looked at too
+    # M does not depend on the angle of the first joint, so q is checked too
     finite = np.isfinite(M).all(axis=(-2, -1)) & np.isfinite(q).all(axis=-1)
     diagonal = np.arange(mechanism.nv)
     M[..., diagonal, diagonal] += mechanism.plan().dof_f[f.ARMATURE]

@@ -62,7 +62,7 @@ class Schedule:
         if closing not in CLOSINGS:
             raise ModelError(f"closing {closing!r} is not one of {', '.join(CLOSINGS)}")
         if order is not None and cuts is not None:
-            raise ModelError("a schedule has an order of joints or cuts, not both")
+            raise ModelError("give a schedule an order of joints or cuts, not both")
         self.name = as_mechanism(mechanism).name
         self.closing = closing
         self.asked: int | None = None  # workers that were asked for

@@ -217,7 +217,7 @@ class Division:
         return lambda: self.do(target, f.DO_TAKE, self.record(target, node) + field, floats, self._box(target, edge))
 
     def chunk(self, k):
-        """A chunk as operand: its worker and its number there, then its bodies."""
+        """Operands that denote a chunk: worker, number within that worker, bodies."""
         w, c = self.place[k], int(self.number[k])
         return w, c, *self.tables[w][c, [f.CHUNK_FIRST, f.CHUNK_PATH, f.CHUNK_END]].tolist()
 

@@ -301,7 +301,7 @@ FRONT_THETA = 69 # 21, packed lower triangle by rows
 FRONT_SIZE, FRONT_CLOSED = 90, 27
 NODE_KEPT = 126  # 78, joins: far acceleration of the upper part = G a + g + H F: G 36, g 6, H 36   pass 2 -> 3
 NODE_RECEIVED = NODE_KEPT + 42  # 27, chunks in lanes, in the place of H: (I, p) of what hangs from the far link
-NODE_REACHED = NODE_F           # 6, chunks in lanes: acceleration of the far link that the joints of the chunk give
+NODE_REACHED = NODE_F           # 6, chunks in lanes: part of the far link's acceleration due to the chunk's joints
 NODE_MEND = NODE_FRONT + FRONT_Y  # 27, chunks in lanes, in the place of Y: what (I, p) received by the chunk lacks
 NODE_SIZE = 208
 

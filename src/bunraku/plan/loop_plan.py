@@ -19,6 +19,7 @@ from bunraku.plan.elements import body_rotation
 from bunraku.plan.program import Program, Structure
 from bunraku.plan.scheduled import scheduled
 from bunraku.plan.tip_to_root import tip_to_root
+from bunraku.tolerances import NO_MOMENT
 
 LENGTH_SCALE = 1.0  # [m]
 TIES_KEPT = 10_000
@@ -300,13 +301,13 @@ def _find_weak(plan: Plan) -> np.ndarray:
     inertia = data[:, f.INERTIA:f.INERTIA + 6]
     size = inertia[:, [0, 3, 5]].sum(axis=1) + mass * (com**2).sum(axis=1)
     about_axis = inertia[:, 5] + mass * (com[:, 0]**2 + com[:, 1]**2)
-    weak |= (kind == f.REVOLUTE) & (about_axis <= 1e-12 * size)
+    weak |= (kind == f.REVOLUTE) & (about_axis <= NO_MOMENT * size)
     turns = np.flatnonzero((kind == f.SPHERICAL) | (kind == f.FREE))
     about = inertia[turns][:, [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(-1, 3, 3)
     c, ball = com[turns], (kind[turns] == f.SPHERICAL)[:, None, None]
     off = (c**2).sum(axis=1)[:, None, None] * np.eye(3) - c[:, :, None] * c[:, None, :]
     about = about + np.where(ball, mass[turns][:, None, None] * off, 0.0)
-    weak[turns] |= (np.linalg.eigvalsh(about)[:, 0] <= 1e-12 * size[turns]) | (mass[turns] == 0.0)
+    weak[turns] |= (np.linalg.eigvalsh(about)[:, 0] <= NO_MOMENT * size[turns]) | (mass[turns] == 0.0)
     return weak
 
 
@@ -342,7 +343,7 @@ def _give_rotors(plan: Plan, structure: Structure, conn_f, dof_f):
     for loose in np.flatnonzero(free):
         j = plan.body_i[loose, f.V_INDEX]
         free[loose] = not (plan.dof_f[f.ARMATURE, j:j + 6] > 0).all()
-    one_ball: set[int] = set()  # what is beyond one ball joint resists no turn about the line to its centre
+    one_ball: set[int] = set()  # bodies held by one ball joint alone are free to turn about the line to its centre
     for i in range(n - 1, -1, -1):
         if not free[i] and (bearing[i] or (plan.body_i[i, f.MASSIVE] and not weak[i])):
             above = parent[i]
@@ -382,6 +383,6 @@ def _weak_tips(plan: Plan, structure: Structure) -> bool:
     data = plan.body_f[:n]
     for i in tips:
         spread = data[i, f.INERTIA:f.INERTIA + 6][[0, 3, 5]]
-        if spread.min() <= 1e-12 * spread.max():
+        if spread.min() <= NO_MOMENT * spread.max():
             return True
     return False
