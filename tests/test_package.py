@@ -62,3 +62,11 @@ def test_private_names_of_other_modules_are_found(tmp_path):
     assert found.returncode == 1
     assert [line.partition(": ")[0] for line in found.stdout.splitlines()] == ["other.py:1", "other.py:4"]
     assert subprocess.run([sys.executable, tool], stdout=subprocess.DEVNULL).returncode == 0
+
+
+def test_the_versions_agree():
+    root = Path(__file__).parents[1]
+    changes = [line.split()[1] for line in (root / "CHANGELOG.md").read_text().splitlines() if line.startswith("## ")]
+    assert bunraku.__version__ in changes[:2]
+    assert changes.index(bunraku.__version__) == changes.count("Unreleased")
+    assert f"\nversion: {bunraku.__version__}\n" in (root / "CITATION.cff").read_text()
