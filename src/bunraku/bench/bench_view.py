@@ -128,7 +128,7 @@ MECHANISMS = {"chain of 50": lambda: bk.models.chain(50), "chain of 500": lambda
 
 
 class Wave:
-    """A mechanism that waves: poses without a simulation."""
+    """Poses of a waving mechanism, without a simulation."""
 
     def __init__(self, mechanism: bk.Mechanism):
         self.mechanism = mechanism

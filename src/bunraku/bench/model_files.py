@@ -26,8 +26,7 @@ def find(name: str) -> Path:
     try:
         files = importlib.metadata.files(ROBOTS) or ()
     except importlib.metadata.PackageNotFoundError:
-        raise LoadError(f"{name}: there is no such file (nor is the package {ROBOTS} installed, whose robots could "
-                        "be named here)") from None
+        raise LoadError(f"{name}: there is no such file; for the robots of the package {ROBOTS}, install it") from None
     found = sorted(Path(f.locate()) for f in files if Path(f).parts[-len(path.parts):] == path.parts)
     if not found:
         raise LoadError(f"{name}: there is no such file, and no such robot in {ROBOTS}")

@@ -75,7 +75,7 @@ def case(seed: int) -> Case:
             if slowest > LONGEST_LOAD:
                 raise AssertionError(f"file {k}, {kind}: took {slowest:.0f} s")
     if not 0 < refused < FILES - skipped:
-        raise AssertionError(f"{refused} of {FILES} files were refused: the damage is too much or too little")
+        raise AssertionError(f"{refused} of {FILES} files were rejected: there must be damage of both kinds")
     worst = {"processor time of a file [s]": slowest}
     if skipped:
         worst["MJCF files skipped, as MuJoCo is not installed, in a case"] = skipped
@@ -106,7 +106,7 @@ def _refused(kind: str, path: Path) -> bool:
             loaded = LOAD[kind](path)
     except BunrakuError as error:
         if path.name not in str(error) or len(str(error)) > 3000:
-            raise AssertionError(f"the message does not name the file, or is long: {str(error)[:300]}") from error
+            raise AssertionError(f"the message does not name the file, or is too long: {str(error)[:300]}") from error
         return True
     try:
         USE[kind](loaded)

@@ -16,7 +16,7 @@ from bunraku.integrate.solver_memory import EPSILON
 from bunraku.jit import as_written, inline, inner
 
 PARTS = 3        # of a step
-SLACK = 0.1      # of the range of g within a step, by which its continuation may be wrong
+SLACK = 0.1      # error of extrapolating g, as part of its range within a step
 NARROW = 1e-9    # of a part: how closely its smallest value is searched for
 GOLDEN = 0.6180339887498949
 

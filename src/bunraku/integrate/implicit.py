@@ -43,7 +43,7 @@ from bunraku.jit import as_written, inline, inner
 
 ITERATIONS = 7
 CLOSE = 0.1        # the iteration ends this much below the error test
-FORGET = 0.3       # by which RATE may fall from one step to the next
+FORGET = 0.3       # least ratio of RATE to that of the step before
 DEPTH = 5          # iterations that are remembered
 # Rows of memory after those of `history.py`
 RESIDUAL, ANSWER = history.ROWS, history.ROWS + 1      # of the iteration before: g(e) - e and g(e)

@@ -49,7 +49,7 @@ def load(path: str | os.PathLike, base: str = "free", strict: bool = False,
 
         return load_bvh(path, base, strict, **given)
     if given:
-        raise ModelError(f"{path.name}: {', '.join(given)} is for .bvh files; this kind of file says it itself")
+        raise ModelError(f"{path.name}: {', '.join(given)} is for .bvh files; files of this kind specify it themselves")
     if suffix == ".urdf":
         kind = "robot"
     elif suffix == ".xml":

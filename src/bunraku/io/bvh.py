@@ -108,7 +108,7 @@ class _Builder:
         q = np.concatenate(pieces, axis=1)[:count]
         return Figure(mechanism, np.arange(count) * self.file.frame_time, q)
 
-    # -- what the file does not say --------------------------------------------------------------------------------
+    # -- what the file does not specify --------------------------------------------------------------------------------
 
     def _guessed_unit(self) -> float:
         """Unit guessed from the longest path along the segments, from fingers to toes."""
@@ -120,8 +120,8 @@ class _Builder:
             self.findings.note("unit", "segments have no length; taken as m. Say which with unit=")
             return 1.0
         unit = min(GUESSED, key=lambda name: abs(np.log(longest * UNITS[name] / REACH)))
-        self.findings.note("unit", f"the file does not say; {unit} ({UNITS[unit]:.4g} m) is assumed, so that the "
-                                   f"figure measures {longest * UNITS[unit]:.2f} m along its segments; say so with "
+        self.findings.note("unit", f"not specified in the file; {unit} ({UNITS[unit]:.4g} m) is assumed, so that the "
+                                   f"figure measures {longest * UNITS[unit]:.2f} m along its segments; confirm with "
                                    f"unit={unit!r}")
         return UNITS[unit]
 
@@ -146,13 +146,13 @@ class _Builder:
         heads = [i for i, node in enumerate(self.nodes) if "head" in node.name.lower()]
         feet = [i for i, node in enumerate(self.nodes) if any(x in node.name.lower() for x in ("foot", "toe", "ankle"))]
         if not heads or not feet:
-            self.findings.note("up axis", "the file does not say, nor are there a head and feet to see it by; y is "
-                                          "assumed; say so with up='y'")
+            self.findings.note("up axis", "not specified in the file, and there are no head and feet to find it from; "
+                                          "y is assumed; confirm with up='y'")
             return "y"
         towards = place[:, heads].mean(axis=(0, 1)) - place[:, feet].mean(axis=(0, 1))
         up = max(AXES, key=lambda axis: AXES[axis] @ towards)
-        self.findings.note("up axis", f"the file does not say; {up} is assumed, towards which the head is above the "
-                                      f"feet, and {following(up)} as forward; say so with up={up!r}")
+        self.findings.note("up axis", f"not specified in the file; {up} is assumed, towards which the head is above "
+                                      f"the feet, and {following(up)} as forward; confirm with up={up!r}")
         return up
 
     def _world(self) -> np.ndarray:

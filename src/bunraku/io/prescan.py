@@ -23,7 +23,7 @@ MAX_BODIES = 10_000           # likewise
 MAX_ATTRIBUTES = 200          # of one element
 MAX_NAME = 500                # characters of a tag or name
 MAX_FILES = 200               # included or attached
-MAX_CHAIN = 20                # files included by files included by ...
+MAX_CHAIN = 20                # depth of includes within includes
 MAX_COPIES = 5_000            # by replicate, composite and flexcomp
 MAX_NUMBER = 10_000           # for attributes that only say how much memory to take
 

@@ -268,7 +268,7 @@ class Spherical(Joint):
         super()._check_passive()
         for name in ("stiffness", "upper", "limit_stiffness", "limit_damping"):
             if len(set(self.passive[:, PASSIVE.index(name)])) > 1:
-                raise ModelError(f"Spherical: {name} must be one number; a ball is the same in all directions")
+                raise ModelError(f"Spherical: {name} must be one number; it is the same about all axes")
         if np.any(self.passive[:, PASSIVE.index("rest")]):
             raise ModelError("Spherical: rest must be 0; turn the joint frame (rotation) instead")
         if np.any(self.passive[:, PASSIVE.index("upper")] < 0):

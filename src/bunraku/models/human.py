@@ -70,7 +70,7 @@ STIFFNESS = {"wrist": 20.0, "toes": 20.0, "neck": 60.0, "clavicle": 200.0}  # of
 LIMIT_DAMPING = 0.02  # [s], of limits, times their stiffness
 
 
-HEIGHTS = 0.3, 3.0  # [m] of people, with a wide margin
+HEIGHTS = 0.3, 3.0  # [m] heights of people, with a wide margin
 MASSES = 0.5, 700.0  # [kg]
 
 

@@ -36,7 +36,7 @@ def read_c3d(path: Path, strict: bool = False, unit=None, up: str | None = None,
     point = file["parameters"]["POINT"]
     units = _text(point, "UNITS") or "mm"
     if unit is None and units.lower() not in UNITS:
-        raise LoadError(f"{path}: the unit {units!r} is none of {', '.join(UNITS)}; say it with unit=")
+        raise LoadError(f"{path}: the unit {units!r} is none of {', '.join(UNITS)}; set it with unit=")
     scale = metres("unit", units if unit is None else unit)
     axes = _axes(point, up, forward, findings)
     rate, first = float(file["header"]["points"]["frame_rate"]), int(file["header"]["points"]["first_frame"]) + 1
@@ -79,7 +79,7 @@ def _axes(point, up, forward, findings: Findings) -> np.ndarray:
     if up is None:
         up = screen["Y_SCREEN"]
         if up is None:
-            findings.note("axes", "the file does not say (no POINT:Y_SCREEN); z is assumed up; say so with up='z'")
+            findings.note("axes", "no POINT:Y_SCREEN gives the vertical axis; z is assumed; confirm with up='z'")
             up = "z"
     if forward is None:
         right = screen["X_SCREEN"]

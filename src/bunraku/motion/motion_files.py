@@ -43,8 +43,8 @@ def load_motion(path: str | os.PathLike, mechanism: Mechanism | None = None, *, 
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix not in KINDS:
-        raise LoadError(f"{path}: files of type {suffix or 'no suffix'!r} are not motions that are read, only "
-                        f"{', '.join(KINDS)}; bk.load_trajectory reads recorded simulations")
+        raise LoadError(f"{path}: files of type {suffix or 'no suffix'!r} are no motions for bk.load_motion, which "
+                        f"reads {', '.join(KINDS)}; bk.load_trajectory reads recorded simulations")
     options = {"unit": unit, "up": up, "forward": forward, "base": base, "mass": mass, "masses": masses, "rigid": rigid}
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     for name in given:

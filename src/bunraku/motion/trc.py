@@ -32,7 +32,7 @@ def read_trc(path: Path, strict: bool = False, unit=None, up: str | None = None,
     count = lines.whole(3, "NumMarkers", header["NumMarkers"])
     names = _names(lines, count)
     if unit is None and header["Units"].lower() not in UNITS:
-        raise lines.refuse(3, f"the unit {clip(header['Units'])!r} is none of {', '.join(UNITS)}; say it with unit=")
+        raise lines.refuse(3, f"the unit {clip(header['Units'])!r} is none of {', '.join(UNITS)}; set it with unit=")
     scale = metres("unit", header["Units"] if unit is None else unit)
     cells = ["Frame#", "Time", *(f"{axis} of {name}" for name in names for axis in "XYZ")]
     values, where = lines.table(6, cells, "\t", gaps=True)
@@ -45,8 +45,8 @@ def read_trc(path: Path, strict: bool = False, unit=None, up: str | None = None,
         if not np.isfinite(row[:2]).all() or (k and row[1] <= values[k - 1, 1]):
             raise lines.refuse(where[k], f"the time {row[1]:g} s is not later than that of the frame before")
     if up is None and forward is None:
-        findings.note("axes", "the file does not say; OpenSim's are assumed, y up and x forward; say so with up='y', "
-                              "forward='x'")
+        findings.note("axes", "not specified in the file; OpenSim's are assumed, y up and x forward; "
+                              "confirm with up='y', forward='x'")
     positions = values[:, 2:].reshape(len(values), count, 3) * scale @ turned(up or "y", forward or "x").T
     lost = np.isnan(positions).any(axis=2)
     positions[lost] = np.nan  # a marker is there or not

@@ -54,7 +54,7 @@ def save_checkpoint(run: Running, path):
         raise SimulationError("save: a step is under way, and half a step cannot be saved; call it between runs or "
                               "from an action of `when`")
     if not np.isfinite(run.memory.rows[0]).all():
-        raise SimulationError(f"save: the state at t = {run.t:.6g} s is not finite: nothing can go on from it; "
+        raise SimulationError(f"save: the state at t = {run.t:.6g} s is not finite: no run can continue from it; "
                               "`trajectory` has what was computed", run.trajectory)
     settings, solver, function = run.settings, run.settings.solver, run.acting.function
     for watch in run.watches:
@@ -100,7 +100,7 @@ def load_checkpoint(path, actuation, mechanism, forget, external, prescribed) ->
     if mechanism is not None and not isinstance(mechanism, Mechanism):
         raise ModelError(f"mechanism must be a bk.Mechanism, not {mechanism!r}")
     if isinstance(forget, str):
-        raise NamingError(f"forget is a list of names of conditions, not {forget!r}")
+        raise NamingError(f"forget= takes a list of names of conditions, not {forget!r}")
     run = read(path, "checkpoint", use)
     for name in forget:
         known = [state["name"] for state in run.awaited]

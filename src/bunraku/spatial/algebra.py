@@ -88,7 +88,7 @@ def rotate_symmetric(R, S):
 
 @inline
 def rotate_about_z(T, s, c):
-    """T times the rotation by an angle about z, whose sine and cosine are given."""
+    """T R_z(angle), from the sine and cosine of the angle."""
     return (T[0] * c + T[1] * s, T[1] * c - T[0] * s, T[2],
             T[3] * c + T[4] * s, T[4] * c - T[3] * s, T[5],
             T[6] * c + T[7] * s, T[7] * c - T[6] * s, T[8])
@@ -96,7 +96,7 @@ def rotate_about_z(T, s, c):
 
 @inline
 def rotation_of_quaternion(w, x, y, z):
-    """Rotation matrix of a quaternion of any length but zero."""
+    """Rotation matrix of a quaternion, which need not have unit length."""
     k = 2.0 / (w * w + x * x + y * y + z * z)
     kx, ky, kz = k * x, k * y, k * z
     return (1.0 - (ky * y + kz * z), kx * y - kz * w, kx * z + ky * w,
@@ -114,7 +114,7 @@ def column_z(R):
 
 @inline
 def factor3(S):
-    """S = L D L^T: (l10, l20, l21, 1/d0, 1/d1, 1/d2), and how far the smallest d is from noise."""
+    """S = L D L^T: (l10, l20, l21, 1/d0, 1/d1, 1/d2), and the margin of the smallest d over its rounding."""
     minor = S[0] * S[3] - S[1] * S[1]
     both = 1.0 / (S[0] * minor)  # one division for 1/d0 and 1/d1
     r0, r1 = minor * both, S[0] * S[0] * both
@@ -213,7 +213,7 @@ def inertia_times(A, B, C, alpha, a):
 
 @inline
 def shift_inertia(A, B, C, r):
-    """The inertia about an origin displaced by -r (the old origin sits at r in the new one).
+    """The inertia about an origin displaced by -r: the old origin has position r in the new frame.
 
     B' = B + [r]x C,   A' = A + [r]x B'^T - B [r]x = A + [r]x B^T + ([r]x B^T)^T + [r]x C [r]x^T
     """

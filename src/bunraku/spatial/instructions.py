@@ -1,7 +1,7 @@
-"""Instructions: functions that a compiler need not look into, since they are a few LLVM instructions of their own.
+"""Instructions: functions written as a few LLVM instructions, which the compiler neither types nor inlines.
 
-`instruction` gives a Python function its compiled form; a call of it costs one look at the types of its arguments.
-Below it is the LLVM code that several functions of `scalar.py` share: memory, W x W blocks, sine and cosine.
+`instruction` gives a Python function its compiled form; a call costs one lookup of the types of its arguments.
+Below are the parts of LLVM code that several functions of `scalar.py` share: memory, W x W blocks, sine and cosine.
 """
 
 import functools
@@ -48,7 +48,7 @@ def instruction(function):
 
 
 def kind_of(*scalars):
-    """A lane if one of the types is, else a float."""
+    """A lane if one of the types is a lane, else a float."""
     return lane if any(isinstance(x, Lane) for x in scalars) else types.float64
 
 
@@ -60,12 +60,12 @@ def pointwise(*scalars):
 # -- values --------------------------------------------------------------------------------------------------------
 
 def number(kind, value):
-    """A number of the LLVM type, in every place of a vector."""
+    """A constant of the LLVM type, broadcast to a vector."""
     return ir.Constant(kind, [value] * WIDTH if isinstance(kind, ir.VectorType) else value)
 
 
 def alike(builder, *values):
-    """The values, all as vectors if one of them is."""
+    """The values, all as vectors if one of them is a vector."""
     if all(value.type == DOUBLE for value in values):
         return values
     return tuple(splat(builder, value) for value in values)
@@ -77,14 +77,14 @@ def counted():
 
 
 def moved(builder, first, *steps):
-    """The index first + the sum of stride * count over pairs of a stride and a Python number."""
+    """The index first + sum(stride * count); counts are Python numbers."""
     for stride, count in steps:
         first = builder.add(first, builder.mul(stride, ir.Constant(first.type, count)))
     return first
 
 
 def call(builder, name, result, *values, **options):
-    """Call one of LLVM's own functions, with a result of the LLVM type."""
+    """Call an LLVM intrinsic whose result has the LLVM type."""
     known = builder.module.globals.get(name)
     function = known or ir.Function(builder.module, ir.FunctionType(result, [x.type for x in values]), name)
     return builder.call(function, values, **options)
@@ -146,13 +146,13 @@ def transposed(builder, rows):
 
 
 def mirrored(builder, rows):
-    """A block with what is right of the diagonal on both sides of it."""
+    """The symmetric block with the upper triangle of a block."""
     across = transposed(builder, rows)
     return [builder.select(_places(lambda c, r=r: c < r), across[r], rows[r]) for r in range(WIDTH)]
 
 
 def with_diagonal(builder, rows, others):
-    """A block with the diagonal of another."""
+    """A block whose diagonal is replaced by that of another."""
     return [builder.select(_places(lambda c, r=r: c == r), others[r], rows[r]) for r in range(WIDTH)]
 
 

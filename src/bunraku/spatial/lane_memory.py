@@ -1,4 +1,4 @@
-"""Between arrays of floats and lanes: W x W blocks, turned over or as products, and the ways to and from batches.
+"""Between arrays of floats and lanes: W x W blocks, transposed or as products, and conversion from and to batches.
 
 A batch of states is a (B, n) array; lanes are (n, W). Each function has a Python body, used when the JIT is off, and
 the larger ones beside it a compiled form, an `instruction`.
@@ -68,7 +68,7 @@ def floats_to_lanes(floats, first, apart, count, lanes, row):
     column = 0
     if count >= WIDTH:
         while column < count:
-            at = min(column, count - WIDTH)  # the last block with some a second time
+            at = min(column, count - WIDTH)  # the last block overlaps the one before
             _transpose(floats, first + at, apart, lanes, (row + at) * WIDTH, WIDTH)
             column += WIDTH
     for i in range(column, count):
@@ -92,12 +92,12 @@ def lanes_to_floats(lanes, row, count, floats, first, apart):
 
 @inline
 def transpose_floats(array, start, stride, target_start):
-    """Copy the W x W block from `start` on, transposed, to `target_start`; rows are `stride` apart."""
+    """Copy the W x W block at `start`, transposed, to `target_start`; rows are `stride` apart."""
     _transpose(array, start, stride, array, target_start, stride)
 
 
 def mirror_floats(array, start, stride):
-    """Copy what is right of the diagonal of the W x W block from `start` on to what is left of it."""
+    """Copy the upper triangle of the W x W block at `start` to its lower triangle."""
     for r in range(WIDTH):
         for c in range(r):
             array[start + r * stride + c] = array[start + c * stride + r]
@@ -111,7 +111,7 @@ def _mirror_floats(array, start, stride):
 
 
 def tile(left, w, first, right, apart, ends, row, column, matrix, size):
-    """The W x W block from (row, column) on of a symmetric matrix, and the block opposite to it.
+    """The W x W block at (row, column) of a symmetric matrix, and its mirror image.
 
     Entry (r, c) is 6 scalars of `left` from first + 6 r on (place w, if they are lanes) against column c of `right`
     (6, apart); zero from c = ends[r] on. `matrix` has rows of `size` floats; all but `left` are flat.
@@ -134,7 +134,7 @@ def _tile(left, w, first, right, apart, ends, row, column, matrix, size):
 
 
 def tile_on_diagonal(left, w, first, right, apart, ends, row, more, matrix, size):
-    """The block from (row, row) on, symmetric by its entries right of the diagonal, to which `more` is added.
+    """The symmetric block at (row, row), from its upper triangle, with `more` added to the diagonal.
 
     Returns a lane: the diagonal."""
     block = np.triu(_block(left, w, first, right, apart, ends, row, row))
@@ -175,7 +175,7 @@ def _block(left, w, first, right, apart, ends, row, column):
 
 
 def _stream(target, target_start, source, source_start):
-    """Copy W doubles past the caches, between flattened arrays; the target's address must be a multiple of 8 W."""
+    """Copy W doubles between flattened arrays, bypassing the caches; the target's address is a multiple of 8 W."""
     target.reshape(-1)[target_start:target_start + WIDTH] = source.reshape(-1)[source_start:source_start + WIDTH]
 
 
@@ -190,7 +190,7 @@ def _stream_compiled(target, target_start, source, source_start):
 
 @inline
 def stream_rows(source, count, target, first, misaligned):
-    """target[first + k] = source[k] for k < count, past the caches: for results that are too many to stay in them.
+    """target[first + k] = source[k] for k < count, bypassing the caches: for results too large to stay in them.
 
     `misaligned`: how many doubles the target's memory starts after a multiple of 8 W bytes.
     """
@@ -209,7 +209,7 @@ def stream_rows(source, count, target, first, misaligned):
 
 
 def _prefetch(states, i):
-    """Ask for the cache line of element i of the flattened array, to write it soon; harmless beyond its end."""
+    """Prefetch the cache line of element i of the flattened array for writing; i may be beyond the end."""
 
 
 @instruction(_prefetch)
@@ -223,7 +223,7 @@ def _prefetch_compiled(states, i):
 
 @inline
 def prefetch(states, first):
-    """Fetch the memory of W states while something else is computed, so that `scatter` need not wait for it."""
+    """Prefetch the memory of W states during other computations, so that `scatter` does not wait for it."""
     n = states.shape[1]
     for k in range(first * n, (first + WIDTH) * n, 8):
         _prefetch(states, k)
@@ -231,14 +231,14 @@ def prefetch(states, first):
 
 @inline
 def gather(states, first, lanes):
-    """lanes[i, w] = states[first + w, i]; states beyond the last are filled with the last."""
+    """lanes[i, w] = states[first + w, i]; states beyond the last repeat it."""
     count, n = states.shape
     column = 0
     if first + WIDTH <= count:
         while column + WIDTH <= n:
             _transpose_block(states, first, column, lanes, column, 0)
             column += WIDTH
-        if column < n and n >= WIDTH:  # the rest with some columns a second time
+        if column < n and n >= WIDTH:  # the last block overlaps the one before
             _transpose_block(states, first, n - WIDTH, lanes, n - WIDTH, 0)
             column = n
     for i in range(column, n):

@@ -38,7 +38,7 @@ class _LaneModel(models.PrimitiveModel):
 
 
 def splat(builder, value):
-    """A scalar in every place; a lane as it is."""
+    """Broadcast a scalar to a lane; a lane is returned unchanged."""
     if isinstance(value.type, ir.VectorType):
         return value
     undefined = ir.Constant(VECTOR, ir.Undefined)

@@ -1,4 +1,4 @@
-"""Functions every scalar has: floats from 1-D arrays, lanes from (n, W) arrays, chosen by the array's dimensions.
+"""Functions of scalars: floats from 1-D arrays or lanes from (n, W) arrays, chosen by the number of dimensions.
 
 Each function below has a Python body, used when the JIT is off (rows of 2-D arrays are then the lanes), and beside it
 its compiled form, an `instruction`. Only the sine of a float needs a branch and remains a function.
@@ -33,7 +33,7 @@ from bunraku.spatial.lanes import DOUBLE, FLAGS, INT32, VECTOR, WIDTH, Lane, lan
 
 
 def load(array, i):
-    """Scalar i of an array of scalars, 0 <= i: plain indexing would first ask whether i is negative."""
+    """Scalar i of an array, 0 <= i; avoids the test for negative indices of plain indexing."""
     return array[i] if array.ndim == 1 else array[i].copy()
 
 
@@ -49,12 +49,12 @@ def _load_float(builder, data, i):
 
 
 def flat(builder, row):
-    """Where a row of an (n, W) array starts."""
+    """Address of a row of an (n, W) array."""
     return builder.mul(row, ir.Constant(row.type, WIDTH))
 
 
 def store(array, i, value):
-    """Write scalar i of an array of scalars, 0 <= i; a float goes to every place of a lane."""
+    """Write scalar i of an array of scalars, 0 <= i; a float is broadcast to a lane."""
     array[i] = value
 
 
@@ -71,7 +71,7 @@ def _store(array, i, value):
 
 
 def pick(array, i, w):
-    """Scalar i of an array of floats, or the float in place w of scalar i of an array of lanes."""
+    """Scalar i of an array of floats, or element w of lane i of an array of lanes."""
     return array[i] if array.ndim == 1 else array[i, w]
 
 
@@ -83,7 +83,7 @@ def _pick(array, i, w):
 
 
 def put_at(array, i, w, value):
-    """Write the float in place w of scalar i; of an array of floats, scalar i."""
+    """Write element w of lane i of an array of lanes, or scalar i of an array of floats."""
     array[i if array.ndim == 1 else (i, w)] = value
 
 
@@ -95,7 +95,7 @@ def _put_at(array, i, w, value):
 
 
 def width(array):
-    """Places of a scalar of this array: 1, or W."""
+    """Floats in a scalar of this array: 1, or W."""
     return 1 if array.ndim == 1 else array.shape[1]
 
 
@@ -106,7 +106,7 @@ def _width(array):
 
 
 def take_lane(array, i):
-    """W floats of an array, from element i on, as a lane."""
+    """Elements i .. i + W - 1 of an array as a lane."""
     return array[i:i + WIDTH].copy()
 
 
@@ -116,7 +116,7 @@ def _take_lane(array, i):
 
 
 def put_lane(array, i, value):
-    """Write a lane (or a float in every place) from element i of an array on."""
+    """Write a lane, or a float W times, to elements i .. i + W - 1 of an array."""
     array.reshape(-1)[i:i + WIDTH] = value
 
 
@@ -129,7 +129,7 @@ def _put_lane(array, i, value):
 
 
 def constant(array, value):
-    """The number as a scalar of the kind the array holds."""
+    """The number as a float or a lane, whichever the array has."""
     return value if array.ndim == 1 else np.full(array.shape[1], value)
 
 
@@ -170,14 +170,14 @@ def _float_sincos(x):
 
 
 def _direct_sincos(x):
-    """Sine and cosine without a call; of floats, only of those below 1e5."""
+    """Sine and cosine without a function call; floats must be below 1e5."""
     return np.sin(x), np.cos(x)
 
 
 @instruction(_direct_sincos)
 def _direct_sincos_compiled(x):
     def of_lane(builder, x):
-        near = builder.fcmp_ordered("<", builder.fmul(x, x), number(VECTOR, 1e24))  # beyond: not a number
+        near = builder.fcmp_ordered("<", builder.fmul(x, x), number(VECTOR, 1e24))  # beyond: NaN
         pair = near_sincos(builder, builder.select(near, x, number(VECTOR, 0.0)))
         return tuple(builder.select(near, y, number(VECTOR, math.nan)) for y in pair)
     kind = kind_of(x)
@@ -186,7 +186,7 @@ def _direct_sincos_compiled(x):
 
 @inline
 def sines(angles, out, first):
-    """Sines of floats, W at once, to out[first ...], and behind them their cosines."""
+    """Sines of floats, W at once, to out[first ...], followed by their cosines."""
     n = angles.shape[0]
     if n >= WIDTH:
         k = 0
@@ -233,7 +233,7 @@ def _maximum(a, b):
 
 
 def _chosen(builder, comparison, a, b):
-    """a if a < b (or >) else b, in every place: one instruction, where LLVM's minnum needs three for NaN."""
+    """a if a < b (or >) else b, elementwise: one instruction, where LLVM's minnum needs three for NaN."""
     return builder.select(builder.fcmp_ordered(comparison, a, b), a, b)
 
 
@@ -251,7 +251,7 @@ def _where_positive(x, a, b):
 
 
 def largest(x):
-    """The largest number in a scalar, as a float; what is not a number does not count."""
+    """The largest element of a scalar, as a float; NaN is ignored."""
     return np.fmax.reduce(np.atleast_1d(x))
 
 
@@ -263,7 +263,7 @@ def _largest(x):
 
 
 def total(x):
-    """The sum of the numbers in a scalar, as a float."""
+    """The sum of the elements of a scalar, as a float."""
     return np.sum(x)
 
 
@@ -310,13 +310,13 @@ def _nearest(x):
 
 @inline
 def clear(array):
-    """Zero in every place of an array of scalars."""
+    """Fill an array of scalars with zeros."""
     for i in range(array.shape[0]):
         store(array, i, constant(array, 0.0))
 
 
 @inner
 def copy(array, source, count, target):
-    """Copy `count` scalars of an array to another place of it."""
+    """Copy `count` scalars of an array to another position in it."""
     for k in range(count):
         store(array, target + k, load(array, source + k))

@@ -1,7 +1,7 @@
 """Columns of a far handle as one value: six floats in one SIMD vector, or three lanes.
 
 `six_of(x0, ..., x5)` of floats is a vector of 8 places, two of them unused (the compiler splits it where registers are
-shorter): all columns at once. `three_of(x0, x1, x2)` of lanes is three of them: with six, 36 lanes of Y would not fit
+shorter): all columns at once. `three_of(x0, x1, x2)` of lanes is three lanes: with six, the 36 lanes of Y would not fit
 into the registers. `+ - *` work between values of the same kind, and between them and scalars, so that `dot`, `sub`,
 `cross` ... of `algebra.py` take tuples of columns as they are: one source for one state and for lanes. With the JIT off
 they are arrays.
@@ -41,7 +41,7 @@ class _ColumnsModel(models.PrimitiveModel):
 
 
 def _everywhere(builder, kind, value):
-    """A scalar in every place of a row; a row as it is."""
+    """Broadcast a scalar to a row; a row is returned unchanged."""
     if isinstance(kind, Columns):
         return value
     undefined = ir.Constant(ROW, ir.Undefined)
@@ -121,7 +121,7 @@ def _columns(kind):
 
 
 def store_columns(array, i, value):
-    """Write columns from scalar i of an array on."""
+    """Write columns to an array, beginning at scalar i."""
     count = 6 if array.ndim == 1 else 3
     array[i:i + count] = value[:count]
 
@@ -142,7 +142,7 @@ def _store_columns(array, i, kind):
 
 
 def load_six(array, i):
-    """Floats i .. i + 7 of an array, of which the last two need not mean anything."""
+    """Floats i .. i + 7 of an array, of which the last two are padding."""
     return array[i:i + 8].copy()
 
 
@@ -154,7 +154,7 @@ def _load_six(array, i):
 
 
 def store_eight(array, i, six):
-    """Write floats i .. i + 7 of an array, unused places and all."""
+    """Write floats i .. i + 7 of an array, padding included."""
     array[i:i + 8] = six
 
 

@@ -45,7 +45,7 @@ DPI = 100
 NARROWEST, WIDEST = 64, 8192  # pixels
 FAR = 2.5             # the view follows a motion that goes farther than so many times the figure's size
 NARROW, WIDE = 0.5, 0.8  # height over width of a picture, at least and at most
-CAPTION = 1.2         # how long what happened is told [s of film]
+CAPTION = 1.2         # for which an event is captioned [s of film]
 WIDELY = 1.5          # sizes of a figure: half the width of a plane below it
 SPACE = 0.62          # below the picture, for the time line [inches]
 

@@ -12,7 +12,7 @@ import bunraku as bk
 from bunraku.cli.scenes.scene import Scene
 
 WINDOWS = 5
-RATE = 1.0  # of the posts at the start, forward [rad/s]
+RATE = 1.0  # initial angular velocity of the posts, forward [rad/s]
 
 
 class FourBars(Scene):

@@ -37,7 +37,7 @@ class DividedMemory:
         self.crews, self.links, self.sharing = crews, links, sharing
         self.seconds: list[list[float]] = [[] for _ in crews]   # per step, in stretches of each
         self.stretches, self.patience, self.now = 0, AGAIN, 0
-        self.state_is_here = False             # whether rank 0 knows the state that the last stretch has left
+        self.state_is_here = False             # whether rank 0 has the state at the end of the last stretch
         self._external: np.ndarray | None = None  # forces on links, as the workers know them
 
     @property

@@ -87,7 +87,7 @@ def fixed_step(segment: Segment) -> float:
             missed = np.abs(m.integrate(q, -h * v) - segment.q[k])
             before, after = kinematics(m, segment.q[k]), kinematics(m, q, v)
             for link in m.links:
-                if isinstance(link.joint, Free):  # positions: by the velocity in axes at rest
+                if isinstance(link.joint, Free):  # derivative of the position: velocity in world axes
                     at, name = m.q_slice(link.joint_name).start, link.name
                     missed[:, at:at + 3] = np.abs(after.poses[name][1] - before.poses[name][1]
                                                   - h * after.velocities[name][:, :3])
@@ -160,7 +160,7 @@ def as_names(trajectory: Trajectory, of) -> tuple[str, ...]:
     """The name of a link or shape, or two of them."""
     names = (of,) if isinstance(of, str) else tuple(of) if isinstance(of, (tuple, list)) else ()
     if len(names) not in (1, 2):
-        raise NamingError("contact_forces is about a link or a shape, or two such as ('left_foot', 'floor'), not "
+        raise NamingError("contact_forces takes a link or a shape, or a pair such as ('left_foot', 'floor'), not "
                           f"{of!r}")
     known = {GROUND: None}
     for segment in trajectory.segments:
