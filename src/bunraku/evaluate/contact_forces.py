@@ -11,6 +11,8 @@ import numpy as np
 
 from bunraku.checks import aligned
 from bunraku.contact import contact_fields as c
+from bunraku.contact.contact_entries import problem_one
+from bunraku.contact.contact_fields import FORCES as FROM_FORCES
 from bunraku.contact.contact_fields import NO_SOLUTION, OPEN, ROUGH, SLIDING, SOLVED, STICKING
 from bunraku.contact.contact_memory import ACTIVE, FULL, ROW, ROWS, STATUS, WORST
 from bunraku.contact.contact_motion import APPROACHING, DIRECT, LIGHT, LOOK, OVERLAPPING, contact_solve
@@ -149,7 +151,7 @@ def _strictly(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.
         _take_modes(touching, n)
     forces = np.zeros((len(found), 3))
     axes = touch.rows[:ROWS * n].reshape(n, 3, ROW)[:, :, 3:6]
-    forces[touch.active[:n]] = np.einsum("nr,nrx->nx", touch.force[:3 * n].reshape(n, 3), axes)
+    forces[touch.active[:n]] = (touch.force[:3 * n].reshape(n, 1, 3) @ axes)[:, 0]
     return a, Contacts(touching.mechanism, q, found.copy(), MARGIN, forces, touch.modes.copy(),
                        float(touch.residual[0]) if n else 0.0)
 
@@ -168,12 +170,11 @@ def _take_modes(touching: Touching, n: int) -> None:
 
 def _make_smallest(touch, n: int) -> None:
     """Replace indeterminate contact forces by their minimum-norm choice with the same motion."""
-    theta, sliding = touch.theta[:9 * n * n].reshape(3 * n, 3 * n), touch.modes[touch.active[:n]] == SLIDING
-    slip = np.where(sliding[:, None], touch.slip[:2 * n].reshape(n, 2), np.nan)
-    found = solve_problem(theta, touch.b[:3 * n], touch.mu[:n], slip=slip, start="forces",
-                          force=touch.force[:3 * n].reshape(n, 3), smallest=True)
-    if found.status == "solved":
-        touch.force[:3 * n] = found.force.ravel()
+    force, report = touch.force[:3 * n].copy(), np.empty(4)
+    problem_one.call(touch.theta[:9 * n * n], touch.b[:3 * n], touch.mu[:n], touch.kind[:n], touch.slip[:2 * n],
+                     FROM_FORCES, 1, force, touch.velocity[:3 * n], touch.mode[:n], report)
+    if report[2] == SOLVED:
+        touch.force[:3 * n] = force
 
 
 def _leniently(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.ndarray, Contacts]:

@@ -9,9 +9,9 @@ import numpy as np
 
 from bunraku.checks import as_floats, as_size
 from bunraku.contact import contact_fields as c
+from bunraku.entries.kinematics_entries import observation
 from bunraku.errors import ModelError, ShapeError
 from bunraku.evaluate.contact_resultants import Resultant, resultants
-from bunraku.evaluate.kinematics import poses
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.links import GROUND
 from bunraku.mechanism.mechanism import as_mechanism
@@ -19,6 +19,8 @@ from bunraku.mechanism.mechanism import as_mechanism
 MARGIN = 1e-3
 """[m] Shapes that are closer are in contact, unless `contacts` is told otherwise."""
 LISTED = 20
+ORIGIN = 9
+"""Place of a link's origin in its state (`algorithms/body_motion.py`)."""
 MODES = ("open", "sticking", "sliding")
 
 
@@ -97,6 +99,23 @@ class Contacts(Sequence[Contact]):
             raise ModelError("bk.contacts(m, q) is geometry; forces are in bk.dynamics(m, q, v, tau).contacts")
         return resultants(self)
 
+    def add_to(self, wrenches: np.ndarray) -> None:
+        """Add the contact wrenches at the links' origins to (links, 6), in place."""
+        origins = observation(self.mechanism.plan("tree"), self.q)[0][:, ORIGIN:ORIGIN + 3]
+        links = np.array([shape.link for shape in self._shapes])
+        pairs = self._arrays.pair_i[self._arrays.contact_i[self._rows, c.CONTACT_PAIR]]
+        point, force = self._found[:, c.FOUND_POINT:c.FOUND_POINT + 3], self._forces
+        if force is None:
+            return
+        for side, sign in ((c.PAIR_A, 1.0), (c.PAIR_B, -1.0)):
+            link = links[pairs[:, side]]
+            on = np.flatnonzero(link >= 0)
+            if on.size:
+                link, push = link[on], sign * force[on]
+                x, y, z = (point[on] - origins[link]).T
+                fx, fy, fz = push.T
+                np.add.at(wrenches, link, np.array([fx, fy, fz, y * fz - z * fy, z * fx - x * fz, x * fy - y * fx]).T)
+
     def __len__(self):
         return len(self._rows)
 
@@ -163,16 +182,10 @@ def with_contacts(mechanism: Mechanism, touching: Contacts | list[Contacts], pus
     """External forces on links (6 each) with those of contacts added."""
     several = isinstance(touching, list)
     states = touching if isinstance(touching, list) else [touching]
-    size = 6 * len(mechanism.links)
-    total = np.zeros((len(states), size)) + (0.0 if pushed is None else pushed)
+    total = np.zeros((len(states), 6 * len(mechanism.links))) + (0.0 if pushed is None else pushed)
     for state, acting in zip(total, states, strict=True):
-        where = {name: x for name, (_, x) in poses(mechanism, acting.q).items()} if len(acting) else {}
-        for contact in acting:
-            for link, sign in zip(contact.links, (1.0, -1.0), strict=True):
-                if link != GROUND and contact.force is not None:
-                    at, force = 6 * mechanism.find_link(link, "contact"), sign * contact.force
-                    state[at:at + 3] += force
-                    state[at + 3:at + 6] += np.cross(contact.point - where[link], force)
+        if len(acting):
+            acting.add_to(state.reshape(-1, 6))
     return total if several else total[0]
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 from numpy import empty
@@ -21,7 +21,7 @@ from bunraku.entries.part_entries import lanes_of_state, lanes_one
 from bunraku.errors import ModelError, NamingError, ShapeError
 from bunraku.evaluate.closed_chain import closed_inverse_dynamics
 from bunraku.evaluate.contacts import Contacts, with_contacts, without_contact
-from bunraku.evaluate.kinematics import kinematics
+from bunraku.evaluate.kinematics import Kinematics, kinematics
 from bunraku.evaluate.schedules import Schedule
 from bunraku.evaluate.team import accelerations, team_for
 from bunraku.jit import ArrayMismatch
@@ -234,15 +234,28 @@ class Report:
     directions: dict[str, np.ndarray]    # of these: (n, 6) orthonormal, force and moment / length scale, child axes
 
 
-@dataclass(frozen=True)
 class Dynamics:
-    """Results of one evaluation of the dynamics."""
+    """Results of one evaluation of the dynamics; `forces` and `links` are computed when they are first read.
 
-    a: np.ndarray                     # accelerations
-    forces: dict[str, np.ndarray]     # of every joint and connection: see `joint_forces`
-    links: dict[str, np.ndarray]      # of every link: acceleration of its frame (linear, angular), world axes
-    report: Report
-    contacts: Contacts | list[Contacts] | None = None  # with forces and modes; None if nothing can touch
+    a         accelerations
+    forces    {joint or connection: wrench}: see `joint_forces`
+    links     {link: acceleration of its frame (linear, angular)}, world axes
+    report    on the loop constraints
+    contacts  with forces and modes; None if nothing can touch
+    """
+
+    def __init__(self, a: np.ndarray, report: Report, contacts: Contacts | list[Contacts] | None,
+                 moved: Callable[[], Kinematics], passed: Callable[[], dict[str, np.ndarray]]):
+        self.a, self.report, self.contacts = a, report, contacts
+        self._moved, self._passed = moved, passed
+
+    @cached_property
+    def forces(self) -> dict[str, np.ndarray]:
+        return self._passed()
+
+    @cached_property
+    def links(self) -> dict[str, np.ndarray]:
+        return self._moved().accelerations
 
     def _repr_html_(self) -> str:
         """Forces in joints and connections as a table, in notebooks."""
@@ -262,24 +275,45 @@ def dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None =
     contact forces, for example from `Trajectory.contacts`, can be passed as `contacts`.
     """
     plan, pushed = as_mechanism(mechanism).plan(), external_forces(mechanism, external)
-    apart, touching = mechanism.plan("apart"), None
+    whole, touching, a = mechanism, None, None
     if mechanism.may_touch():
-        touching = _touching(mechanism, q, v, tau, external, prescribed)[1] if contacts is None else contacts
-        pushed = with_contacts(mechanism, touching, pushed)
+        if contacts is None:
+            a, touching = _touching(mechanism, q, v, tau, external, prescribed)
+        else:
+            touching = contacts
         mechanism = without_contact(mechanism)
-        external = {link.name: pushed[..., 6 * i:6 * i + 6] for i, link in enumerate(mechanism.links)}
+
+    @cache
+    def acting():
+        return pushed if touching is None else with_contacts(mechanism, touching, pushed)
+
+    q, v = np.array(q, float), np.array(v, float)  # as they are now
     if plan.loops is None:
-        a = forward_dynamics(mechanism, q, v, tau, external=external, prescribed=prescribed)
-        moved, held, report = kinematics(mechanism, q, v, a), {}, Report(0, 0, 1.0, {}, {})
+        if a is None:
+            external = external_by_name(mechanism, acting()) if touching is not None else external
+            a = forward_dynamics(mechanism, q, v, tau, external=external, prescribed=prescribed)
+        held, report = {}, Report(0, 0, 1.0, {}, {})
     else:
         if prescribed:
             plan, tau = with_prescribed(mechanism, plan, True, tau, prescribed)
-        a, held, report = _connection_forces(mechanism, plan, q, v, tau, pushed)
-        moved = kinematics(mechanism, q, v, a)
-        pushed = _with_connections(mechanism, moved, held, pushed)
-    _, passed = inverse.inverse_dynamics(apart, q, v, a, pushed, None, wrenches=True)
-    forces = Named({**_joint_wrenches(mechanism, apart, passed), **held}, mechanism.no_joint)
-    return Dynamics(a, forces, moved.accelerations, report, touching)
+        a, held, report = _connection_forces(mechanism, plan, q, v, tau, acting())
+
+    @cache
+    def moved() -> Kinematics:
+        return kinematics(mechanism, q, v, a)
+
+    def forces() -> dict[str, np.ndarray]:
+        total = _with_connections(mechanism, moved(), held, acting()) if held else acting()
+        apart = whole.plan("apart")
+        _, passed = inverse.inverse_dynamics(apart, q, v, a, total, None, wrenches=True)
+        return Named({**_joint_wrenches(mechanism, apart, passed), **held}, mechanism.no_joint)
+
+    return Dynamics(a, report, touching, moved, forces)
+
+
+def external_by_name(mechanism, pushed) -> dict[str, np.ndarray]:
+    """{link: wrench} of an array of 6 per link."""
+    return {link.name: pushed[..., 6 * i:6 * i + 6] for i, link in enumerate(mechanism.links)}
 
 
 def _connection_forces(mechanism, plan, q, v, tau, pushed):
