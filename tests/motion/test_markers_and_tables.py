@@ -252,7 +252,7 @@ def test_the_wrench_of_a_plate_by_hand(c3d):
 def test_the_screen_of_a_c3d_says_its_axes(c3d):
     import ezc3d
     path, _ = c3d
-    with pytest.warns(bk.LoadWarning, match="z is assumed up"):
+    with pytest.warns(bk.LoadWarning, match="z is assumed; confirm"):
         bk.load_motion(path)
     file = ezc3d.c3d(str(path))
     file.add_parameter("POINT", "X_SCREEN", ["+Y"])

@@ -8,7 +8,7 @@ import numpy as np
 
 from bunraku.checks import as_count, as_rotation, as_vector
 from bunraku.errors import ModelError
-from bunraku.mechanism import joints, shapes
+from bunraku.mechanism import joints, shape_kinds
 from bunraku.mechanism.mechanism import GROUND, Mechanism, Visual
 from bunraku.mechanism.shape_kinds import Shape
 
@@ -83,7 +83,7 @@ def _describe_shape(shape: Shape) -> dict[str, Any]:
 def _rebuild_shape(data: dict[str, Any]) -> Shape:
     sizes = dict(data)
     name = sizes.pop("type")
-    kind = getattr(shapes, str(name), None)
+    kind = getattr(shape_kinds, str(name), None)
     if not (isinstance(kind, type) and issubclass(kind, Shape) and kind is not Shape):
         raise ModelError(f"there is no shape of type {name!r}")
     return kind(**sizes)
