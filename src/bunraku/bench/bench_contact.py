@@ -1,7 +1,8 @@
 """Contact benchmark: cases with exact solutions, and a standing robot, compared with other libraries in one run.
 
 `contact_cases` has the scenes, their closed forms and the targets, `contact_peers` the other libraries, at defaults
-and at recommended settings, `contact_robot` the robot, `contact_crowds` many balls. All libraries take steps of 2 ms.
+and at recommended settings, `contact_robot` the robot, `contact_trot` the quadruped, `contact_crowds` many balls. All
+libraries take steps of 2 ms.
 Every row has its errors and the wall time of a step, in the best of up to five runs:
 
     bunraku, event-driven    bk.Simulation(m, q, v): gear, every step kept; with rtol 1e-12 for wheel and block
@@ -24,6 +25,7 @@ from bunraku.bench.contact_cases import STEP, Case, cases
 from bunraku.bench.contact_crowds import Crowds, crowd_lines, crowd_verdicts, crowds
 from bunraku.bench.contact_peers import LINK, Contestant, Run, bunraku, contestants, pinocchio_4
 from bunraku.bench.contact_robot import Settings, robot, robot_lines, robot_verdicts
+from bunraku.bench.contact_trot import quadruped, trot_lines, trot_verdicts
 from bunraku.bench.peers import required
 from bunraku.bench.report import painter, target_lines
 from bunraku.bench.timing import Progress
@@ -57,7 +59,7 @@ def run(options: Options | None = None, quiet: bool = False) -> dict:
     pinocchio_4()
     found: dict = {}
     table = cases(options.hold)
-    progress = Progress(len(table) + 2, quiet)
+    progress = Progress(len(table) + 3, quiet)
     try:
         for name, case in table.items():
             progress(case.title)
@@ -66,13 +68,17 @@ def run(options: Options | None = None, quiet: bool = False) -> dict:
         progress("Talos on 8 points")
         stands = robot(options)
         progress.done()
+        progress("a quadruped trots")
+        trots = quadruped(options)
+        progress.done()
         progress("many balls")
         many = crowds(options.crowds)
     finally:
         progress.close()
     return {"bunraku": bk.__version__, "machine": machine.describe(), "step": STEP, "cases": found, "robot": stands,
-            "crowds": many,
-            "targets": [*_verdicts(table, found), *robot_verdicts(stands), *crowd_verdicts(many)]}
+            "trot": trots, "crowds": many,
+            "targets": [*_verdicts(table, found), *robot_verdicts(stands), *trot_verdicts(trots),
+                        *crowd_verdicts(many)]}
 
 
 def _case(case: Case, options: Options) -> dict:
@@ -163,7 +169,8 @@ def text(result: dict, colour: bool = False) -> str:
     for case in result["cases"].values():
         lines += ["", *_table(case, paint)]
     lines += ["", "  us/step: wall time; the loop with Pinocchio is Python; solver: its ADMM alone; -: did not happen",
-              "", *robot_lines(result["robot"], paint), "", *crowd_lines(result["crowds"], paint), "",
+              "", *robot_lines(result["robot"], paint), "", *trot_lines(result["trot"], paint), "",
+              *crowd_lines(result["crowds"], paint), "",
               *target_lines(result["targets"], paint)]
     return "\n".join(line.rstrip() for line in lines)
 

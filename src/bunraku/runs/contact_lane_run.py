@@ -1,7 +1,7 @@
-"""Time-stepping of many states at once: `time_stepping_run.py` with W states in lanes, but for the contact problems.
+"""Time-stepping of many states at once: `time_stepping_run.py` with W states in lanes.
 
-Motion, geometry, rows, responses and Theta are computed in lanes for all contacts that any of the W states has; then
-each state solves the problem of its own contacts, and the forces go back into lanes. The result of a state does not
+Motion, geometry, rows, responses and Theta are computed in lanes for all contacts that any of the W states has, the
+problems of their own contacts in lanes or one by one (`contact/lane_impulses.py`). The result of a state does not
 depend on those beside it.
 """
 
@@ -15,8 +15,8 @@ from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_entries import CONTACTS
 from bunraku.contact.contact_memory import ACTIVE, lane_touch
 from bunraku.contact.contact_step import QUICK, fly, reaches, travel
-from bunraku.contact.island_impulses import island_impulses, solve_island, velocities_of_island
-from bunraku.contact.islands import find_islands
+from bunraku.contact.lane_impulses import FEW, impulses_in_lanes, lane_impulses
+from bunraku.contact.lane_problem import lane_problem
 from bunraku.contact.rows import arrange, forget_problem, make_rows, motion_at, take_up
 from bunraku.contact.touching import (
     answer_forces,
@@ -62,61 +62,6 @@ def choose_in_lanes(touch, h, first, status, near):
     return True
 
 
-@inner
-def load_in_lane(w, touch, theta, first, own, held):
-    """As `load_island`, of `own` contacts of one state, whose places are in `touch.own` from `first` on."""
-    size = 3 * touch.count[ACTIVE]
-    for i in range(own):
-        place = touch.own[first + i]
-        k = touch.active[place]
-        touch.gap[i] = pick(touch.found, c.FOUND * k + c.FOUND_GAP, w)
-        touch.friction[i], touch.bounce[i] = touch.contact_f[k, c.FRICTION], touch.contact_f[k, c.RESTITUTION]
-        for r in range(3):
-            touch.arriving[3 * i + r] = pick(touch.speed, 3 * place + r, w)
-            touch.gaining[3 * i + r] = pick(touch.change, 3 * place + r, w)
-            touch.force[3 * i + r] = held[3 * k + r]
-            o, to = (3 * place + r) * size, 3 * own * (3 * i + r)
-            for j in range(own):
-                for s in range(3):
-                    touch.theta[to + 3 * j + s] = pick(theta, o + 3 * touch.own[first + j] + s, w)
-
-
-@inner
-def solve_in_lane(w, touch, theta, h, near, held, force, shifts):
-    """The contact problems of one state, island by island: impulses into place w of `force`, those that remove
-    penetration into that of `shifts`. Returns whether there are any."""
-    count, chosen, overlap = touch.count[ACTIVE], 0, False
-    for place in range(count):
-        k = touch.active[place]
-        if near[k, w] > 0.0:
-            touch.own[chosen], touch.place[k] = k, place
-            chosen += 1
-        for r in range(3):
-            force[3 * place + r, w] = 0.0
-            shifts[3 * place + r, w] = 0.0
-    islands = find_islands(chosen, touch.own, False, touch)
-    for i in range(chosen):
-        touch.own[i] = touch.place[touch.own[i]]
-    for n in range(islands):
-        first = touch.island[n]
-        own = touch.island[n + 1] - first
-        load_in_lane(w, touch, theta, first, own, held)
-        parts = island_impulses(solve_island, velocities_of_island, 0, touch, own, h)
-        overlap = overlap or parts
-        for i in range(own):
-            place = touch.own[first + i]
-            for r in range(3):
-                force[3 * place + r, w] = touch.force[3 * i + r]
-                shifts[3 * place + r, w] = touch.parting[3 * i + r]
-    for i in range(held.shape[0]):
-        held[i] = 0.0
-    for i in range(chosen):
-        place = touch.own[i]
-        for r in range(3):
-            held[3 * touch.active[place] + r] = force[3 * place + r, w]
-    return overlap
-
-
 @inline
 def add_in_lanes(a, delta):
     """As `add_answer`."""
@@ -127,37 +72,27 @@ def add_in_lanes(a, delta):
 
 
 @inner
-def contact_step_in_lanes(touch, structure, q, v, a, h, work, first, status, near, held, residual, theta, force,
-                          shifts):
+def contact_step_in_lanes(touch, own, problem, structure, q, v, a, h, work, first, status, held, residual):
     """As `contact_step`. Returns whether there was room."""
     see_bodies(touch, structure, q, v)
     find_touching(touch, 4.0 * h * largest(fastest_shape(touch)) + QUICK * h * h)
     clear(touch.shift)
-    if not choose_in_lanes(touch, h, first, status, near):
+    if not choose_in_lanes(touch, h, first, status, own.near):
         return False
     fly(structure.body_i, v, a, h, a)
     if touch.count[ACTIVE] > 0:
         arrange(touch, structure.body_i, True)
         make_rows(touch, structure.body_i)
-        make_problem(touch, 0, structure, theta, work)
+        make_problem(touch, 0, structure, own.theta, work)
         for j in range(v.shape[0]):
             store(touch.delta, j, load(a, j) - load(v, j))
         change_of_contacts(touch, structure, touch.delta)
-        overlap = False
-        for w in range(WIDTH):
-            if w < status.shape[0] - first and status[first + w] == 0:
-                touch.residual[0] = 0.0
-                overlap = solve_in_lane(w, touch, theta, h, near, held[first + w], force, shifts) or overlap
-                residual[first + w] = max(residual[first + w], touch.residual[0])
-            else:
-                for i in range(3 * touch.count[ACTIVE]):
-                    force[i, w] = 0.0
-                    shifts[i, w] = 0.0
+        overlap = impulses_in_lanes(touch, own, problem, h, held, first, status, residual)
         touch.island[1] = touch.count[ACTIVE]  # those of all states together
-        answer_forces(touch, structure, force, work, touch.delta)
+        answer_forces(touch, structure, own.force, work, touch.delta)
         add_in_lanes(a, touch.delta)
         if overlap:
-            answer_forces(touch, structure, shifts, work, touch.shift)
+            answer_forces(touch, structure, own.shifts, work, touch.shift)
     else:
         for w in range(min(WIDTH, status.shape[0] - first)):
             for i in range(held.shape[1]):
@@ -173,16 +108,19 @@ def contact_step_in_lanes(touch, structure, q, v, a, h, work, first, status, nea
     counts, floats, floats, int64, int64, int64), seconds=25)
 def contact_steps_lanes(plan, contact, places, handles, address, params, step, slack, y, held, times, q_at, v_at,
                         status, reached, steps, residual, clock, room, start, stop):
-    """As `fixed_steps_lanes` by symplectic Euler, with contact; `held` (B, 3 contacts) are the last contact forces,
-    `places` contacts that may be in a problem, `handles` bodies; `residual` the largest of each state's problems."""
+    """As `fixed_steps_lanes` by symplectic Euler, with contact; `held` (B, 3 contacts + 1) are the last contact forces,
+    and 1 in states that are solved one by one, `places` contacts that may be in a problem, `handles` bodies; `residual`
+    the largest of each state's problems."""
     touch = lane_touch(contact, plan.body_i, plan.dof_f.shape[1], places, handles)
-    outlived(touch, steps_in_lanes(plan, hold(touch), address, params, step, slack, y, held, times, q_at, v_at, status,
-                                   reached, steps, residual, clock, room, start, stop))
+    own, problem = lane_impulses(touch.contact_i.shape[0], places), lane_problem(FEW)
+    outlived(touch, outlived(own, outlived(problem, steps_in_lanes(
+        plan, hold(touch), hold(own), hold(problem), address, params, step, slack, y, held, times, q_at, v_at, status,
+        reached, steps, residual, clock, room, start, stop))))
 
 
 @allocating
-def steps_in_lanes(plan, touch, address, params, step, slack, y, held, times, q_at, v_at, status, reached, steps,
-                   residual, clock, room, start, stop):
+def steps_in_lanes(plan, touch, own, problem, address, params, step, slack, y, held, times, q_at, v_at, status,
+                   reached, steps, residual, clock, room, start, stop):
     body_i, dof_f = plan.body_i, plan.dof_f
     nq, nv = np.int64(body_i[-1, f.HEAD_NQ]), dof_f.shape[1]
     size_work, size_total, size_wrench, size_states = scratch_sizes(body_i, dof_f, False)
@@ -191,9 +129,6 @@ def steps_in_lanes(plan, touch, address, params, step, slack, y, held, times, q_
     judged, nothing = lane_array(2), lane_array(0)
     driven = WIDTH if address != 0 else 0
     q_rows, v_rows, tau_rows = np.empty((driven, nq)), np.empty((driven, nv)), np.zeros((driven, nv))
-    most, contacts = touch.active.shape[0], touch.contact_i.shape[0]
-    near, theta = lane_array(contacts), lane_array(9 * most * most)
-    force, shifts = lane_array(3 * most), lane_array(3 * most)
     q, v = lanes[:nq], lanes[nq:]
     t, place = clock[TIME], np.int64(clock[NEXT])
     for first in range(start, stop, WIDTH):
@@ -217,8 +152,8 @@ def steps_in_lanes(plan, touch, address, params, step, slack, y, held, times, q_
                 margin, residue = accelerate(body_i, plan.body_f, dof_f, plan.link_i, plan.link_f, plan.spring_i,
                                              plan.spring_f, q, v, tau, nothing, a, work, total, wrench, states)
                 going = judge(margin, residue, judged, first, lanes, y, t, done, status, reached, steps)
-            if going > 0 and not contact_step_in_lanes(touch, plan, q, v, a, h, work, first, status, near, held,
-                                                       residual, theta, force, shifts):
+            if going > 0 and not contact_step_in_lanes(touch, own, problem, plan, q, v, a, h, work, first, status, held,
+                                                       residual):
                 for w in range(min(WIDTH, status.shape[0] - first)):
                     if status[first + w] == 0:
                         leave(CONTACTS_FULL, w, first, lanes, y, t, done, status, reached, steps)

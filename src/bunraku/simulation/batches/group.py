@@ -275,7 +275,7 @@ def touching_in_lanes(group: Group, workers: int, bar) -> float:
     arrays, plan = touching.arrays, touching.plan
     most = min(touching.contacts, max(ROOM_IN_LANES, settings.max_contacts or 0))
     places, address = min(most, ROOM_IN_LANES), address_of(group.actuation)
-    held, residual = np.zeros((count, 3 * touching.contacts)), np.zeros(count)
+    held, residual = np.zeros((count, 3 * touching.contacts + 1)), np.zeros(count)
     steps, mean = BODY_STEPS_PER_CALL // plan.bodies, _Mean(bar, count)
 
     def call(*tiles):
