@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import bunraku as bk
+from bunraku.check.structures import quaternion as random_quaternion
+from bunraku.check.structures import rotation as random_rotation
 
 ONE_DOF = ("revolute", "prismatic", "helical")
 KINDS = (*ONE_DOF, "cylindrical", "planar", "spherical", "free", "compound", "fixed")
@@ -97,18 +99,6 @@ class Tree:
 
 def skew(a) -> np.ndarray:
     return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
-
-
-def random_rotation(rng) -> np.ndarray:
-    w, x, y, z = random_quaternion(rng)
-    return np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-                     [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-                     [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]])
-
-
-def random_quaternion(rng) -> np.ndarray:
-    quaternion = rng.normal(size=4)
-    return quaternion / np.linalg.norm(quaternion)
 
 
 def random_axis(rng, generic=False) -> np.ndarray:

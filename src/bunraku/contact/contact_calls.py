@@ -36,6 +36,7 @@ def heap_impulses(*args):
     return call_entry(heap_impulses, args)
 
 
-compiled_apart(solids, {SOLIDS: "contact.solids.solids_of_state", SOLIDS_IN_LANES: "contact.solids.solids_in_lanes"})
+compiled_apart(solids, {SOLIDS: "contact.solid_pairs.solids_of_state",
+                        SOLIDS_IN_LANES: "contact.solid_pairs.solids_in_lanes"})
 compiled_apart(solve_problem, {PROBLEM: "contact.problem.contact_problem"})
 compiled_apart(heap_impulses, {HEAP: "contact.heap.heap_of_step"})

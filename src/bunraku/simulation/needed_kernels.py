@@ -8,7 +8,7 @@ from bunraku.contact.contact_entries import contacts_one
 from bunraku.contact.contact_motion import contact_one, contact_signal, contact_solve
 from bunraku.contact.heap import heap_of_step
 from bunraku.contact.problem import contact_problem
-from bunraku.contact.solids import solids_of_state
+from bunraku.contact.solid_pairs import solids_of_state
 from bunraku.entries.kinematics_entries import observe_batch, observe_one
 from bunraku.entries.loop_entries import closed_one
 from bunraku.entries.mass_matrix_entries import matrix_one

@@ -17,7 +17,7 @@ import numpy as np
 
 from bunraku.contact.contact_memory import handles_of
 from bunraku.contact.problem import contact_problem
-from bunraku.contact.solids import solids_in_lanes
+from bunraku.contact.solid_pairs import solids_in_lanes
 from bunraku.entries.explain import explain
 from bunraku.entries.moves import unit_quaternions
 from bunraku.entries.pool import take_turns
