@@ -148,3 +148,99 @@ IMPACT_ENDS = 1e-6
 stopped at all contacts together, without rebound."""
 MOST_REBOUNDS = 100
 """Bound on the rebounds of one impact, one after another: this and 4 K^2 for K contacts; n equal balls need n^2 / 2."""
+
+# -- contact at a state and between events -----------------------------------------------------------------------------
+CONTACT_CLOSED = 1e-9
+"""[m] Gaps below count as closed, unless a caller has limits of its own."""
+CONTACT_SLOW = 1e-7
+"""[m/s] Slip and separation below count as none, likewise."""
+TOO_DEEP = 1e-6
+"""[m] Larger initial penetration is an error. Recorded states of adaptive solvers overlap by less than 1e-7 m, whatever
+the tolerance: closed contacts are projected after every step, open ones close at CLOSING_DEPTH, and contacts that begin
+to part have a slack of 1e-7 m at most (`simulation/contact_events.py`). Those of time steps: `deepest_start` there."""
+DENSE_ISLAND = 64
+"""Contacts of the largest island of a time step whose problem has a full matrix (`contact/problem.py`); larger ones are
+solved by `contact/heap.py`."""
+CONTACT_ROOM = 64
+"""Contacts that can be closed at once, unless `max_contacts` is given; memory for more is made when they are."""
+CONTACT_NEAR = 0.02
+"""[m] Distance within which contacts are looked at between events; farther pairs count by their bounding spheres."""
+CONTACT_FAR = 1e6
+"""[m] Distance of shapes of which none may touch."""
+SMALL_GAP_LEFT = 1e-10
+"""[m] Gaps and overlaps of closed contacts below are left: a body at rest stays at rest to the last bit."""
+SMALL_SPEED_LEFT = 1e-10
+"""[m/s] The same for normal velocity and slip."""
+LARGE_MOVE = 1e-4
+"""[m, rad] Moves that close gaps due to the solver's errors are smaller."""
+NO_DIRECTION = 1e-9
+"""[m/s] Slip below has no direction of its own."""
+UNDER_WAY = 10.0
+"""Multiple of the speed at which slip ends, from which on slip that has started from rest is checked again."""
+FORCE_RANK = 1e-11
+"""Part of its size below which a column of the matrix of forces depends on others."""
+ADMISSIBLE = 1e-9
+"""Part of the largest force by which one may violate the contact law."""
+SAME_MOTION = 1e-8
+"""Part of the largest acceleration by which motions may differ that count as the same."""
+LIGHT_LOAD = 1e-3
+"""[m/s^2] or of this, if that is larger: without a load accelerations are rounding errors."""
+GRAZED = 2e-7
+"""[m] Overlap at which a contact is closed even if it separates: it was grazed between two looks at it."""
+
+# -- contact events ----------------------------------------------------------------------------------------------------
+SHORTEST_FLIGHT = 1e-6
+"""[s] Shorter flights are suppressed (Zeno cut-off)."""
+APPROACHES = 1e-12
+"""[m/s] Contacts that approach more slowly are at rest."""
+SEPARATES = 1e-8
+"""[m/s] Contacts that separate faster are open."""
+DRIFTED = 1e-6
+"""[m/s] Slip of a sticking contact, below which it is an error of the solver; and [m] the same for gaps."""
+CLOSES_SOON = 1e-7
+"""[s] Contacts that differ from closed ones by the solver's errors are closed if they close within this time."""
+LEAVES_SLOWLY = 1e-7
+"""[m/s] Contacts that separate more slowly seem to close again while the solver makes its first, short steps."""
+WIDEST = 1e4
+"""CLOSES_SOON and LEAVES_SLOWLY are ten times as large at each further event at the same moment, which the solver's
+errors have caused, up to this factor."""
+STILL_SLIP = 1e-11
+"""[m/s] Slip at rounding level."""
+SLOWEST_JAM = 1e-2
+"""[m/s] Slip up to which an impulse ends it where rigid bodies have no acceleration."""
+TRACE = 1e-6
+"""Part of the kinetic energy that may be removed together with slip due to the solver's errors."""
+CLOSING_DEPTH = 1e-13
+"""[m] Overlap at which an open contact counts as closed."""
+SMALLEST_MARGIN = 1e-9
+"""Part of the largest acceleration by which modes must violate the law after an event at which nothing has changed; ten
+times as much after each further one."""
+ZENO = 100
+"""Events at one moment that are an error, if time steps must not replace them."""
+ROUGH_ENOUGH = 1e-7
+"""Residual of a contact problem from which on a warning reports it; `stats.contact_residual` has it in any case."""
+
+# -- steps in place of contact events --------------------------------------------------------------------------------
+CROWD = 100
+"""Contact events within CROWD_TIME from which on time steps replace them. A bouncing ball comes to rest within 60
+events: they stay exact."""
+CROWD_TIME = 0.1
+"""[s] See CROWD: one event per millisecond, the length of the steps that replace them."""
+STUCK = 20
+"""Contact events at one moment from which on time steps replace them; without such steps ZENO are an error."""
+STEADY = 4
+"""Looks in a row, LOOK_STEPS steps apart, at which the same contacts are closed, for events to replace steps again."""
+LOOK_STEPS = 16
+"""Steps between two looks."""
+SHORTEST_STAY = 0.05
+"""[s] Time steps replace events for at least this time; for twice as long as the last time if events became crowded
+again within ten times that."""
+FLIGHT_CHANGES = 0.5
+"""Part of the accelerations by which they may change within a time step between events; else it is halved. Explicit
+methods are stable up to about 2."""
+FLIGHT_SLOW = 1e-3
+"""[m/s, rad/s] Velocity below which such a change does not matter."""
+FLIGHT_SHORTEST = 1.0 / 64.0
+"""Part of the length of these steps down to which they are halved, by forces that jump in any case."""
+FLIGHT_TURN = 0.05
+"""[rad] Largest rotation of a body in such a step: the energy of its spin is kept to 1e-8 a step."""

@@ -40,7 +40,7 @@ def test_an_island_moves_as_if_it_were_alone():
 
 @pytest.fixture
 def always_sparse(monkeypatch):
-    monkeypatch.setattr(contact_workspace, "DENSE", 1)
+    monkeypatch.setattr(contact_workspace, "DENSE_ISLAND", 1)
 
 
 @pytest.mark.parametrize(("scene", "until"), [(lambda: towers([0.0, 0.3]), 0.3), (lambda: in_a_box(9)[:2], 0.3)])
@@ -48,7 +48,7 @@ def test_large_islands_move_like_small_ones(always_sparse, monkeypatch, scene, u
     """Two methods for the same law: sparse factors and Newton's method with the full matrix."""
     sparse = stepped(*scene(), until)
     assert sparse.stats.contact_residual < 1e-10
-    monkeypatch.setattr(contact_workspace, "DENSE", 64)
+    monkeypatch.setattr(contact_workspace, "DENSE_ISLAND", 64)
     dense = stepped(*scene(), until)
     assert dense.stats.contact_residual < 1e-10
     assert np.abs(sparse.q - dense.q).max() < 1e-7
@@ -64,7 +64,7 @@ def test_a_figure_in_a_large_island(always_sparse, monkeypatch):
     v[3] = 0.8
     sparse = stepped(m, m.neutral(), 0.3, v=v)
     assert sparse.stats.contact_residual < 1e-5
-    monkeypatch.setattr(contact_workspace, "DENSE", 64)
+    monkeypatch.setattr(contact_workspace, "DENSE_ISLAND", 64)
     dense = stepped(m, m.neutral(), 0.3, v=v)
     assert np.abs(sparse.q - dense.q).max() < 1e-5
 

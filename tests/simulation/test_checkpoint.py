@@ -176,7 +176,7 @@ def chain(tmp_path_factory):
 
 
 def test_another_version_is_refused(chain, tmp_path):
-    for change in ({"version": "0.0.9"}, {"format": 2}):
+    for change in ({"version": "0.0.9"}, {"format": 1}):
         path = rewritten(chain, tmp_path / "old", lambda header, arrays, change=change: header.update(change))
         with pytest.raises(bk.ModelError, match=r"old\.npz was written by bunraku"):
             bk.Simulation.load(path)

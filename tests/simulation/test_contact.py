@@ -236,10 +236,12 @@ def test_painleves_rod_is_named_by_events_and_jams_in_steps():
     R = np.array([[np.cos(tilt), 0, np.sin(tilt)], [0, 1, 0], [-np.sin(tilt), 0, np.cos(tilt)]])
     v = np.concatenate([R.T @ [-3.0, 0, 0], np.zeros(3)])
     with pytest.raises(bk.SimulationError, match=r"'rod' and 'ground'.*Painleve"):
-        bk.Simulation(m, q, v).run(0.1)
-    sim = bk.Simulation(m, q, v, **STEPPING)
-    sim.run(0.1)
-    assert bk.contacts(m, sim.q, margin=10.0).gap.min() > -2e-3
+        bk.Simulation(m, q, v, contact_step=None).run(0.1)
+    for settings in (STEPPING, {}):  # by events it goes on in time steps
+        sim = bk.Simulation(m, q, v, **settings)
+        sim.run(0.1)
+        assert bk.contacts(m, sim.q, margin=10.0).gap.min() > -2e-3
+    assert sim.stats.switches_unsolved == 1
 
 
 @pytest.mark.parametrize("floor", [False, True])

@@ -134,12 +134,12 @@ def test_the_law_of_impacts_is_checked_and_kept(tmp_path):
     assert again.v[::6] == pytest.approx([0, 0, 0, 0, 1], abs=1e-8)
 
 
-@pytest.mark.parametrize("solver", drops.SOLVERS)
+@pytest.mark.parametrize("solver", sorted(set(drops.SOLVERS)))
 def test_a_dropped_body_has_no_depth_gains_no_energy_and_can_start_anywhere(solver):
     for seed in range(4):
         found = drops.look_at(*drops.dropped(seed), {"solver": solver})
-        assert found["depth [m]"] <= drops.DEPTH
-        assert found["energy gained / tolerance"] <= drops.ENERGY
+        assert found["depth by events [m]"] <= drops.DEPTH
+        assert found["energy gained by events / allowed"] <= 1.0
 
 
 def test_recorded_states_of_fixed_steps_are_starts():
@@ -168,7 +168,7 @@ def test_room_for_contacts_is_made_when_it_is_needed(settings):
     sim.run(0.004)
     assert len(sim.contacts) == 80
     with pytest.raises(bk.SimulationError, match=r"more than 64 contacts at once.*max_contacts=128"):
-        bk.Simulation(m, q, **settings).run(0.004)
+        bk.Simulation(m, q, contact_step=None, **settings).run(0.004)
 
 
 def test_room_for_contacts_in_lanes_is_made_when_it_is_needed():

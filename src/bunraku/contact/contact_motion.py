@@ -33,6 +33,7 @@ from bunraku.algorithms.states import advance_coordinates
 from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_fields import DISC, GIVEN, KEEP_CLOSED, NO_SOLUTION, NONE, OPEN, SLIDING, STICKING
 from bunraku.contact.contact_memory import ACTIVE, BASE, MARK, MARK_GAP, MARK_SLIP, ROW, ROWS, STATUS, WORST, touch_of
+from bunraku.contact.detect import bounds_apart
 from bunraku.contact.least_norm import least_norm
 from bunraku.contact.rows import contact_drift, forget_problem, motion_at, take_up
 from bunraku.contact.touching import (
@@ -45,22 +46,24 @@ from bunraku.contact.touching import (
     state_problem_of_all,
     velocities_after,
 )
-from bunraku.entries.signatures import FAILED, FINE, MOTION, PLAN, float64, floats, int64, move
+from bunraku.entries.signatures import FAILED, FINE, MOTION, PLAN, SIGNAL, floats, int64, move
 from bunraku.jit import entry, inline, inner
 from bunraku.spatial.algebra import dot, load3, norm, scale, store3, sub
+from bunraku.tolerances import (
+    ADMISSIBLE,
+    CONTACT_FAR,
+    CONTACT_NEAR,
+    FORCE_RANK,
+    GRAZED,
+    LARGE_MOVE,
+    LIGHT_LOAD,
+    NO_DIRECTION,
+    SAME_MOTION,
+    SMALL_GAP_LEFT,
+    SMALL_SPEED_LEFT,
+    UNDER_WAY,
+)
 
-SMALL_GAP = 1e-10   # [m] smaller gaps and overlaps are left: what is at rest stays there to the last bit
-SMALL_SPEED = 1e-10  # [m/s] the same for normal velocity and slip
-LARGE_MOVE = 1e-4  # [m, rad] moves that close gaps among the solver's errors are smaller
-NEAR = 0.02        # [m] how near contacts must be to be looked at between events
-FAR = 1e6          # [m] the same for what may close in a step, however long
-SLOW = 1e-9        # [m/s] slip that is too slow to have a direction
-UNDER_WAY = 10.0   # times the speed at which slip ends
-RANK = 1e-11       # of columns of the forces' matrix
-ADMISSIBLE = 1e-9  # part of the largest force by which one may miss the law
-SAME_MOTION = 1e-8  # part of the largest acceleration by which motions may differ that are the same
-LIGHT = 1e-3       # [m/s^2] or of this, if that is larger: without a load accelerations are rounding errors
-GRAZED = 2e-7      # [m] overlap at which a contact is closed even if it parts: it was grazed between two looks at it
 LOOK, IMPACT, HOLD_SPEED, HOLD_GAP, FORCES, DIRECT = range(6)  # what `contact_solve` does
 APPROACHING, OVERLAPPING = 7, 8  # answers beside those of entries: contacts are closed and approach; shapes overlap
 
@@ -76,7 +79,7 @@ def slip_direction(touch, place, k):
         x, y = x / size, y / size
     u, w = touch.speed[3 * place + 1], touch.speed[3 * place + 2]
     fast, along = np.sqrt(u * u + w * w), u * x + w * y
-    if fast > SLOW:
+    if fast > NO_DIRECTION:
         sign = 1.0 if along >= 0.0 else -1.0
         return sign * u / fast, sign * w / fast, along
     return x, y, along
@@ -150,15 +153,15 @@ def keep_closed(touch, structure, dof_f, q, v, work):
     """Project a state to its closed contacts, in place: see KEEP_CLOSED above."""
     nv = v.shape[0]
     see_bodies(touch, structure, q, v)
-    find_touching(touch, NEAR)
+    find_touching(touch, CONTACT_NEAR)
     if not closed_rows(touch, structure, dof_f, q, work):
         return FAILED
     if touch.count[ACTIVE] == 0:
         return FINE
-    if speed_change(touch, structure, nv, work) > SMALL_SPEED:
+    if speed_change(touch, structure, nv, work) > SMALL_SPEED_LEFT:
         for j in range(nv):
             v[j] += touch.delta[j]
-    if gap_move(touch, structure, nv, work) > SMALL_GAP:
+    if gap_move(touch, structure, nv, work) > SMALL_GAP_LEFT:
         far = 0.0
         for j in range(nv):
             far = max(far, abs(touch.delta[j]))
@@ -194,7 +197,7 @@ def mode_forces(touch):
                     work[n * j + i] = s * x * unit(theta[to * rows + to])
                     j += 1
             i += 1
-    least_norm(n, 0, side, scratch, RANK, work)
+    least_norm(n, 0, side, scratch, FORCE_RANK, work)
     j = 0
     for place in range(count):
         stick = touch.mode[place] == STICKING
@@ -235,7 +238,7 @@ def move_touching(touch, mode, plan, dof_f, q, v, tau, drives, external, a, work
     if mode != DYNAMICS:
         return answer
     see_bodies(touch, plan, q, v)
-    find_touching(touch, NEAR)
+    find_touching(touch, CONTACT_NEAR)
     if not closed_contacts(touch, plan, dof_f, q, a, work):
         return FAILED
     if touch.count[ACTIVE] > 0:
@@ -269,7 +272,7 @@ def breach(touch):
     if touch.count[STATUS] == NO_SOLUTION:
         return 1.0
     velocities_after(touch, count, touch.force)
-    size, apart = LIGHT, 0.0
+    size, apart = LIGHT_LOAD, 0.0
     for place in range(count):
         for r in range(3):
             i = 3 * place + r
@@ -278,21 +281,33 @@ def breach(touch):
     return apart / size - SAME_MOTION - touch.margin[0]
 
 
-@entry("contact between events", float64(PLAN, floats, floats, floats, floats, floats, floats, floats), seconds=14)
+@entry("contact between events", SIGNAL, seconds=14, by_address=True)
 def contact_signal(plan, q, v, tau, drives, external, a, work):
     """Positive where the contact modes are no longer valid: see above. NaN if there is no motion."""
     return signal_at(touch_of(plan.touch), plan, q, v, tau, drives, external, a, work)
 
 
 @inner
+def nearest_of_far_pairs(touch):
+    """[m] A lower bound, continuous in time, on the gaps of pairs that `find_touching` has dropped."""
+    least = CONTACT_FAR
+    for p in range(touch.pair_i.shape[0]):
+        apart = bounds_apart(touch.pair_i[p, c.PAIR_KIND], touch.places, touch.shape_f, touch.pair_i[p, c.PAIR_A],
+                             touch.pair_i[p, c.PAIR_B])
+        if apart > CONTACT_NEAR:
+            least = min(least, apart)
+    return least
+
+
+@inner
 def signal_at(touch, plan, q, v, tau, drives, external, a, work):
     see_bodies(touch, plan, q, v)
-    find_touching(touch, FAR)
-    signal, closed = -FAR, False
+    find_touching(touch, CONTACT_NEAR)
+    signal, closed = -nearest_of_far_pairs(touch), False
     for k in range(touch.modes.shape[0]):
         gap = touch.found[c.FOUND * k + c.FOUND_GAP]
         if touch.modes[k] == OPEN:
-            near = touch.mark[MARK * k + MARK_GAP] - min(gap, FAR)
+            near = touch.mark[MARK * k + MARK_GAP] - min(gap, CONTACT_FAR)
             if near > signal:  # it closes where it approaches: the first steps of a solver are not exact in between
                 x = load3(touch.found, c.FOUND * k + c.FOUND_POINT)
                 v_a, _ = motion_at(np.int64(touch.contact_i[k, c.CONTACT_A]), x, touch.states)
@@ -342,7 +357,7 @@ def solve_at(what, touch, plan, q, v, tau, drives, external, restitution, a, wor
     if move(touch.count[BASE], DYNAMICS, plan, dof_f, q, v, tau, drives, external, a, work) != FINE:
         return FAILED
     see_bodies(touch, plan, q, v)
-    find_touching(touch, NEAR)
+    find_touching(touch, CONTACT_NEAR)
     if what == DIRECT:
         impact = modes_of_state(touch, restitution[0], restitution[1], restitution[2])
         if impact >= 0:

@@ -31,6 +31,17 @@ def move(address, *args):
 
 called_by_address(move, MOTION)
 
+# An event of the motion itself, as the integrators call it: plan, q, v, tau, drives, external, a, work
+SIGNAL = float64(PLAN, floats, floats, floats, floats, floats, floats, floats)
+
+
+def signal_of_motion(address, *args):
+    """A number of the state that is positive where the motion changes its modes, by the address of its entry."""
+    return address(*args)
+
+
+called_by_address(signal_of_motion, SIGNAL)
+
 # What entries answer
 FINE, WRONG_SHAPE, FAILED, CLASHED, DOUBTFUL, LOOP_OPEN = range(6)
 

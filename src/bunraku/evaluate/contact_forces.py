@@ -15,16 +15,17 @@ from bunraku.contact.contact_entries import problem_one
 from bunraku.contact.contact_fields import FORCES as FROM_FORCES
 from bunraku.contact.contact_fields import NO_SOLUTION, OPEN, ROUGH, SLIDING, SOLVED, STICKING
 from bunraku.contact.contact_memory import ACTIVE, FULL, ROW, ROWS, STATUS, WORST
-from bunraku.contact.contact_motion import APPROACHING, DIRECT, LIGHT, LOOK, OVERLAPPING, contact_solve
+from bunraku.contact.contact_motion import APPROACHING, DIRECT, LOOK, OVERLAPPING, contact_solve
 from bunraku.contact.contact_step import QUICK
 from bunraku.entries import closed_solution as closed
 from bunraku.entries.explain import refuse, several
 from bunraku.entries.signatures import FINE
 from bunraku.errors import ContactError, ModelError, StateError
 from bunraku.evaluate.contact_problem import solve_problem
-from bunraku.evaluate.contact_workspace import SLOW, TOO_DEEP, Acts, Touching
+from bunraku.evaluate.contact_workspace import Acts, Touching
 from bunraku.evaluate.contacts import MARGIN, MODES, Contacts
 from bunraku.mechanism import Free, Mechanism
+from bunraku.tolerances import CONTACT_SLOW, LIGHT_LOAD, TOO_DEEP
 
 
 class Limits(NamedTuple):
@@ -36,7 +37,7 @@ class Limits(NamedTuple):
     refuse: bool = True  # impacts and overlaps are errors; else impacts carry no force yet, and overlaps do not matter
 
 
-GIVEN = Limits(TOO_DEEP, SLOW, 1e-3)
+GIVEN = Limits(TOO_DEEP, CONTACT_SLOW, 1e-3)
 """For states that people give."""
 _GIVEN = np.array(GIVEN[:3])
 EVENTS = Limits(1e-5, 1e-4, 1e-3, refuse=False)
@@ -160,7 +161,7 @@ def _take_modes(touching: Touching, n: int) -> None:
     """Modes by the accelerations: contacts that begin to part are open, sticking ones that begin to slip slide."""
     touch = touching.touch
     rows, after = touch.active[:n], touch.velocity[:3 * n].reshape(n, 3)
-    least = 1e-9 * max(float(np.abs(touch.b[:3 * n]).max()), LIGHT)
+    least = 1e-9 * max(float(np.abs(touch.b[:3 * n]).max()), LIGHT_LOAD)
     normal = touch.force[:3 * n:3]
     modes = touch.modes[rows]
     modes[(modes == STICKING) & ((touch.mu[:n] == 0.0) | (np.hypot(after[:, 1], after[:, 2]) > least))] = SLIDING

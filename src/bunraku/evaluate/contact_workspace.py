@@ -1,8 +1,8 @@
 """Contact forces and impacts at one state: modes of contacts, and the contact problem for them.
 
 `Touching` is the contact workspace of a mechanism in one run, with the compiled calls on it. A contact is *closed* if
-its gap is below CLOSED and it does not separate. Closed contacts with slip slide, friction against the slip; those
-without may stick or begin to slide: the problem decides.
+its gap is below CONTACT_CLOSED and it does not separate. Closed contacts with slip slide, friction against the slip;
+those without may stick or begin to slide: the problem decides.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from bunraku.contact.contact_memory import (
     WORST,
     make_touch,
 )
-from bunraku.contact.contact_motion import FORCES, IMPACT, LIGHT, LOOK, NEAR, contact_solve
+from bunraku.contact.contact_motion import FORCES, IMPACT, LOOK, contact_solve
 from bunraku.entries.explain import refuse
 from bunraku.entries.forward_entries import tree_one
 from bunraku.entries.loop_entries import closed_one
@@ -41,25 +41,24 @@ from bunraku.errors import ContactError
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.links import GROUND
 from bunraku.plan.plan_arrays import NO_CONTACT
-from bunraku.tolerances import AT_REST, IMPACT_ENDS, MOST_REBOUNDS
-
-CLOSED = 1e-9
-"""[m] Gaps below count as closed, unless said otherwise."""
-SLOW = 1e-7
-"""[m/s] Slip and separation below count as none."""
-TOO_DEEP = 1e-6
-"""[m] Larger initial penetration is an error. Recorded states of adaptive solvers overlap by less than 1e-7 m, whatever
-the tolerance: closed contacts are projected after every step, open ones close at 1e-13 m, and contacts that begin to
-part have a slack of 1e-7 m at most (`simulation/contact_events.py`)."""
-DENSE = 64
-"""Contacts of the largest island of a time step whose problem has a full matrix (`contact/problem.py`); larger ones are
-solved by `contact/heap.py`."""
-ROOM = 64
-"""Contacts that can be closed at once, unless said otherwise; memory for more is made when they are."""
-
+from bunraku.tolerances import (
+    AT_REST,
+    CONTACT_NEAR,
+    CONTACT_ROOM,
+    CONTACT_SLOW,
+    DENSE_ISLAND,
+    IMPACT_ENDS,
+    LIGHT_LOAD,
+    MOST_REBOUNDS,
+    TOO_DEEP,
+)
 
 FEW_NAMES = 3
 """Pairs of shapes that a warning names."""
+
+
+class TooManyContacts(ContactError):
+    """More contacts at once than there is room for."""
 
 
 class Acts(NamedTuple):
@@ -90,16 +89,15 @@ class Touching:
         """`most`: maximum number of closed contacts; `in_turn`: the sequential law of impacts; `stepping`: for time
         steps, in which large islands have no full matrix."""
         self.mechanism, self.pairs = mechanism, mechanism.contact_pairs()
-        self.locked, self.asked, self.in_turn = locked, most, in_turn
-        self.stepping = stepping and not in_turn and not mechanism.connections
+        self.locked, self.asked, self.in_turn, self.stepping = locked, most, in_turn, stepping
         self.arrays = self.pairs.arrays
         self.plan = plan = mechanism.touching_plan(locked)
         self.contacts = len(self.arrays.contact_i)
-        self.most = min(self.contacts, ROOM if most is None else most)
+        self.most = most_of(self.contacts, most)
         loops = plan.loops is not None
         self.base = closed_one if loops else tree_one
         self.structure = plan.with_rotors
-        self._make_room(min(self.most, ROOM))
+        self._make_room(min(self.most, CONTACT_ROOM))
         size = int(plan.loops.work_size) if loops else plan.work_size
         self.work = np.empty(size + plan.nv + 64 * plan.bodies)
         self.a = np.empty(plan.nv)
@@ -117,7 +115,7 @@ class Touching:
         plan = self.plan
         try:
             self.touch, table = make_touch(self.arrays, plan.arrays.body_i, plan.nv, room,
-                                          min(room, DENSE) if self.stepping else room, plan.loops is not None)
+                                          min(room, DENSE_ISLAND) if self.sparse else room, plan.loops is not None)
         except MemoryError:
             raise ContactError(f"{room} contacts at once need more memory than there is (it grows with their square); "
                                "fewer shapes, or masks (group, meets) that keep some of them apart") from None
@@ -125,6 +123,20 @@ class Touching:
         self.touch.count[IN_TURN] = self.in_turn
         self.structure = self.structure._replace(touch=table)
         self.room = room
+
+    @property
+    def sparse(self) -> bool:
+        """Whether large islands are solved without a full matrix."""
+        return self.stepping and not self.in_turn and not self.mechanism.connections
+
+    def lay_out(self, stepping: bool) -> None:
+        """Change between events and time steps, which have room for any number of contacts unless one was asked for."""
+        known, before = {name: getattr(self.touch, name).copy() for name in (*KNOWN, "residual")}, self.touch.count
+        self.stepping = stepping
+        self.most = self.contacts if stepping and self.asked is None else most_of(self.contacts, self.asked)
+        self._make_room(min(self.most, self.room))
+        self.recall(known)
+        self.touch.count[list(TALLIES)] = before[list(TALLIES)]
 
     def grow(self) -> bool:
         """Room for twice as many contacts, up to `most`; False if that is reached."""
@@ -147,7 +159,7 @@ class Touching:
 
     # -- geometry --------------------------------------------------------------------------------------------------
 
-    def gaps(self, q, margin: float = NEAR) -> np.ndarray:
+    def gaps(self, q, margin: float = CONTACT_NEAR) -> np.ndarray:
         """(contacts,) [m]; inf for those beyond the margin."""
         contacts_one.call(self.plan.arrays, self.arrays, np.ascontiguousarray(q), margin, self.found.reshape(-1))
         return self.found[:, c.FOUND_GAP]
@@ -200,7 +212,7 @@ class Touching:
             if touch.count[STATUS] != FULL:
                 break
             if not self.grow():
-                raise ContactError(self.full())
+                raise TooManyContacts(self.full())
         if status != FINE:
             refuse(self.plan, q, {"v": v, "tau": acts.tau})
         n = int(touch.count[ACTIVE])
@@ -233,7 +245,7 @@ class Touching:
             at = MARK * k + MARK_SLIP
             self.touch.mark[at:at + 3] = vector / size if size > 0 else answer.axes[place, 1]
 
-    def forces(self, q, v, acts: Acts, closed, slow: float = SLOW) -> Answer:
+    def forces(self, q, v, acts: Acts, closed, slow: float = CONTACT_SLOW) -> Answer:
         """Forces of closed contacts; their new modes are stored in `touch`."""
         self.set_modes(closed)
         look, touch = self.solve(LOOK, q, v, acts), self.touch
@@ -243,7 +255,7 @@ class Touching:
         answer = self.solve(FORCES, q, v, acts)
         if touch.count[STATUS] == NO_SOLUTION:
             raise ContactError(self.jammed_by(answer.rows))
-        size = max(np.abs(look.after).max(initial=0.0), LIGHT)
+        size = max(np.abs(look.after).max(initial=0.0), LIGHT_LOAD)
         largest = np.abs(answer.force).max(initial=0.0)
         for place, k in enumerate(answer.rows):
             a, pressed = answer.after[place], answer.force[place, 0] > 1e-12 * largest
@@ -319,6 +331,11 @@ def pair_names(shapes, arrays, k: int) -> str:
     return " and ".join(repr(shapes[pair[place]].name) for place in (c.PAIR_A, c.PAIR_B))
 
 
+def most_of(contacts: int, asked: int | None) -> int:
+    """Maximum number of closed contacts."""
+    return min(contacts, CONTACT_ROOM if asked is None else asked)
+
+
 def gains_energy(answer: Answer) -> bool:
     """Whether impulses add to the kinetic energy, by more than rounding."""
     gained, given = 0.5 * (answer.force * (answer.before + answer.after)).sum(), np.abs(answer.force * answer.before)
@@ -339,4 +356,4 @@ def _made_again(mechanism: Mechanism, locked, most: int | None, in_turn: bool, s
     return made
 
 
-__all__ = ["CLOSED", "KNOWN", "SLOW", "TOO_DEEP", "Acts", "Answer", "Touching", "pair_names"]
+__all__ = ["KNOWN", "Acts", "Answer", "TooManyContacts", "Touching", "pair_names"]

@@ -37,6 +37,11 @@ READ_ONLY = types.Array(types.float64, 1, "C", readonly=True)
 class CFunction:
     """Anything with the `address` of a function of this form."""
 
+    @property
+    def event_address(self) -> int:
+        """Its address as an event of a run; negative for events of the motion itself (`integrate/record.py`)."""
+        return int(self.address)
+
 
 class PlainFunction(CFunction):
     """A Python function called from compiled code. `fill(t, q, v, out)` writes the result; its exception is kept."""

@@ -1,7 +1,8 @@
 """Record of a run step by step, and its events; shared by `ivp.py` and `rollout.py`.
 
 An event is a C function in the form of an actuation (`actuation.py`) that writes one number; it happens where that
-number changes its sign, from or to 0 included (`integrate/events.py`).
+number changes its sign, from or to 0 included (`integrate/events.py`). A negative address stands for an event of the
+right-hand side itself, which `own(context, address, t, q, v, out)` evaluates (`runs/context.py`).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Record(NamedTuple):
     at_times: np.ndarray     # (times, n)
     now: np.ndarray          # (COEFFICIENTS, n): the present step; (0, n) if nothing needs it
     y_trial: np.ndarray      # (n,)
-    events: np.ndarray       # (events,) addresses
+    events: np.ndarray       # (events,) addresses; negative: of an event of the right-hand side
     params: np.ndarray       # given to them
     g: np.ndarray            # (PARTS + 1, events): along the step
     g_trial: np.ndarray      # (events,)
@@ -66,11 +67,21 @@ def empty_record(rows: int, n: int) -> Record:
 @inner
 def evaluate_events(watched, t, y, g):
     """Every event's number at (t, y) into g."""
-    events, params, split = watched
+    events, params, split, own, context = watched
     for k in range(events.shape[0]):
-        if call_function(events[k], t, y[:split], y[split:], params, g[k:k + 1]) != 0:
+        if events[k] < 0:
+            status = own(context, -events[k], t, y[:split], y[split:], g[k:k + 1])
+            if status != 0:
+                return status
+        elif call_function(events[k], t, y[:split], y[split:], params, g[k:k + 1]) != 0:
             return ACTUATION_FAILED
     return 0
+
+
+@inline
+def no_event(context, address, t, q, v, out):
+    """Of a right-hand side that has no events."""
+    return ACTUATION_FAILED
 
 
 @inner
@@ -97,11 +108,11 @@ def locate_event(watched, record, k, first, origin, scale, degree, a, b, ga, gb,
 
 
 @inner
-def locate_events(memory, record, origin, scale, degree):
+def locate_events(own, context, memory, record, origin, scale, degree):
     """Locate the events of the last step in order of time; the clock and the state go back to one that ends the run."""
     clock, cursor, g = memory.clock, record.cursor, record.g
     t, began = clock[TIME], clock[TIME] - clock[TAKEN]
-    watched = (record.events, record.params, cursor[SPLIT])
+    watched = (record.events, record.params, cursor[SPLIT], own, context)
     status = evaluate_events(watched, t, memory.rows[0], g[PARTS])
     for part in range(1, PARTS):
         if status == 0:
@@ -144,12 +155,18 @@ def locate_events(memory, record, origin, scale, degree):
 
 @inline
 def record_step(polynomial, context, method, memory, record):
+    """As `record_step_and`, of a right-hand side without events of its own."""
+    return record_step_and(no_event, polynomial, context, method, memory, record)
+
+
+@inline
+def record_step_and(own, polynomial, context, method, memory, record):
     """Record the end of a step and, where asked for, its polynomial, its events, and the solution at given times."""
     clock, cursor, k, status = memory.clock, record.cursor, memory.tally[RECORDED], 0
     if record.now.shape[0] > 0:
         origin, scale, degree = polynomial(method, memory, record.now)
         if record.g.shape[1] > 0:
-            status = locate_events(memory, record, origin, scale, degree)
+            status = locate_events(own, context, memory, record, origin, scale, degree)
             if status != 0 and status != EVENT:
                 return status
         if record.poly.shape[0] > 0:

@@ -41,7 +41,8 @@ MATRIX_STEP, JACOBIAN_STEP = 12, 13  # number of the step at which each was made
 TROUBLE = 14                 # why the iteration matrix is to be made anew: see `bdf.py`
 LAST_REJECTED = 15           # number of the step that was last tried in vain
 OPEN_AT = 16                 # number of a connection, see OPEN_BY
-TALLY = 17
+FLIGHT = 17                  # of time steps with contact: 1: mean accelerations of the step (`runs/contact_flight.py`)
+TALLY = 18
 
 # Places in `sums` and `totals` (float64): five sums [J, table IX] and a maximum
 SUMS = 5

@@ -19,9 +19,9 @@ from bunraku.algorithms.states import coordinate_rates
 from bunraku.entries.forward_entries import tree_one
 from bunraku.entries.loop_entries import closed_one
 from bunraku.entries.part_entries import lanes_one
-from bunraku.entries.signatures import CLASHED, FINE, PLAN, floats, int64, move
+from bunraku.entries.signatures import CLASHED, FINE, PLAN, floats, int64, move, signal_of_motion
 from bunraku.integrate.callbacks import call_function
-from bunraku.integrate.record import RECORD
+from bunraku.integrate.record import RECORD, record_step_and
 from bunraku.integrate.solver_memory import ACTUATION_FAILED, LARGEST, LOOPS_CLASH, MEMORY, PLACES, STATE_FAILED, copy
 from bunraku.integrate.sums import alone
 from bunraku.jit import allocating, inline, inner
@@ -54,6 +54,8 @@ class Context(NamedTuple):
     spans: np.ndarray        # as in `Memory`
     sums: np.ndarray
     totals: np.ndarray
+    event_a: np.ndarray      # (nv,) or (0,) as `change` and `work`, for events of the motion itself
+    event_work: np.ndarray
 
 
 # Places in `passing`
@@ -90,10 +92,11 @@ def make_context(motion, structure, address, params, external, memory):
     body_i, dof_f, conn_i = structure.body_i, structure.dof_f, structure.conn_i
     nq, nv, nc = np.int64(body_i[-1, f.HEAD_NQ]), dof_f.shape[1], np.int64(conn_i[-1, f.HEAD_FREEDOMS])
     size = max(np.int64(body_i[-1, f.HEAD_WORK]), np.int64(conn_i[-1, f.HEAD_TOTAL])) + scratch_total(body_i, dof_f)
-    torques = np.zeros(nv + nc)
+    torques, own = np.zeros(nv + nc), min(structure.touch.shape[0], 1)
     return Context(motion, structure, address, params, torques, torques[nv:], torques[:0], external, np.zeros(nv),
                    np.empty(nv), np.empty(size), np.empty((2, nq)), np.full(nq, np.nan), np.zeros(PASSING),
-                   np.empty(nq + nv), np.empty(nq + nv), np.empty(nq + nv), memory.spans, memory.sums, memory.totals)
+                   np.empty(nq + nv), np.empty(nq + nv), np.empty(nq + nv), memory.spans, memory.sums, memory.totals,
+                   np.empty(own * nv), np.empty(own * size))
 
 
 @inline
@@ -119,6 +122,23 @@ def has_loops(context):
 def touches(context):
     """Whether shapes may touch."""
     return context.structure.touch.shape[0] > 0
+
+
+@inner
+def own_event(context, address, t, q, v, out):
+    """The event of the motion itself at (t, q, v), by the address of its signal: see `SIGNAL`. Returns the status."""
+    status = drive(context, t, q, v)
+    if status == 0:
+        out[0] = signal_of_motion(address, context.structure, q, v, context.torques, context.drives, context.external,
+                                  context.event_a, context.event_work)
+        status = 0 if 0.0 * out[0] == 0.0 else STATE_FAILED  # or NaN
+    return status
+
+
+@inline
+def record_motion(polynomial, context, method, memory, record):
+    """As `record_step`, with the events of the motion itself."""
+    return record_step_and(own_event, polynomial, context, method, memory, record)
 
 
 @inline

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bunraku.entries.signatures import float64, int64
 from bunraku.integrate import solver_memory as m
-from bunraku.integrate.record import RECORD, locate_events
+from bunraku.integrate.record import RECORD, locate_events, no_event
 from bunraku.integrate.solver_memory import MEMORY, copy
 from bunraku.jit import entry
 
@@ -24,7 +24,8 @@ def replay(memory, record, steps, began):
         copy(record.y[k], memory.rows[0])
         for p in range(record.now.shape[0]):
             copy(record.poly[k, p], record.now[p])
-        status = locate_events(memory, record, record.poly_t[k, 0], record.poly_t[k, 1], int(record.poly_t[k, 2]))
+        origin, scale, degree = record.poly_t[k, 0], record.poly_t[k, 1], int(record.poly_t[k, 2])
+        status = locate_events(no_event, 0, memory, record, origin, scale, degree)
         if status != 0:
             tally[m.STEPS] -= steps - 1 - k
             tally[m.RECORDED] = k + 1

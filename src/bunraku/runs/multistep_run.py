@@ -7,10 +7,10 @@ from bunraku.integrate import nordsieck
 from bunraku.integrate import solver_memory as m
 from bunraku.integrate.advance import advance
 from bunraku.integrate.history import FAMILY
-from bunraku.integrate.record import record_step, room_in
+from bunraku.integrate.record import room_in
 from bunraku.integrate.solver_memory import copy
 from bunraku.jit import entry, hold, inline, inner, outlived
-from bunraku.runs.context import BEGAN, COASTED, RUN, STAYS_OPEN, agree, make_context
+from bunraku.runs.context import BEGAN, COASTED, RUN, STAYS_OPEN, agree, make_context, record_motion
 from bunraku.runs.loop_closing import note_open, start_closed, step_back
 from bunraku.runs.singular import correct, right_hand_side_near, settle_near
 
@@ -61,5 +61,5 @@ def begin_again(rhs, agree, problem, context, memory):
 def run_multistep(method, motion, structure, address, params, external, memory, record):
     owned = make_context(motion, structure, address, params, external, memory)
     return outlived(owned, advance(prepare, attempt, complete, nordsieck.polynomial, nordsieck.go_on,
-                                   right_hand_side_near, agree, settle_near, record_step, hold(owned), method, memory,
-                                   record, room_in(record)))
+                                   right_hand_side_near, agree, settle_near, record_motion, hold(owned), method,
+                                   memory, record, room_in(record)))

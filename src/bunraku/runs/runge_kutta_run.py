@@ -9,7 +9,7 @@ from bunraku.entries.signatures import int64
 from bunraku.integrate import runge_kutta
 from bunraku.integrate import solver_memory as m
 from bunraku.integrate.advance import advance
-from bunraku.integrate.record import record_step, room_in
+from bunraku.integrate.record import room_in
 from bunraku.integrate.runge_kutta import TABLEAU
 from bunraku.integrate.solver_memory import copy
 from bunraku.jit import entry, hold, inline, inner, outlived
@@ -23,6 +23,7 @@ from bunraku.runs.context import (
     coordinates,
     has_loops,
     make_context,
+    record_motion,
     right_hand_side,
     smallest_pivot,
     touches,
@@ -135,5 +136,5 @@ def close_step(context, start, status, memory):
 def run_runge_kutta(method, motion, structure, address, params, external, memory, record):
     owned = make_context(motion, structure, address, params, external, memory)
     return outlived(owned, advance(prepare, attempt, complete, runge_kutta.polynomial, runge_kutta.go_on,
-                                   right_hand_side_of_stage, agree, unit_quaternions, record_step, hold(owned), method,
-                                   memory, record, room_in(record)))
+                                   right_hand_side_of_stage, agree, unit_quaternions, record_motion, hold(owned),
+                                   method, memory, record, room_in(record)))

@@ -10,7 +10,7 @@ from bunraku.integrate import solver_memory as m
 from bunraku.integrate.control import fixed_step
 from bunraku.integrate.record import record_step
 from bunraku.integrate.solver_memory import copy
-from bunraku.jit import entry, hold, inner, outlived
+from bunraku.jit import entry, hold, inline, inner, outlived
 from bunraku.runs.context import RUN, agree, coordinates, driven_accelerations, has_loops, make_context
 from bunraku.runs.loop_closing import close_anew, note_open, too_far
 from bunraku.tolerances import LAST_STEP
@@ -33,17 +33,24 @@ def plain_step(touch, context, q, v, a, h):
     return True
 
 
+@inline
+def at_start(context, memory, q, v, a, h):
+    """(status, step): accelerations at the start of a step of h."""
+    memory.tally[m.EVALUATIONS] += 1
+    return driven_accelerations(context, memory.clock[m.TIME], q, v, a), h
+
+
 @inner
-def steps(step, touch, context, memory, record):
-    """Fixed steps by `step`, which gets accelerations at their start; `touch` is for it alone."""
+def steps(accelerations, step, touch, context, memory, record):
+    """Fixed steps by `step`, which gets `accelerations` at their start or of their course; `touch` is for it alone."""
     clock, tally, y, start, nq = memory.clock, memory.tally, memory.rows[0], memory.rows[1], coordinates(context)
     q, v, a, loops = y[:nq], y[nq:], context.change, has_loops(context)
     while clock[m.TIME] < clock[m.UNTIL]:
         if tally[m.RECORDED] == record.t.shape[0]:
             return m.RECORD_FULL
-        h, last = fixed_step(clock[m.TIME], clock[m.UNTIL], clock[m.STEP], LAST_STEP)
-        status = driven_accelerations(context, clock[m.TIME], q, v, a)
-        tally[m.EVALUATIONS] += 1
+        longest, last = fixed_step(clock[m.TIME], clock[m.UNTIL], clock[m.STEP], LAST_STEP)
+        status, h = accelerations(context, memory, q, v, a, longest)
+        last = last and h == longest
         status = agree(context, memory, status)
         if status != 0:
             return status
@@ -70,4 +77,4 @@ def steps(step, touch, context, memory, record):
 @entry("simulation with symplectic Euler", int64(*RUN), seconds=5)
 def run_symplectic_euler(motion, structure, address, params, external, memory, record):
     owned = make_context(motion, structure, address, params, external, memory)
-    return outlived(owned, steps(plain_step, 0, hold(owned), memory, record))
+    return outlived(owned, steps(at_start, plain_step, 0, hold(owned), memory, record))

@@ -33,7 +33,7 @@ from bunraku.simulation.records.trajectory import from_file, to_file
 from bunraku.simulation.running import Running
 from bunraku.simulation.settings import Settings
 
-FORMAT = 1
+FORMAT = 2
 GIVEN = ("condition", "action", "name", "repeat", "about")  # of a Watch by `when`; everything else is its state
 STATE = {field.name: field for field in dataclasses.fields(Watch) if field.name not in GIVEN}
 TABLEAU = {"A": Rule(("stages", "stages")), "B": Rule(("stages",)), "E": Rule(("stages",)), "C": Rule(("stages",)),
@@ -64,7 +64,8 @@ def save_checkpoint(run: Running, path):
         "kind": "checkpoint", "format": FORMAT, "version": _version(),
         "settings": [settings.rtol, settings.atol, settings.max_order], "hold": settings.hold, "solver": solver,
         "steps": [settings.step, settings.min_step, settings.max_step if math.isfinite(settings.max_step) else None],
-        "dense": run.tape.dense, "impacts": settings.impacts, "sharing": run.sharing.request,
+        "dense": run.tape.dense, "impacts": settings.impacts, "contact step": settings.contact_step,
+        "sharing": run.sharing.request,
         "actuation": None if function is None else getattr(function, "__name__", type(function).__name__),
         "record": run.tape.duration if math.isfinite(run.tape.duration) else "all",
         **run.acting.to_header(),
@@ -80,7 +81,8 @@ def save_checkpoint(run: Running, path):
     arrays |= {f"memory {name}": getattr(run.memory, name) for name in KEPT}
     contact = run.contact
     header["contact"] = None if contact is None else {"room": settings.max_contacts, "stepped": contact.stepped,
-                                                      "fresh": contact.fresh}
+                                                      "fresh": contact.fresh,
+                                                      "crowding": contact.crowding.to_header()}
     if contact is not None:
         arrays |= {f"contact {name}": getattr(contact.touching.touch, name) for name in KNOWN_OF_CONTACTS}
     return write(path, header, {**arrays, "params": run.acting.params})
@@ -138,7 +140,7 @@ def _rebuilt(header, arrays, actuation, mechanism, external, prescribed) -> Runn
     (step, shortest, longest), contacts = header["steps"], header.get("contact") or {}
     settings = Settings.of(solver, rtol, atol, step=step or None, min_step=shortest, max_step=longest or math.inf,
                            max_order=max_order, baumgarte=header["hold"] or None, max_contacts=contacts.get("room"),
-                           impacts=header["impacts"])
+                           impacts=header["impacts"], contact_step=header["contact step"])
     own, (workers, request) = present.mechanism.copy().locked(), header["sharing"]
     sharing = Sharing(settings, own, workers, None if request is None else made_again(own, request))
     extent = Extent.of(header["record"] or None, bool(header["dense"]), settings.long_steps)
@@ -148,6 +150,8 @@ def _rebuilt(header, arrays, actuation, mechanism, external, prescribed) -> Runn
     run.begin(memory, extent)
     run.tape.restore(trajectory)
     if run.contact is not None and contacts:
+        run.contact.crowding.restore(contacts["crowding"])
+        run.contact.lay_out()
         for name in KNOWN_OF_CONTACTS:
             kept = getattr(run.contact.touching.touch, name)
             kept[:] = arrays(f"contact {name}", Rule(kept.shape, kept.dtype.type), {}, f"{name} of contacts")

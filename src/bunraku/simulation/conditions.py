@@ -187,7 +187,7 @@ class Watched:
             watch.applied = True
         self.functions = [function for _, function in found if function is not None]
         count = len(self.watches)
-        self.event_addresses = np.array([function.address for function in self.functions], np.int64)
+        self.event_addresses = np.array([function.event_address for function in self.functions], np.int64)
         self.g = np.zeros((PARTS + 1, count))
         for k in range(count):
             self.g[0, k] = self._ask(k)
@@ -196,7 +196,7 @@ class Watched:
 
     def _ask(self, k) -> float:
         run, value = self.run, np.zeros(1)
-        if call_function(int(self.event_addresses[k]), run.t, run.q, run.v, run.acting.params, value) != 0:
+        if call_function(self.functions[k].address, run.t, run.q, run.v, run.acting.params, value) != 0:
             self.complain()
         watch, just_true = self.watches[k], np.finfo(float).tiny
         found_here = watch.times and watch.times[-1] == run.t

@@ -35,7 +35,8 @@ def prepare_simulation(settings: Settings, loops: bool, contact: bool = False) -
     if contact:
         run = run_time_stepping if settings.fixed_step else run
         touching = (*CONTACT, *((heap_of_step,) if settings.fixed_step else EVENTFUL))
-    prepare((*ALWAYS, run, *(LOOPS if loops else (tree_one,)), *touching), (tree_one, *LOOPS, *EVENTS))
+    crowded = (run_time_stepping, heap_of_step) if contact and settings.contact_step is not None else ()
+    prepare((*ALWAYS, run, *(LOOPS if loops else (tree_one,)), *touching), (*crowded, tree_one, *LOOPS, *EVENTS))
 
 
 def prepare_scene(solver: str, step: float | None = None) -> None:

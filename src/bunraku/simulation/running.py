@@ -44,6 +44,14 @@ class Statistics:
     contact_problems: int = 0    # solved
     contact_iterations: int = 0  # of all of them
     contact_residual: float = 0.0  # largest violation of the law of contact, over the size of its problem
+    contact_switches: int = 0    # from contact events to time steps (`simulation/crowding.py`), for these reasons:
+    switches_crowded: int = 0    # many events in a short time
+    switches_stuck: int = 0      # events at one moment
+    switches_unsolved: int = 0   # no forces, impulses or step of the solver
+    switches_slow: int = 0       # steps of the solver limited by stability
+    switches_full: int = 0       # more contacts than events have room for
+    switches_overlap: int = 0    # a start with shapes that overlap
+    contact_stepped: float = 0.0  # [s] simulated by time steps in place of events
     gathers: int = 0          # evaluations for which one worker had to collect the whole state, for the actuation
 
 

@@ -19,6 +19,7 @@ from bunraku.runs.symplectic_euler_run import run_symplectic_euler
 WITH_STEP = (*FIXED_STEP, "symplectic_euler")
 SHORTEST = 1e-12  # [s] of a fixed step
 SOLVERS = (*METHODS, *STRUCTURED, *WITH_STEP)
+CONTACT_STEP = 1e-3  # [s] of time steps that replace crowded contact events, unless said otherwise
 SIMULTANEOUS, SEQUENTIAL = IMPACTS = "simultaneous", "sequential"  # laws of impacts at several contacts at once
 
 
@@ -36,10 +37,11 @@ class Settings:
     hold: float       # [1/s] rate of Baumgarte's stabilisation; 0: loops are closed after every step
     max_contacts: int | None = None  # at the same time; None: as for `Touching`
     impacts: str = SIMULTANEOUS
+    contact_step: float | None = CONTACT_STEP  # [s] of steps that replace crowded contact events; None: none do
 
     @classmethod
     def of(cls, solver, rtol, atol, *, step=None, max_step=math.inf, min_step=0.0, max_order=None,
-           baumgarte=None, max_contacts=None, impacts=SIMULTANEOUS) -> Settings:
+           baumgarte=None, max_contacts=None, impacts=SIMULTANEOUS, contact_step=CONTACT_STEP) -> Settings:
         if not isinstance(solver, Tableau) and solver not in SOLVERS:
             raise ModelError(f"solver {solver!r} is not one of {', '.join(SOLVERS)}{hint(solver, SOLVERS, close=True)}")
         check_order(solver, max_order)
@@ -49,7 +51,8 @@ class Settings:
         most = None if max_contacts is None else as_count("max_contacts", max_contacts)
         if impacts not in IMPACTS:
             raise ModelError(f"impacts must be one of {', '.join(map(repr, IMPACTS))}, not {impacts!r}")
-        return cls(solver, rtol, atol, max_order, first, shortest, longest, hold, most, impacts)
+        crowded = None if contact_step is None else as_positive("contact_step [s]", contact_step, ShapeError)
+        return cls(solver, rtol, atol, max_order, first, shortest, longest, hold, most, impacts, crowded)
 
     @property
     def long_steps(self) -> bool:

@@ -28,7 +28,7 @@ from bunraku.simulation.crew.sharing import Sharing
 from bunraku.simulation.records.tape import Extent
 from bunraku.simulation.records.trajectory import Trajectory
 from bunraku.simulation.running import Running, Statistics
-from bunraku.simulation.settings import SIMULTANEOUS, Settings
+from bunraku.simulation.settings import CONTACT_STEP, SIMULTANEOUS, Settings
 
 if TYPE_CHECKING:
     from bunraku.simulation.recorder import Recorder
@@ -77,6 +77,8 @@ class Simulation:
     max_contacts  maximum number of simultaneous contacts; 64 by default. Memory is allocated as needed
     impacts     law of impacts at several contacts at once: "simultaneous", all rebound together (Newton's law at each),
                 or "sequential", one after another, the fastest approach first (Newton's cradle)
+    contact_step  [s] length of the time steps that replace contact events where these are crowded or have no end, for
+                as long as they are (docs/contact.md has the rule); None: never, a Zeno error instead
 
     `q`, `v`, `t` and `mechanism` are read-only: `set_state`, `impulse`, `connect` and `cut` change them.
     """
@@ -88,9 +90,10 @@ class Simulation:
                  t: float = 0.0, workers: int | None = None, schedule: Schedule | None = None,
                  record: str | float | None = "all",
                  external=None, prescribed=None, reads=None, max_contacts: int | None = None,
-                 impacts: str = SIMULTANEOUS):
+                 impacts: str = SIMULTANEOUS, contact_step: float | None = CONTACT_STEP):
         settings = Settings.of(solver, rtol, atol, step=step, max_step=max_step, min_step=min_step,
-                               max_order=max_order, baumgarte=baumgarte, max_contacts=max_contacts, impacts=impacts)
+                               max_order=max_order, baumgarte=baumgarte, max_contacts=max_contacts, impacts=impacts,
+                               contact_step=contact_step)
         own = as_mechanism(mechanism).copy().locked()
         sharing = Sharing(settings, own, workers, schedule)
         extent, time_ = Extent.of(record, dense, settings.long_steps), as_number("t [s]", t, ShapeError)
@@ -319,7 +322,7 @@ class Simulation:
         tau = self.torque(self.t, self.q, self.v)
         acting = self._running.acts()
         if contact.stepping:
-            return step_forces(self.mechanism, self.q, self.v, tau, float(self._running.settings.step), **acting)
+            return step_forces(self.mechanism, self.q, self.v, tau, contact.step, **acting)
         return contact_forces(self.mechanism, self.q, self.v, tau, **acting, limits=EVENTS)[1]
 
     def run(self, until: float) -> Trajectory:

@@ -18,18 +18,21 @@ from bunraku.errors import BunrakuError, ShapeError, SimulationError, Simulation
 from bunraku.evaluate import impact
 from bunraku.evaluate.loop_closure import closed_position
 from bunraku.integrate import solver_memory as m
+from bunraku.integrate.pace import MOTION
 from bunraku.runs.actuation import Actuation
 from bunraku.runs.context import structure_of
 from bunraku.simulation.actuating import address_of
 from bunraku.simulation.checkpoint import refuse_forgotten
 from bunraku.simulation.closing import look_at_loops, plan_of_moves
 from bunraku.simulation.conditions import Watch, Watched, never_applied
+from bunraku.simulation.crowding import SLOW, UNSOLVED
 from bunraku.simulation.failures import LeftOpen, stopped
 from bunraku.simulation.records.pages import Block, polynomial_room
 from bunraku.simulation.records.trajectory import Event
 from bunraku.simulation.running import Running
 from bunraku.terminal import Bar, Interrupts
 
+CHANGED = -1                  # a status: contact has gone from time steps to events, or back
 BODY_STEPS_PER_CALL = 50_000  # compiled code runs this long (bodies times steps) before Python has its turn
 
 
@@ -59,6 +62,7 @@ def _from_event_to_event(run: Running, until: float, simulation, bar: Bar, inter
         contact = run.contact if run.contact is not None and not run.contact.stepping else None  # with events
         if contact is not None and contact.fresh:
             contact.settle(run)
+            contact = None if contact.stepping else contact
         watched = Watched(run, run.watches if contact is None else [contact.watch, *run.watches])
         happened = watched.already()
         if happened is None:
@@ -66,6 +70,9 @@ def _from_event_to_event(run: Running, until: float, simulation, bar: Bar, inter
             status = _Stretches(run, watched).until(until, bar, interrupts)
             if status in (m.REACHED, m.RECORD_FULL):  # or it was halted
                 break
+            failed = status in (m.STATE_FAILED, m.STEP_TOO_SMALL)
+            if status == CHANGED or (failed and contact is not None and contact.goes_on(run, UNSOLVED)):
+                continue
             if status != m.EVENT:
                 _fail(run, status, watched)
             happened = watched.found()
@@ -127,23 +134,28 @@ class _Stretches:
         if run.contact is not None:
             self.plan, self.structure = run.contact.touching.plan, run.contact.structure()
             self.entry, self.method = run.contact.entry((self.entry, self.method))
+        self.looks = run.contact is not None and run.contact.crowding.stepping
         sharing.links_in_lanes = self.plan.lanes.in_lanes if in_lanes and self.plan.lanes is not None else 0
         self.request = run.mechanism, self.plan, memory, acting, self.watching
         kept = (sharing.divided(*self.request) and self.watching) or run.tape.dense
         self.polynomials = polynomial_room(self.rows if kept else 0, memory.rows.shape[1])
 
     def until(self, until: float, bar: Bar, interrupts: Interrupts) -> int:
-        """Run until compiled code returns a status other than a full record, or `halted` returns true."""
+        """Run until compiled code returns a status other than a full record, `halted` returns true, or contact goes
+        from time steps to events or back."""
         run = self.run
         run.local.clock[m.UNTIL] = until
         while True:
+            if self.looks and run.contact is not None and run.contact.looks_for_events(run):
+                return CHANGED
             tick = time.perf_counter()
             status, block = self._stretch()
             bar.show(run.t)
             interrupts.let_in()
             if status != m.RECORD_FULL or (run.halted is not None and run.halted()):
                 return status
-            self._look_at_pace(block, time.perf_counter() - tick)
+            if self._look_at_pace(block, time.perf_counter() - tick):
+                return CHANGED
 
     def _stretch(self) -> tuple[int, Block]:
         """One stretch: its status and its steps, which are recorded and counted."""
@@ -151,9 +163,10 @@ class _Stretches:
         shared = sharing.shared or (sharing.may_begin(run.stats.steps) and sharing.divided(*self.request, begin=True))
         if contact is not None:
             contact.limit_step(run)
+            self.rows = contact.crowding.until_look if self.looks else self.rows
         record, block = self.watched.record(self.rows, memory.rows.shape[1], self.polynomials), None
         memory.tally[m.RECORDED] = 0
-        before, tick = memory.tally.copy(), time.perf_counter()
+        before, began, tick = memory.tally.copy(), run.t, time.perf_counter()
         given = self.address, run.acting.params, run.acting.array, memory, record
         try:
             run.in_step = True
@@ -170,6 +183,9 @@ class _Stretches:
             block = block or Block.of(record, int(done[m.RECORDED]), run.tape.dense)
             run.tape.append(block)
             _count(run, done, time.perf_counter() - tick)
+            if contact is not None and self.looks:
+                contact.crowding.made += int(done[m.STEPS])
+                run.stats.contact_stepped += run.t - began
         if status == m.CONTACTS_FULL and contact is not None and contact.touching.grow():
             self.structure, status = contact.structure(), m.RECORD_FULL
         hold = run.settings.hold
@@ -179,15 +195,20 @@ class _Stretches:
             run.stats.loop_error = max(run.stats.loop_error, error)
         return status, block
 
-    def _look_at_pace(self, block: Block, seconds: float) -> None:
+    def _look_at_pace(self, block: Block, seconds: float) -> bool:
+        """Warn of a slow run, or go from contact events to time steps. Returns whether that was so."""
         run = self.run
-        if run.pace is None:
-            return
+        if run.pace is None or self.looks:
+            return False
         order, nq = int(run.local.tally[m.ORDER]) or self.method[0].order, run.mechanism.nq
         text = run.pace.look(run.local, order, block.t, block.y, seconds,
-                             (lambda t, y: run.torque(t, y[:nq], y[nq:])) if run.acting.actuation else None)
+                             (lambda t, y: run.torque(t, y[:nq], y[nq:])) if run.acting.actuation else None) or ""
+        if text.startswith(MOTION.stiff) and run.contact is not None and run.contact.goes_on(run, SLOW):
+            run.pace.said = False
+            return True
         if text:
             warnings.warn(text, SimulationWarning, stacklevel=7)
+        return False
 
 
 def _count(run: Running, done: np.ndarray, seconds: float) -> None:

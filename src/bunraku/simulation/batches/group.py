@@ -36,7 +36,7 @@ from bunraku.runs.lane_run import NEXT, TIME, fixed_steps_lanes
 from bunraku.simulation.acting import Acting
 from bunraku.simulation.actuating import address_of, as_actuation
 from bunraku.simulation.closing import closed_start, look_at_loops
-from bunraku.simulation.contact_events import ROUGH_ENOUGH, Contact, deepest_start
+from bunraku.simulation.contact_events import Contact, deepest_start
 from bunraku.simulation.crew.sharing import Sharing
 from bunraku.simulation.failures import LeftOpen, stopped
 from bunraku.simulation.records.tape import Extent
@@ -45,7 +45,7 @@ from bunraku.simulation.settings import Settings
 from bunraku.simulation.state_changes import start
 from bunraku.simulation.stretches import BODY_STEPS_PER_CALL, advance
 from bunraku.spatial.lanes import WIDTH
-from bunraku.tolerances import LAST_STAGE, LAST_STEP
+from bunraku.tolerances import LAST_STAGE, LAST_STEP, ROUGH_ENOUGH
 
 NOTHING = np.zeros(0)
 
