@@ -21,11 +21,9 @@ from bunraku.contact.island_impulses import OVERLAP, island_impulses, solve_isla
 from bunraku.contact.islands import find_islands
 from bunraku.contact.lane_problem import (
     CLOSE,
-    CLOSED,
-    MODES,
-    STICKS,
     find_velocities,
     magnitude,
+    slip_of,
     solve_in_lanes,
 )
 from bunraku.entries.signatures import lane_array
@@ -34,7 +32,8 @@ from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import clear, constant, largest, load, maximum, minimum, pick, store, where_positive
 from bunraku.tolerances import AT_REST
 
-FEW = 12  # contacts of a state that is solved in lanes
+FEW = 12       # contacts of a state that is solved in lanes
+SLIDES = 1e-9  # slip, part of the problem's size, above which a contact slides; below, it is at the border of its cone
 
 
 class LaneImpulses(NamedTuple):
@@ -215,8 +214,8 @@ def solve_slots(own, theta, p, count, h):
     residual = load(p.residual, 0)
     wanted = where_positive(CLOSE - residual, wanted, zero)
     for i in range(count):
-        slides = load(p.modes, MODES * i + CLOSED) - load(p.modes, MODES * i + STICKS)
-        wanted = where_positive(slides * load(own.twin, i) * load(p.mu, i), zero, wanted)
+        slides = where_positive(slip_of(p, i) - SLIDES * load(p.size, 0), load(own.twin, i), zero)
+        wanted = where_positive(slides, zero, wanted)
     overlaps = where_positive(0.0 - OVERLAP - deepest, wanted, zero)
     parts = largest(overlaps) > 0.0
     if parts:

@@ -60,6 +60,7 @@ class LaneProblem(NamedTuple):
     plain: Any     # K, 1: sticking in all states
     wanted: Any    # 1, positive in states with a problem
     residual: Any  # 1
+    size: Any      # 1, the largest of |b| and |theta_ii f_i|
 
 
 @allocating
@@ -67,7 +68,7 @@ def lane_problem(count):
     return LaneProblem(
         lane_array(3 * count), lane_array(count), lane_array(2 * count), lane_array(2 * count),
         lane_array(3 * count), lane_array(3 * count), lane_array(3 * count), lane_array(MODES * count),
-        lane_array(9 * count * count), np.empty(count, np.int64), lane_array(1), lane_array(1))
+        lane_array(9 * count * count), np.empty(count, np.int64), lane_array(1), lane_array(1), lane_array(1))
 
 
 @inner
@@ -172,6 +173,7 @@ def find_modes(p, count, left, known):
         if known:
             change = maximum(change, distance(load7(p.modes, o), new))
         store7(p.modes, o, new)
+    store(p.size, 0, size)
     store(p.residual, 0, worst / where_positive(size, size, 1.0))
     return largest(where_positive(left, change, zero)) > 0.0
 
@@ -352,6 +354,12 @@ def choose_forces(p, count, left):
         d = sub(g, f)
         moved = maximum(moved, maximum(magnitude(d[0]), maximum(magnitude(d[1]), magnitude(d[2]))))
     return largest(moved) > 0.0
+
+
+@inline
+def slip_of(p, k):
+    """Speed of a sliding contact with friction."""
+    return load(p.modes, MODES * k + YIELD) * load(p.mu, k) * maximum(load(p.force, 3 * k), 0.0)
 
 
 @inner
