@@ -42,7 +42,9 @@ def test_spans_change_no_more_than_rounding():
         whole, parts = (simulated(solver, cuts, options) for cuts in ([], [3, 10, 11]))
         assert whole.stats.steps == parts.stats.steps
         assert whole.stats.evaluations == parts.stats.evaluations
-        np.testing.assert_allclose(whole.trajectory.t, parts.trajectory.t, rtol=1e-9)
+        # a step follows from an error estimate, a difference that has lost all but the last 1e-6 of the state: rounding
+        # changes a step by 1e-10 to 1e-9, and later steps by more
+        np.testing.assert_allclose(whole.trajectory.t, parts.trajectory.t, rtol=1e-7)
         np.testing.assert_allclose(whole.q, parts.q, rtol=1e-9, atol=1e-9)
 
 
