@@ -45,7 +45,7 @@ class Record(NamedTuple):
     g: np.ndarray            # (PARTS + 1, events): along the step
     g_trial: np.ndarray      # (events,)
     direction: np.ndarray    # (events,)
-    left: np.ndarray         # (events,) how often an event may still happen until it ends the run; 0: never does
+    left: np.ndarray         # (events,) occurrences of an event left until it ends the run; 0: it never does
     event_t: np.ndarray      # (room for events,)
     event_y: np.ndarray      # (room for events, n)
     event_kind: np.ndarray   # (room for events,)

@@ -267,8 +267,8 @@ class _Builder:
         bodies, rule = solids([n.name for n in self.nodes], [n.parent for n in self.nodes], bones,
                               [joint.nv > 0 for joint in joints], self.mass or MASS)
         if self.mass is None:
-            self.findings.note("masses", f"a BVH has none; {MASS:g} kg are {rule}; say mass= (of the whole) or masses= "
-                                         "(of segments by name)")
+            self.findings.note("masses", f"BVH files have no masses; {MASS:g} kg are {rule}; set mass= (total) or "
+                                         "masses= (by segment name)")
         for i, node in enumerate(self.nodes):
             if node.name in self.masses:
                 given, body = float(self.masses[node.name]), bodies[i]

@@ -30,7 +30,7 @@ class Assembly(NamedTuple):
 
     chunk: np.ndarray    # (bodies,) the chunk of every body; chunks are numbered parents first
     worker: np.ndarray   # (m,) who computes it
-    waits: np.ndarray    # (m,) whether it is swept after what it carries, in place of a far handle
+    waits: np.ndarray    # (m,) whether it waits for the chunks it carries; if not, it has a far handle
     left: np.ndarray     # (m - 1,) operands of joins; in series, `left` is the upper one
     right: np.ndarray
     series: np.ndarray   # (m - 1,) whether the right operand hangs from the left one, else both from the same link

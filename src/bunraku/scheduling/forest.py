@@ -49,7 +49,7 @@ class Tree:
                 best[p], heavy[p] = size[i], i
         head, depth, light = list(range(n + 1)), [0] * (n + 1), [0] * (n + 1)
         start = [0] * (n + 1)
-        used = [count[h] if h >= 0 else 0 for h in heavy]  # of a link's place in post-order, by its children so far
+        used = [count[h] if h >= 0 else 0 for h in heavy]  # positions in post-order that a link's children have used
         for i in range(n):
             p = parent[i]
             depth[i] = depth[p] + 1

@@ -311,7 +311,7 @@ def _draw_panel(axes, name: str, curves, strip: _Strip, last: bool):
 
 
 def _up_to(end: float, t, values) -> tuple[np.ndarray, np.ndarray]:
-    """A curve up to a time."""
+    """The part of a curve up to a time."""
     t, values = np.asarray(t, float), np.asarray(values, float)
     if not len(t) or t[-1] <= end or t[0] >= end:
         return t, values

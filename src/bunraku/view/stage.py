@@ -49,7 +49,7 @@ class Stage:
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
-        self.clock = time.perf_counter                 # by which slices become shorter where they take too long [s]
+        self.clock = time.perf_counter                 # of the time budget of a slice [s]
         self._share = 1.0                              # of a slice, if the simulation is slower than its clock
         self._pace = 0.0                               # simulated seconds per second
         self._began = 0.0                              # when the present slice did [s]
