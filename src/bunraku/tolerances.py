@@ -127,8 +127,10 @@ BLIND = 1e-7
 """The same ratio below which accelerations are lost in rounding and a step coasts."""
 
 # -- time ------------------------------------------------------------------------------------------------------------
-LAST_STEP = 1e-9
-"""Part of a fixed step of symplectic Euler by which the last one may be longer, instead of one more."""
+LAST_STEP = 1e-6
+"""Part of a fixed step of symplectic Euler by which the last one may be longer, instead of one more: the sum of n steps
+has a rounding error of up to 1e-16 n^2 of a step. Contact in one of 1e-13 s more is a problem of its own, with impulses
+of 1e-9 of those before."""
 LAST_STAGE = 1e-12
 """The same for methods with stages."""
 AT_REST = 1e-12
@@ -139,6 +141,9 @@ CONTACT_WORK = 1e9
 """[multiplications] Bound on the further attempts at a contact problem, a factorisation of n rows counted as n^3,
 beside two Newton iterations (60 factorisations): 0.1 to 0.2 s for 80 contacts. Small problems never come to it. Then
 the best forces so far are taken; their residual is in `stats.contact_residual`, and above 1e-7 in a warning."""
+NEGLIGIBLE = 1e-13
+"""Part of the largest mobility of a contact problem as which smaller ones count; part of the slip below which friction
+counts as none."""
 HEAP_AIM = 1e-11
 """Residual of the contact law at which iterations for a large island end, as part of the size of its problem."""
 HEAP_ENOUGH = 1e-10

@@ -1,6 +1,7 @@
 """The contact problem: hand-solved cases, random ones against the law itself, starts, Painleve, smallest forces."""
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -225,6 +226,33 @@ def test_known_forces_or_modes_are_found_at_once():
         modes = solve_problem(*problem, start="modes", modes=solution.modes, force=solution.force)
         assert modes.iterations <= 2
         assert modes.status == "solved"
+
+
+@pytest.mark.parametrize("family", list(check.FAMILIES))
+@pytest.mark.parametrize("factor", [1e-9, 1e9])
+def test_forces_of_a_much_longer_or_shorter_step_are_a_start(family, factor):
+    """Velocities and forces are proportional: a start that is far too large must not hide the solution."""
+    rng = np.random.default_rng(len(family))
+    for _ in range(10):
+        problem = check.FAMILIES[family](rng)
+        start = solve_problem(*problem).force
+        scaled = problem._replace(b=factor * problem.b)
+        solution = solve_problem(*scaled, start="forces", force=start)
+        assert solution.status == "solved"
+        assert check.violation(scaled, solution.force) <= 1e-10
+
+
+def test_the_fallen_figure_in_a_step_of_rounding():
+    """Ten contacts of `bunraku demo fall`: a last step of 3e-13 s, from the impulses of one of 2.5e-4 s."""
+    with np.load(Path(__file__).with_name("far_start.npz")) as file:
+        lower, b, mu, force = file["lower"], file["b"], file["mu"], file["force"]
+    theta = np.zeros((b.size, b.size))
+    theta[np.tril_indices(b.size)] = lower
+    problem = check.Problem(theta + np.tril(theta, -1).T, b, mu)
+    for start in ({}, {"start": "forces", "force": force}):
+        solution = solve_problem(*problem, **start)
+        assert solution.status == "solved"
+        assert check.violation(problem, solution.force) <= 1e-10
 
 
 def test_nothing_to_do():

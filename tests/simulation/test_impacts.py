@@ -7,7 +7,7 @@ import pytest
 
 import bunraku as bk
 from bunraku.check import attack_drops as drops
-from bunraku.contact.problem import ATTEMPTS, ITERATIONS, MANY_SWEEPS, PLENTY, factorisations_allowed
+from bunraku.contact.further_attempts import ATTEMPTS, ITERATIONS, MANY_SWEEPS, PLENTY, factorisations_allowed
 from bunraku.evaluate.contact_problem import solve_problem
 
 EVENTS = {"solver": "gear"}

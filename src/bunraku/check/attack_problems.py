@@ -22,6 +22,7 @@ UNIT = "contact problems"
 SEEDS, SHORT, LIMIT = 1000, 40, 300.0
 PROBLEMS = 10          # in a case
 TOLERANCE = 1e-10      # residual
+FAR = 1e-9             # part of b in the same problem solved from the forces of the whole: a much shorter step
 AGREE = 1e-7           # of the size of the problem: velocities that differ by more belong to another solution, which
                        # should be one here too, with Pinocchio's forces to start from
 PIN_SOLVED = 1e-10     # residual up to which Pinocchio's velocities are compared
@@ -243,6 +244,8 @@ def case(seed: int) -> Case:
         _require(np.linalg.norm(small.force) <= np.linalg.norm(solution.force) * (1 + 1e-9),
                  f"problem {number} ({family}): smallest forces are larger than others")
         worst["smallest forces: velocities"] = max(worst["smallest forces: velocities"], change)
+        far = solve_problem(problem.theta, FAR * problem.b, problem.mu, start="forces", force=solution.force)
+        _count(counts, f"{family}: not solved from forces {1.0 / FAR:g} times too large", far.status == "rough")
         _add(measured, f"{family}: iterations", solution.iterations)
         _add(measured, f"{family}: residual", residual)
         _add(measured, f"{family}: us", 1e6 * _seconds(problem))

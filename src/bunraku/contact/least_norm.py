@@ -11,6 +11,7 @@ Matrices are stored by columns, in one array with everything else. Reference: Go
 
 import numpy as np
 
+from bunraku.contact.spans import add, dot
 from bunraku.jit import inline, inner
 from bunraku.spatial.scalar import load, store
 
@@ -19,22 +20,6 @@ from bunraku.spatial.scalar import load, store
 def least_norm_size(n):
     """Number of scratch scalars for `least_norm`."""
     return n * n + 3 * n
-
-
-@inner
-def dot(n, a, b, work):
-    """Sum of products of two spans."""
-    total = 0.0
-    for i in range(n):
-        total += load(work, a + i) * load(work, b + i)
-    return total
-
-
-@inner
-def add(n, factor, a, b, work):
-    """Add a multiple of the span a to the span b."""
-    for i in range(n):
-        store(work, b + i, load(work, b + i) + factor * load(work, a + i))
 
 
 @inner

@@ -15,7 +15,9 @@ made positive definite, has r rows only.
 import numpy as np
 
 from bunraku.contact.contact_fields import SLIDING, STICKING
-from bunraku.contact.least_norm import add, cholesky_solve, dot
+from bunraku.contact.coulomb_law import to_cone
+from bunraku.contact.least_norm import cholesky_solve
+from bunraku.contact.spans import add, dot
 from bunraku.jit import inline, inner
 from bunraku.spatial.scalar import load, store
 
@@ -179,18 +181,6 @@ def factorise(n, matrix, factor, left, work):
             store(work, left + i, load(work, left + i) - x * x)
         store(work, left + pivot, 0.0)
     return n
-
-
-@inline
-def to_cone(z_n, z_1, z_2, mu):
-    """Projection to the friction cone; whether inside (1), on its surface (0) or at its tip (-1)."""
-    length = np.sqrt(z_1 * z_1 + z_2 * z_2)
-    if length <= mu * z_n:
-        return z_n, z_1, z_2, 1
-    along = (z_n + mu * length) / (1.0 + mu * mu)
-    if not along > 0.0:
-        return 0.0, 0.0, 0.0, -1
-    return along, mu * along * z_1 / length, mu * along * z_2 / length, 0
 
 
 @inner
