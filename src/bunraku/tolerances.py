@@ -148,6 +148,8 @@ HEAP_AIM = 1e-11
 """Residual of the contact law at which iterations for a large island end, as part of the size of its problem."""
 HEAP_ENOUGH = 1e-10
 """The same, up to which its problem counts as solved."""
+HEAP_PARTED = 1e-3
+"""Part of the largest penetration of a large island that one step may leave: the next ones remove it."""
 IMPACT_ENDS = 1e-6
 """Part of the fastest approach of an impact below which rebounds one after another end: what is left of approach is
 stopped at all contacts together, without rebound."""
@@ -163,7 +165,7 @@ TOO_DEEP = 1e-6
 """[m] Larger initial penetration is an error. Recorded states of adaptive solvers overlap by less than 1e-7 m, whatever
 the tolerance: closed contacts are projected after every step, open ones close at CLOSING_DEPTH, and contacts that begin
 to part have a slack of 1e-7 m at most (`simulation/contact_events.py`). Those of time steps: `deepest_start` there."""
-DENSE_ISLAND = 64
+DENSE_ISLAND = 20
 """Contacts of the largest island of a time step whose problem has a full matrix (`contact/problem.py`); larger ones are
 solved by `contact/heap.py`."""
 CONTACT_ROOM = 64

@@ -27,7 +27,7 @@ from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_calls import heap_impulses
 from bunraku.contact.contact_fields import OPEN
 from bunraku.contact.contact_memory import ACTIVE, DENSE, ISLANDS, LOOPS, NEAR
-from bunraku.contact.island_impulses import island_impulses, solve_island, velocities_of_island
+from bunraku.contact.island_impulses import island_impulses
 from bunraku.contact.near_pairs import end_of_pair, find_near
 from bunraku.contact.response import respond
 from bunraku.contact.rows import arrange, forget_problem, make_rows, motion_at, put_forces, take_up
@@ -175,7 +175,7 @@ def resolve_contacts(touch, structure, dof_f, q, flown, h, work):
             parts = heap_impulses(touch, n, structure.body_i, h, work)
         else:
             make_any_problem(touch, n, structure, dof_f, q, work)
-            parts = island_impulses(solve_island, velocities_of_island, 0, touch, count, h)
+            parts = island_impulses(touch, count, h)
         keep_solution(touch, first, count)
         if loops:
             answer_forces_closed(touch, nv, touch.force, touch.delta)

@@ -20,20 +20,33 @@ SMALLEST_REBOUND = 0.1  # part of the restitution, below which there is none
 
 
 @inner
-def island_impulses(solve, velocities, matrix, touch, count, h):
-    """Impulses of `count` contacts. Returns whether there is penetration to remove, by `parting`.
-
-    solve(matrix, touch, count, start), velocities(matrix, touch, count): the problem of `touch`, and Theta force + b
-    into `velocity`; `matrix` is for them alone."""
-    pressed = False
-    for i in range(count):
-        pressed = pressed or touch.force[3 * i] > 0.0
-    start = FORCES if pressed else NONE
+def island_impulses(touch, count, h):
+    """Impulses of `count` contacts, with theta. Returns whether there is penetration to remove, by `parting`."""
+    start = first_forces(touch, count)
     if touch.count[IN_TURN] != 0:
-        taken = impulses_in_turn(solve, velocities, matrix, touch, count, start, h)
+        taken = impulses_in_turn(touch, count, start, h)
     else:
-        taken = impulses_at_once(solve, velocities, matrix, touch, count, start, h)
-    return part_shapes(solve, matrix, touch, count, taken, h)
+        taken = impulses_at_once(solve_island, velocities_of_island, 0, touch, count, start, h)
+    return part_shapes(part_island, 0, touch, count, taken, h)
+
+
+@inner
+def impulses_of_heap(solve, velocities, part, heap, touch, count, h):
+    """The same of a large island (`heap.py`), which rebounds at once.
+
+    solve(heap, touch, count, start), velocities(heap, touch, count), part(heap, touch, count): the problem of `touch`,
+    Theta force + b into `velocity`, and impulses that remove penetration, into `force`."""
+    taken = impulses_at_once(solve, velocities, heap, touch, count, first_forces(touch, count), h)
+    return part_shapes(part, heap, touch, count, taken, h)
+
+
+@inline
+def first_forces(touch, count):
+    """Where iterations start: FORCES, if there are any."""
+    for i in range(count):
+        if touch.force[3 * i] > 0.0:
+            return FORCES
+    return NONE
 
 
 @inline
@@ -76,6 +89,12 @@ def solve_island(matrix, touch, count, start):
 
 
 @inner
+def part_island(matrix, touch, count):
+    """Solve the problem of gaps without friction: the smallest displacement that removes penetration."""
+    solve_island(matrix, touch, count, NONE)
+
+
+@inner
 def velocities_of_island(matrix, touch, count):
     """Theta force + b, into `velocity`."""
     velocities_after(touch, count, touch.force)
@@ -112,20 +131,20 @@ def impulses_at_once(solve, velocities, matrix, touch, count, start, h):
 
 
 @inner
-def impulses_in_turn(solve, velocities, matrix, touch, count, start, h):
+def impulses_in_turn(touch, count, start, h):
     """Rebounds one after another, then one contact problem without rebound for all. Returns the dissipated energy."""
     rebounds_in_turn(touch, count, h)
     state_problem(touch, count, 0.0, h)
     for i in range(3 * count):
         touch.b[i] += touch.velocity[i] - touch.arriving[i]
-    solve(matrix, touch, count, start)
+    solve_island(0, touch, count, start)
     for i in range(3 * count):
         touch.force[i] += touch.struck[i]
-    return energy_taken(velocities, matrix, touch, count)
+    return energy_taken(velocities_of_island, 0, touch, count)
 
 
 @inner
-def part_shapes(solve, matrix, touch, count, taken, h):
+def part_shapes(part, matrix, touch, count, taken, h):
     """Impulses of the smallest displacement that removes penetration, into `parting`; less if it would raise more
     energy than `taken`. Returns whether there are any. Uses up the problem, not its solution."""
     deepest, status = 0.0, touch.count[STATUS]
@@ -141,13 +160,13 @@ def part_shapes(solve, matrix, touch, count, taken, h):
         for r in range(3):
             touch.b[3 * i + r] = touch.gap[i] if r == 0 else 0.0
             touch.velocity[3 * i + r], touch.force[3 * i + r] = touch.force[3 * i + r], 0.0
-    solve(matrix, touch, count, NONE)
+    part(matrix, touch, count)
     lifting = 0.0
     for i in range(count):
         lifting -= touch.force[3 * i] * touch.gaining[3 * i] / h
         touch.mode[i] = touch.number[i]
-    part = 1.0 if lifting <= taken else max(taken, 0.0) / lifting
+    allowed = 1.0 if lifting <= taken else max(taken, 0.0) / lifting
     for i in range(3 * count):
-        touch.parting[i], touch.force[i] = part * touch.force[i], touch.velocity[i]
+        touch.parting[i], touch.force[i] = allowed * touch.force[i], touch.velocity[i]
     touch.count[STATUS] = status
     return True

@@ -17,7 +17,7 @@ import numpy as np
 
 from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_memory import ACTIVE
-from bunraku.contact.island_impulses import OVERLAP, island_impulses, solve_island, velocities_of_island
+from bunraku.contact.island_impulses import OVERLAP, island_impulses
 from bunraku.contact.islands import find_islands
 from bunraku.contact.lane_problem import (
     CLOSE,
@@ -334,7 +334,7 @@ def solve_one_by_one(w, touch, own, h, held):
         first = touch.island[n]
         count = touch.island[n + 1] - first
         load_in_lane(w, touch, own.theta, first, count, held)
-        parts = island_impulses(solve_island, velocities_of_island, 0, touch, count, h)
+        parts = island_impulses(touch, count, h)
         overlap = overlap or parts
         slides = slides or twins_slide(touch, first, count)
         for i in range(count):
