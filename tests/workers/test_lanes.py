@@ -10,7 +10,7 @@ import pytest
 import bunraku as bk
 from bunraku.entries.part_entries import lanes_one, repeat
 from bunraku.plan import fields as f
-from bunraku.plan import like
+from bunraku.plan import lane_plan, like
 from bunraku.plan.lane_plan import in_lanes
 from bunraku.runs.context import tree_one
 from bunraku.spatial.lanes import WIDTH
@@ -72,7 +72,7 @@ def test_several_bundles(joint):
 @pytest.mark.parametrize("joint", ["revolute", "spherical"])
 def test_forgetting_what_is_too_large_for_the_caches(joint, monkeypatch):
     kept = in_lanes(bk.models.chain(25 * WIDTH, joint).plan(), longest=8)
-    monkeypatch.setattr(like, "LARGEST", 0)
+    monkeypatch.setattr(lane_plan, "LARGEST", 0)
     found = agrees(bk.models.chain(25 * WIDTH, joint), longest=8)
     assert found.work_size < kept.work_size
     agrees(bk.models.mobile(.2, .1, .2, .5, 3, 2, WIDTH + 1, 2.0, 2.0))
@@ -118,7 +118,7 @@ def test_inverse_dynamics_returns_the_torques(n, kind):
 
 @pytest.mark.parametrize("kind", CHAINS)
 def test_inverse_dynamics_returns_the_torques_of_what_is_too_large_for_the_caches(kind, monkeypatch):
-    monkeypatch.setattr(like, "LARGEST", 0)
+    monkeypatch.setattr(lane_plan, "LARGEST", 0)
     m = bk.models.chain(5000, CHAINS[kind][0], axes=CHAINS[kind][1])
     assert WIDTH < 8 or m.plan().lanes is not None
     torques_return(m, (1e-3, 0.1, 2.0))

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bunraku.plan import fields as f
+from bunraku.plan import like
 from bunraku.plan.build import Plan
 from bunraku.plan.chunk_plan import LINE, SCRATCH, coordinates_of, operations, ranges, rows_of
-from bunraku.plan.like import FEWEST, LONGEST, Partition
+from bunraku.plan.like import LONGEST, Partition
 from bunraku.plan.plan_arrays import Arrays
 from bunraku.spatial.lanes import WIDTH
 
@@ -47,7 +48,7 @@ class InLanes:
 def in_lanes(plan: Plan, longest: int = LONGEST) -> InLanes | None:
     """The plan in lanes, or None if it has too few equal chunks or features that lanes do not support."""
     rows = plan.body_i[:-1]
-    if (plan.loops is not None or len(plan.spring_i) or plan.bodies < FEWEST
+    if (plan.loops is not None or len(plan.spring_i) or plan.bodies < like.FEWEST
             or (rows[:, f.ELIMINATION] == f.LOCKED).any()):
         return None
     mass = plan.body_f[:-1, f.MASS]
