@@ -11,6 +11,8 @@ class ContactArrays(NamedTuple):
     shape_i: np.ndarray
     shape_f: np.ndarray
     point_f: np.ndarray
+    apart_i: np.ndarray
+    kind_i: np.ndarray
     pair_i: np.ndarray
     contact_i: np.ndarray
     contact_f: np.ndarray

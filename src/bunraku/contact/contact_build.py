@@ -1,12 +1,13 @@
 """From shapes on links to the flat arrays of `contact_fields.py`.
 
 `build` reads the shapes of a mechanism and never changes them: `link`, `row` (a row of shape_f in the link's
-frame), `kind` and `shape.rows()`, rows of point_f. It runs on the first request for contacts after a change.
+frame), `kind`, masks and `shape.rows()`, rows of point_f. It runs on the first request for contacts after a change. Its
+arrays grow with the shapes; the list of pairs is apart from it (`with_pairs`, `near_pairs.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,21 +16,24 @@ from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_arrays import ContactArrays
 from bunraku.plan import fields as f
 
+ALL_PAIRS = 200
+"""Shapes up to which the list of pairs has all of them; those of more are listed when they are near."""
 
-def build(shapes: Sequence[Any], pairs: Sequence[tuple[int, int]], plan) -> ContactArrays:
-    """The arrays of contact of these pairs of shapes (by number, a first as in KIND_OF), for a plan."""
+
+def build(shapes: Sequence[Any], rigid: Sequence[int], apart: Iterable[tuple[int, int]], plan) -> ContactArrays:
+    """The arrays of shapes for a plan, with an empty list of pairs. `rigid`: for each link, and last for the ground,
+    the first link of its rigid body; `apart`: pairs of links whose shapes do not touch."""
     shape_i, shape_f = np.zeros((len(shapes), c.SHAPE_I), np.int32), np.zeros((len(shapes), c.SHAPE_F))
-    kinds = [c.KIND_OF[shapes[a].kind, shapes[b].kind] for a, b in pairs]
-    convex = {shape for kind, pair in zip(kinds, pairs, strict=True) if kind == c.CONVEX for shape in pair}
     rows = Rows()
     for k, shape in enumerate(shapes):
         shape_i[k, c.SHAPE_KIND] = shape.kind
         shape_i[k, c.SHAPE_BODY] = -1 if shape.link < 0 else plan.link_i[shape.link, f.LINK_BODY]
         shape_i[k, c.SHAPE_CORNERS] = c.CORNERS_OF.get(shape.kind, 0)
-        if shape.kind != c.BOX or k in convex:
-            data, numbers = shape.shape.rows()
-            shape_i[k, c.SHAPE_POINT] = rows.put(data)
-            shape_i[k, c.SHAPE_COUNT:c.SHAPE_COUNT + len(numbers)] = numbers
+        shape_i[k, c.SHAPE_LINK], shape_i[k, c.SHAPE_RIGID] = shape.link, rigid[shape.link]
+        shape_i[k, c.SHAPE_GROUP], shape_i[k, c.SHAPE_MEETS] = shape.group, shape.meets
+        data, numbers = shape.shape.rows()
+        shape_i[k, c.SHAPE_POINT] = rows.put(data)
+        shape_i[k, c.SHAPE_COUNT:c.SHAPE_COUNT + len(numbers)] = numbers
         shape_f[k] = shape.row
         if shape.link >= 0:  # from the link's frame to the body's
             row = plan.link_f[shape.link]
@@ -38,20 +42,39 @@ def build(shapes: Sequence[Any], pairs: Sequence[tuple[int, int]], plan) -> Cont
             shape_f[k, c.SHAPE_ROTATION:c.SHAPE_ROTATION + 9] = (R @ turn).ravel()
             for at in (c.SHAPE_OFFSET, c.SHAPE_MIDDLE):
                 shape_f[k, at:at + 3] = x + R @ shape.row[at:at + 3]
-    order = sorted(range(len(pairs)), key=lambda p: (kinds[p], pairs[p]))
-    pair_i = np.zeros((len(pairs), c.PAIR_I), np.int32)
-    contact_i: list[tuple[int, int, int]] = []
-    contact_f: list[tuple[float, float]] = []
-    for p, number in enumerate(order):
-        a, b = pairs[number]
-        count = contacts_of(kinds[number], shape_i[a], shape_i[b])
-        pair_i[p] = kinds[number], a, b, len(contact_i), count
-        contact_i += count * [(p, int(shape_i[a, c.SHAPE_BODY]), int(shape_i[b, c.SHAPE_BODY]))]
-        contact_f += count * [(float(np.sqrt(shapes[a].friction * shapes[b].friction)),
-                               max(shapes[a].restitution, shapes[b].restitution))]
-    return ContactArrays(shape_i, shape_f, np.concatenate([np.zeros((0, 3)), *rows.kept]), pair_i,
-                         np.array(contact_i, np.int32).reshape(-1, c.CONTACT_I),
-                         np.array(contact_f, float).reshape(-1, c.CONTACT_F))
+    return ContactArrays(shape_i, shape_f, np.concatenate([np.zeros((0, 3)), *rows.kept]),
+                         np.array(sorted(apart), np.int32).reshape(-1, 2), kind_table(), *tables([], [], []))
+
+
+def tables(pairs, contacts, surfaces) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """pair_i, contact_i, contact_f of rows."""
+    return (np.array(pairs, np.int32).reshape(-1, c.PAIR_I), np.array(contacts, np.int32).reshape(-1, c.CONTACT_I),
+            np.array(surfaces, float).reshape(-1, c.CONTACT_F))
+
+
+def with_pairs(arrays: ContactArrays, pairs: Iterable[tuple[int, int]]) -> ContactArrays:
+    """The arrays with the list of these pairs of shapes (by number, a first as in KIND_OF)."""
+    shape_i, shape_f = arrays.shape_i, arrays.shape_f
+    kind = shape_i[:, c.SHAPE_KIND].tolist()
+    listed: list[tuple[int, ...]] = []
+    contacts: list[tuple[int, ...]] = []
+    surfaces: list[tuple[float, ...]] = []
+    for p, (of, a, b) in enumerate(sorted((c.KIND_OF[kind[a], kind[b]], a, b) for a, b in pairs)):
+        count = contacts_of(of, shape_i[a], shape_i[b])
+        listed.append((of, a, b, len(contacts), count))
+        contacts += count * [(p, int(shape_i[a, c.SHAPE_BODY]), int(shape_i[b, c.SHAPE_BODY]))]
+        surfaces += count * [(float(np.sqrt(shape_f[a, c.SHAPE_FRICTION] * shape_f[b, c.SHAPE_FRICTION])),
+                              float(max(shape_f[a, c.SHAPE_RESTITUTION], shape_f[b, c.SHAPE_RESTITUTION])))]
+    pair_i, contact_i, contact_f = tables(listed, contacts, surfaces)
+    return arrays._replace(pair_i=pair_i, contact_i=contact_i, contact_f=contact_f)
+
+
+def kind_table() -> np.ndarray:
+    """`kind_i`."""
+    table = np.full((c.KINDS, c.KINDS, 2), (-1, 0), np.int32)
+    for (a, b), kind in c.KIND_OF.items():
+        table[a, b] = kind, c.CONTACTS_ON_FIELD.get(a, 0) if kind == c.FIELD else c.CONTACTS_OF.get(kind, 0)
+    return table.reshape(-1, 2)
 
 
 class Rows:

@@ -20,7 +20,8 @@ from bunraku.spatial.lane_memory import gather, scatter
 from bunraku.spatial.lanes import WIDTH
 
 SMALLEST_SHARE = 256
-CONTACTS = Held(types.NamedTuple([integers, table, table, integers, integers, table], ContactArrays))
+CONTACTS = Held(types.NamedTuple([integers if name.endswith("_i") else table for name in ContactArrays._fields],
+                                 ContactArrays))
 
 
 @inline

@@ -2,7 +2,8 @@
 
 A *shape* moves with a body. A *pair* is two shapes that may touch. Every pair has a fixed number of *contacts*, the
 points at which it may touch (`CONTACTS_OF`); so all states of a lane have the same ones, and contacts that are far
-apart have the gap `inf`.
+apart have the gap `inf`. The tables of pairs and contacts are a list: of all pairs, or of those near each other
+(`near_pairs.py`). What identifies a contact in every list are its shapes and its place among their contacts.
 
 Normals point from shape b to shape a: a force along the normal pushes a away. The gap is the distance of the surfaces
 along the normal, negative if they overlap. The point is half-way: surface of a = point + gap/2 normal.
@@ -16,8 +17,13 @@ SHAPE_COUNT = 3    # POINTS, polytopes: number of points or vertices; HEIGHTFIEL
 SHAPE_FACES = 4    # polytopes: number of faces; HEIGHTFIELD: heights along y
 SHAPE_EDGES = 5    # polytopes: number of edges
 SHAPE_CORNERS = 6  # most points of a flat feature that have contacts of their own: see `face_points.py`
-SHAPE_I = 7
+SHAPE_LINK = 7     # its link, -1 for ground
+SHAPE_RIGID = 8    # first link of the rigid body that this belongs to, -1 for ground
+SHAPE_GROUP = 9    # mask: the groups that it belongs to
+SHAPE_MEETS = 10   # mask: the groups that it touches
+SHAPE_I = 11
 SPHERE, CAPSULE, BOX, POINTS, PLANE, HULL, CYLINDER, HEIGHTFIELD = range(8)
+KINDS = 8
 
 # -- shape_f (shapes, SHAPE_F) float64 ---------------------------------------------------------------------------------
 SHAPE_ROTATION = 0  # 9, rotation of the shape's frame in the body frame. Its z: axis of a capsule, normal of a plane
@@ -26,7 +32,9 @@ SHAPE_SIZE = 12     # 3, SPHERE: radius; CAPSULE, CYLINDER: radius, half the len
 #                     HULL: the mean of its vertices; HEIGHTFIELD: half its extent along x and y [m]
 SHAPE_MIDDLE = 15   # 3, centre of the sphere around it, in the body frame [m]
 SHAPE_BOUND = 18    # radius of that sphere; inf for a plane [m]
-SHAPE_F = 19
+SHAPE_FRICTION = 19     # coefficient
+SHAPE_RESTITUTION = 20
+SHAPE_F = 21
 
 # -- point_f (rows, 3) float64, in the shape's frame [m] ---------------------------------------------------------------
 # POINTS: its points. HEIGHTFIELD: its heights one after another, three a row; along y first. A polytope (HULL, or BOX
@@ -37,7 +45,11 @@ SHAPE_F = 19
 #   loops     for each corner of a face, anticlockwise, LOOP_ROWS: the corner; (number of its contact, 0, 0)
 FACE_ROWS, EDGE_ROWS, LOOP_ROWS = 2, 4, 2
 
-# -- pair_i (pairs, PAIR_I) int32, sorted by kind ----------------------------------------------------------------------
+# -- apart_i (pairs of links, 2) int32, in order: the smaller link and the larger; their shapes never touch ------------
+
+# -- kind_i (KINDS * KINDS, 2) int32, by kinds of a and b: kind of the pair, or -1; its contacts, or 0: CONTACTS_OF ----
+
+# -- pair_i (pairs, PAIR_I) int32, sorted by kind, shape a, shape b ----------------------------------------------------
 PAIR_KIND = 0      # below
 PAIR_A = 1         # shape a
 PAIR_B = 2         # shape b
@@ -48,6 +60,7 @@ SPHERE_PLANE, CAPSULE_PLANE, BOX_PLANE, POINTS_PLANE, CYLINDER_PLANE = range(5)
 LAST_PLANE = CYLINDER_PLANE
 SPHERE_SPHERE, SPHERE_CAPSULE, CAPSULE_CAPSULE, SPHERE_BOX, CAPSULE_BOX = range(5, 10)
 POINTS_SOLID, CONVEX, FIELD = range(10, 13)  # points and a solid; two convex solids; a solid and a height field
+PAIR_KINDS = 13
 KIND_OF = {        # of two shapes, a first
     (SPHERE, PLANE): SPHERE_PLANE, (CAPSULE, PLANE): CAPSULE_PLANE, (BOX, PLANE): BOX_PLANE,
     (POINTS, PLANE): POINTS_PLANE, (SPHERE, SPHERE): SPHERE_SPHERE, (SPHERE, CAPSULE): SPHERE_CAPSULE,
@@ -76,7 +89,7 @@ MOST = 8
 
 def contacts_of_convex(corners_a: int, corners_b: int) -> int:
     """Contacts of two convex solids: nearest points, corners of each flat feature, crossings of edges."""
-    return 1 if 1 in (corners_a, corners_b) else 1 + corners_a + corners_b + 2 * corners_a
+    return 1 if corners_a == 1 or corners_b == 1 else 1 + corners_a + corners_b + 2 * corners_a
 
 
 # -- contact_i (contacts, CONTACT_I) int32, contact_f (contacts, CONTACT_F) float64: input of the contact solvers ------

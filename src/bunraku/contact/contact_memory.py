@@ -36,8 +36,10 @@ ROUGH_CONTACTS = 10  # contacts of the largest of these
 IN_TURN = 11     # 1: rebounds one after another (`contact/sequential_impacts.py`); 0: all at once
 ISLANDS = 12     # problems of this step
 DENSE = 13       # contacts of an island from which on it has no full matrix (`contact/heap.py`)
-NEAR = 14        # pairs in `near`, or -1: all pairs are looked at
-COUNTS = 15
+PAIRS = 14       # pairs in the list
+WANTED_PAIRS = 15     # 0, or pairs for which the list has no room, and
+WANTED_CONTACTS = 16  # their contacts
+COUNTS = 17
 FULL = 10        # a status: more contacts than there is room for
 
 ROW = 12         # scalars of a row: force on the handle of a (moment, force), on that of b
@@ -51,9 +53,12 @@ MARK = 4
 class Extent(NamedTuple):
     """Numbers that the lengths of buffers depend on."""
 
-    contacts: int   # contacts of all pairs
-    pairs: int      # pairs of shapes that are listed when they are near; 0: all are looked at
+    contacts: int   # contacts of listed pairs
+    pairs: int      # pairs of a list that changes; 0: it does not
     shapes: int
+    searched: int   # shapes, if the list changes; 0: it does not
+    buckets: int    # of the hash table of cells, a power of 2; 0: the list does not change
+    kept: int       # contacts in the problems of a step that a new list takes along; 0: the list does not change
     bodies: int
     nv: int
     room: int       # contacts in the problems of a step or state
@@ -75,7 +80,8 @@ class Buffer(NamedTuple):
 
 
 COUNT, FLOAT, LANE = "count", "float", "lane"
-UNITS = {"COUNTS": COUNTS, "STATE": STATE, "PLACE": c.PLACE, "FOUND": c.FOUND, "ROWS": ROWS, "MARK": MARK}
+UNITS = {"COUNTS": COUNTS, "PAIR_KINDS": c.PAIR_KINDS, "STATE": STATE, "PLACE": c.PLACE, "FOUND": c.FOUND, "ROWS": ROWS,
+         "MARK": MARK}
 GIVEN = tuple(ContactArrays._fields)
 BUFFERS = tuple(Buffer(*row) for row in (
     # -- a step or state: contacts ordered by island, bodies in contact ------------------------------------------------
@@ -96,8 +102,15 @@ BUFFERS = tuple(Buffer(*row) for row in (
     ("states", LANE, "STATE * bodies", "STATE per body: pose, velocity, acceleration", "see_bodies"),
     ("places", LANE, "PLACE * shapes", "PLACE per shape: pose", "place_shapes"),
     ("found", LANE, "FOUND * contacts", "FOUND per contact: gap, normal, point", "find_contacts"),
-    ("near", COUNT, "pairs", "pairs that are near enough to be looked at", "list_near_pairs"),
-    ("origins", FLOAT, "3 * shapes + 1", "[m] centres of shapes then; last: their reach", "list_near_pairs"),
+    ("origins", FLOAT, "3 * shapes + 1", "[m] centres of shapes when pairs were listed; last: reach", "list_pairs"),
+    ("cells", COUNT, "4 * searched", "per shape: cell (3), grid", "put_into_cells"),
+    ("heads", COUNT, "buckets", "first shape of each bucket of cells; -1: none", "put_into_cells"),
+    ("chain", COUNT, "searched", "next shape in the same bucket; -1: none", "put_into_cells"),
+    ("keys", COUNT, "pairs", "keys of pairs, in order", "find_pairs, sort_keys"),
+    ("sorted", COUNT, "pairs", "scratch", "sort_keys"),
+    ("tally", COUNT, "searched + PAIR_KINDS + 1", "scratch", "sort_keys"),
+    ("aside", COUNT, "3 * kept", "per contact of the last step: key of its pair, place in it, mode", "put_aside"),
+    ("aside_force", FLOAT, "3 * kept", "[N s] its impulse", "put_aside"),
     ("rows", LANE, "ROWS * room", "ROWS per contact: wrenches on both bodies of unit forces", "make_rows"),
     ("speed", LANE, "3 * room", "[m/s] velocity of b's surface to a's at the state: normal, two tangents", "make_rows"),
     ("change", LANE, "3 * room", "its change, or acceleration, without contact forces", "change_of_contacts"),
@@ -159,10 +172,10 @@ _lane_touch = allocating(_made["_lane_touch"])  # Numba needs each of the values
 @allocating
 def lane_touch(given, body_i, nv, room, handles):
     """A workspace with lanes where the scalar is LANE, for `room` contacts of all states at once."""
-    touch = _lane_touch(given, given.contact_i.shape[0], 0, given.shape_i.shape[0], body_i.shape[0] - 1, nv, room, room,
-                        handles, handles, 0, problem_size(room))
+    touch = _lane_touch(given, given.contact_i.shape[0], 0, given.shape_i.shape[0], 0, 0, 0, body_i.shape[0] - 1, nv,
+                        room, room, handles, handles, 0, problem_size(room))
     touch.still[:, :] = 0.0
-    touch.count[NEAR] = -1
+    touch.count[PAIRS] = given.pair_i.shape[0]
     _begin_compiled(touch, body_i)
     return touch
 
@@ -180,23 +193,38 @@ _begin_compiled = allocating(_begin)
 
 def handles_of(arrays: ContactArrays, room: int) -> int:
     """Maximum number of bodies in contact at once."""
-    bodies = np.unique(arrays.contact_i[:, [c.CONTACT_A, c.CONTACT_B]])
+    bodies = np.unique(arrays.shape_i[:, c.SHAPE_BODY])
     return min(int((bodies >= 0).sum()), 2 * room)
 
 
-def extent_of(arrays: ContactArrays, bodies: int, nv: int, room: int, dense: int, loops: bool) -> Extent:
-    """Lengths of a workspace for `room` contacts at once, `dense` of them in one problem with a full matrix."""
-    handles = handles_of(arrays, room)
-    return Extent(len(arrays.contact_i), len(arrays.pair_i), len(arrays.shape_i), bodies, nv, room, dense, handles,
-                  min(handles, 2 * dense), 6 * handles * nv if loops else 0, int(problem_size(dense)))
+class Room(NamedTuple):
+    """Numbers of a run for which there is memory."""
+
+    contacts: int                       # in the problems of a step or state
+    dense: int                          # in one problem with a full matrix
+    listed: tuple[int, int] | None = None  # pairs and their contacts, of a list that changes
 
 
-def make_touch(arrays: ContactArrays, body_i, nv: int, room: int, dense: int, loops: bool) -> tuple[Any, np.ndarray]:
-    """(workspace, the same as compiled code has it) of one run."""
-    extent = extent_of(arrays, len(body_i) - 1, nv, room, dense, loops)._asdict()
+def extent_of(arrays: ContactArrays, bodies: int, nv: int, room: Room, loops: bool) -> Extent:
+    """Lengths of a workspace."""
+    handles, shapes = handles_of(arrays, room.contacts), len(arrays.shape_i)
+    pairs, searched = (room.listed[0], shapes) if room.listed else (0, 0)
+    return Extent(len(arrays.contact_i), pairs, shapes, searched, 1 << (2 * searched).bit_length() if searched else 0,
+                  room.contacts if searched else 0, bodies, nv, room.contacts, room.dense, handles,
+                  min(handles, 2 * room.dense), 6 * handles * nv if loops else 0, int(problem_size(room.dense)))
+
+
+def make_touch(arrays: ContactArrays, body_i, nv: int, room: Room, loops: bool) -> tuple[Any, np.ndarray]:
+    """(workspace, the same as compiled code has it) of one run; without `room.listed` the list is that of `arrays`."""
+    if room.listed:
+        pairs, contacts = room.listed
+        arrays = arrays._replace(pair_i=np.zeros((pairs, c.PAIR_I), np.int32),
+                                 contact_i=np.zeros((contacts, c.CONTACT_I), np.int32),
+                                 contact_f=np.zeros((contacts, c.CONTACT_F)))
+    extent = extent_of(arrays, len(body_i) - 1, nv, room, loops)._asdict()
     touch = Touch(*arrays, *(np.zeros(eval(buffer.length, UNITS, extent), np.int64 if buffer.scalar == COUNT else float)
                              for buffer in BUFFERS))
     _begin(touch, body_i)
-    touch.count[LOOPS], touch.count[DENSE] = loops, dense
-    touch.origins[-1] = -np.inf
+    touch.count[LOOPS], touch.count[DENSE] = loops, room.dense
+    touch.count[PAIRS], touch.origins[-1] = (0, -np.inf) if room.listed else (len(arrays.pair_i), np.inf)
     return touch, laid_out(touch)

@@ -26,9 +26,9 @@ from bunraku.algorithms.stepping import fastest_turn, half_turn, turn
 from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_calls import heap_impulses
 from bunraku.contact.contact_fields import OPEN
-from bunraku.contact.contact_memory import ACTIVE, DENSE, ISLANDS, LOOPS, NEAR
+from bunraku.contact.contact_memory import ACTIVE, DENSE, ISLANDS, LOOPS, PAIRS
 from bunraku.contact.island_impulses import island_impulses
-from bunraku.contact.near_pairs import end_of_pair, find_near
+from bunraku.contact.near_pairs import find_near
 from bunraku.contact.response import respond
 from bunraku.contact.rows import arrange, forget_problem, make_rows, motion_at, put_forces, take_up
 from bunraku.contact.touching import (
@@ -106,9 +106,9 @@ def reaches(gap, approach, h):
 def choose_contacts(touch, h):
     """Put the contacts that may close in a step into the problem. Returns whether there is room."""
     forget_problem(touch)
-    for i in range(touch.count[NEAR]):
-        p = touch.near[i]
-        for k in range(touch.pair_i[p, c.PAIR_CONTACT], end_of_pair(p, touch)):
+    for p in range(touch.count[PAIRS]):
+        first = touch.pair_i[p, c.PAIR_CONTACT]
+        for k in range(first, first + touch.pair_i[p, c.PAIR_COUNT]):
             gap = touch.found[c.FOUND * k + c.FOUND_GAP]
             if gap < np.inf:
                 x = load3(touch.found, c.FOUND * k + c.FOUND_POINT)
@@ -198,7 +198,8 @@ def contact_step(touch, structure, dof_f, q, v, a, h, work):
     room."""
     nv = v.shape[0]
     see_bodies(touch, structure, q, v)
-    find_near(touch, 4.0 * h * largest(fastest_shape(touch)) + QUICK * h * h)
+    if not find_near(touch, 4.0 * h * largest(fastest_shape(touch)) + QUICK * h * h):
+        return False
     clear(touch.shift)
     before = touch.count[ACTIVE]
     for i in range(before):

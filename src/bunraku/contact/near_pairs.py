@@ -1,16 +1,22 @@
-"""Broad phase of time steps: a list of the pairs of shapes near each other, with a reserve, used until it is spent.
+"""The list of pairs of shapes near each other, with a reserve, used until it is spent.
 
 A pair whose bounding spheres are farther apart than `reach` cannot come nearer than reach - 2 d while no shape has
-moved by more than d. So a list is valid for a margin as long as reach - 2 d >= margin; then only its pairs are used.
-Pairs with a plane on a moving link are always listed. Cost: O(shapes + listed pairs) a step, and O(pairs) for a new
-list: seldom where bodies rest, every RESERVE / speed where they move. The result does not depend on the list.
+moved by more than d. So a list is valid for a margin as long as reach - 2 d >= margin; a list of all pairs has the
+reach inf. The pairs come from `cell_grids.py`, in the order of kind, shape a, shape b; each has its contacts in the
+tables of the list. Contacts keep their identity when the list is made anew: modes and impulses of the last step go with
+the shapes of a pair and the place of the contact in it. So the motion does not depend on the list.
+
+Cost: O(shapes + listed pairs) a step, and for a new list that of the grids: seldom where bodies rest, every RESERVE /
+speed where they move. Memory: O(shapes + listed pairs).
 """
 
 import numpy as np
 
 from bunraku.contact import contact_fields as c
-from bunraku.contact.contact_memory import NEAR
-from bunraku.contact.detect import bounds_apart, find_pair, place_shapes
+from bunraku.contact.cell_grids import contacts_of, find_pairs, key_of, smallest_radius
+from bunraku.contact.contact_fields import OPEN
+from bunraku.contact.contact_memory import ACTIVE, PAIRS, WANTED_CONTACTS, WANTED_PAIRS
+from bunraku.contact.detect import find_pair, place_shapes
 from bunraku.jit import inline, inner
 from bunraku.spatial.algebra import load3, norm, store3, sub
 
@@ -19,13 +25,14 @@ RESERVE = 0.5   # of the smallest radius around a shape
 
 @inner
 def find_near(touch, margin):
-    """Contacts closer than the margin, of one state."""
+    """Contacts closer than the margin, of one state. Returns whether there was room for the list."""
     place_shapes(touch.shape_i, touch.shape_f, touch.states, touch.places)
-    if not touch.origins[touch.origins.shape[0] - 1] - 2.0 * farthest_move(touch) >= margin:
-        list_near_pairs(touch, margin)
-    for i in range(touch.count[NEAR]):
-        find_pair(touch.near[i], touch.shape_i, touch.shape_f, touch.point_f, touch.pair_i, touch.places, margin,
-                  touch.found)
+    spent = not touch.origins[touch.origins.shape[0] - 1] - 2.0 * farthest_move(touch) >= margin
+    if spent and not list_pairs(touch, 3.0 * margin + RESERVE * smallest_radius(touch)):
+        return False
+    for p in range(touch.count[PAIRS]):
+        find_pair(p, touch.shape_i, touch.shape_f, touch.point_f, touch.pair_i, touch.places, margin, touch.found)
+    return True
 
 
 @inner
@@ -41,34 +48,109 @@ def farthest_move(touch):
 
 
 @inner
-def list_near_pairs(touch, margin):
-    """Make the list anew."""
-    smallest = np.inf
+def list_pairs(touch, reach):
+    """Make the list anew, and take modes and impulses of the last step along. Without room for it all stays as it is,
+    but for the numbers WANTED_PAIRS and WANTED_CONTACTS, and the answer is False."""
+    pairs, contacts = find_pairs(touch, reach)
+    if pairs > touch.keys.shape[0] or contacts > touch.contact_i.shape[0]:
+        touch.count[WANTED_PAIRS], touch.count[WANTED_CONTACTS] = pairs, contacts
+        return False
+    put_aside(touch)
+    sort_keys(pairs, touch)
+    write_list(pairs, touch)
+    take_back(touch)
     for k in range(touch.shape_i.shape[0]):
         store3(touch.origins, 3 * k, load3(touch.places, c.PLACE * k + c.PLACE_MIDDLE))
-        if touch.shape_f[k, c.SHAPE_BOUND] > 0.0:
-            smallest = min(smallest, touch.shape_f[k, c.SHAPE_BOUND])
-    reach = 3.0 * margin + RESERVE * (smallest if smallest < np.inf else 0.0)
     touch.origins[touch.origins.shape[0] - 1] = reach
-    for k in range(touch.contact_i.shape[0]):
-        touch.found[c.FOUND * k + c.FOUND_GAP] = np.inf
+    return True
+
+
+@inner
+def sort_keys(count, touch):
+    """Sort `keys`, by counting: by shape b, then a, then kind."""
+    shapes = touch.shape_i.shape[0]
+    sort_by_digit(count, touch.keys, 1, shapes, touch.tally, touch.sorted)
+    sort_by_digit(count, touch.sorted, shapes, shapes, touch.tally, touch.keys)
+    sort_by_digit(count, touch.keys, shapes * shapes, c.PAIR_KINDS, touch.tally, touch.sorted)
+    for i in range(count):
+        touch.keys[i] = touch.sorted[i]
+
+
+@inner
+def sort_by_digit(count, keys, unit, base, tally, out):
+    """`keys` in the order of one digit, otherwise as they were, into `out`."""
+    for digit in range(base + 1):
+        tally[digit] = 0
+    for i in range(count):
+        tally[keys[i] // unit % base + 1] += 1
+    for digit in range(base):
+        tally[digit + 1] += tally[digit]
+    for i in range(count):
+        digit = keys[i] // unit % base
+        out[tally[digit]] = keys[i]
+        tally[digit] += 1
+
+
+@inner
+def write_list(pairs, touch):
+    """The tables of pairs and contacts of sorted keys."""
+    shapes, first = touch.shape_i.shape[0], 0
+    for p in range(pairs):
+        key = touch.keys[p]
+        kind, a, b = key // (shapes * shapes), key // shapes % shapes, key % shapes
+        count = contacts_of(kind, a, b, touch)
+        touch.pair_i[p, c.PAIR_KIND], touch.pair_i[p, c.PAIR_A], touch.pair_i[p, c.PAIR_B] = kind, a, b
+        touch.pair_i[p, c.PAIR_CONTACT], touch.pair_i[p, c.PAIR_COUNT] = first, count
+        friction = np.sqrt(touch.shape_f[a, c.SHAPE_FRICTION] * touch.shape_f[b, c.SHAPE_FRICTION])
+        restitution = max(touch.shape_f[a, c.SHAPE_RESTITUTION], touch.shape_f[b, c.SHAPE_RESTITUTION])
+        for k in range(first, first + count):
+            touch.contact_i[k, c.CONTACT_PAIR] = p
+            touch.contact_i[k, c.CONTACT_A] = touch.shape_i[a, c.SHAPE_BODY]
+            touch.contact_i[k, c.CONTACT_B] = touch.shape_i[b, c.SHAPE_BODY]
+            touch.contact_f[k, c.FRICTION], touch.contact_f[k, c.RESTITUTION] = friction, restitution
+            touch.found[c.FOUND * k + c.FOUND_GAP] = np.inf
+        first += count
+    touch.count[PAIRS] = pairs
+
+
+@inner
+def put_aside(touch):
+    """Identity, mode and impulse of the contacts of the last step, out of the contact state of the run."""
+    for i in range(touch.count[ACTIVE]):
+        k = touch.active[i]
+        p = np.int64(touch.contact_i[k, c.CONTACT_PAIR])
+        touch.aside[3 * i] = key_of(np.int64(touch.pair_i[p, c.PAIR_KIND]), np.int64(touch.pair_i[p, c.PAIR_A]),
+                                    np.int64(touch.pair_i[p, c.PAIR_B]), touch)
+        touch.aside[3 * i + 1] = k - touch.pair_i[p, c.PAIR_CONTACT]
+        touch.aside[3 * i + 2] = touch.modes[k]
+        store3(touch.aside_force, 3 * i, load3(touch.held, 3 * k))
+        touch.modes[k] = OPEN
+        store3(touch.held, 3 * k, (0.0, 0.0, 0.0))
+
+
+@inner
+def take_back(touch):
+    """Back into the contact state, those whose pair is still listed."""
     listed = 0
-    for p in range(touch.pair_i.shape[0]):
-        if always_listed(p, touch) or not bounds_apart(touch.pair_i[p, c.PAIR_KIND], touch.places, touch.shape_f,
-                                                       touch.pair_i[p, c.PAIR_A], touch.pair_i[p, c.PAIR_B]) > reach:
-            touch.near[listed] = p
+    for i in range(touch.count[ACTIVE]):
+        p = pair_of(touch.aside[3 * i], touch)
+        if p >= 0:
+            k = touch.pair_i[p, c.PAIR_CONTACT] + touch.aside[3 * i + 1]
+            touch.modes[k] = touch.aside[3 * i + 2]
+            store3(touch.held, 3 * k, load3(touch.aside_force, 3 * i))
+            touch.active[listed] = k
             listed += 1
-    touch.count[NEAR] = listed
+    touch.count[ACTIVE] = listed
 
 
 @inline
-def always_listed(p, touch):
-    """Whether a pair has a plane that moves."""
-    b = touch.pair_i[p, c.PAIR_B]
-    return touch.shape_i[b, c.SHAPE_KIND] == c.PLANE and touch.shape_i[b, c.SHAPE_BODY] >= 0
-
-
-@inline
-def end_of_pair(p, touch):
-    """Number behind the last contact of a pair."""
-    return touch.pair_i[p + 1, c.PAIR_CONTACT] if p + 1 < touch.pair_i.shape[0] else touch.contact_i.shape[0]
+def pair_of(key, touch):
+    """Number of a pair in the list, -1 if it is not there."""
+    low, high = 0, touch.count[PAIRS]
+    while low < high:
+        middle = (low + high) // 2
+        if touch.keys[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < touch.count[PAIRS] and touch.keys[low] == key else -1

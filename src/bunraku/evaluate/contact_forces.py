@@ -24,8 +24,9 @@ from bunraku.errors import ContactError, ModelError, StateError
 from bunraku.evaluate.contact_problem import solve_problem
 from bunraku.evaluate.contact_workspace import Acts, Touching
 from bunraku.evaluate.contacts import MARGIN, MODES, Contacts
+from bunraku.evaluate.near_contacts import contacts_near, identities, near_pairs, numbers
 from bunraku.mechanism import Free, Mechanism
-from bunraku.tolerances import CONTACT_SLOW, LIGHT_LOAD, TOO_DEEP
+from bunraku.tolerances import CONTACT_NEAR, CONTACT_SLOW, LIGHT_LOAD, TOO_DEEP
 
 
 class Limits(NamedTuple):
@@ -46,8 +47,10 @@ EVENTS = Limits(1e-5, 1e-4, 1e-3, refuse=False)
 _known: weakref.WeakKeyDictionary[Mechanism, threading.local] = weakref.WeakKeyDictionary()
 
 
-def touching_of(mechanism: Mechanism, locked=frozenset()) -> Touching:
-    """Contact workspace of a mechanism in this thread."""
+def touching_of(mechanism: Mechanism, locked, q: np.ndarray) -> Touching:
+    """Contact workspace of a mechanism in this thread; with many shapes, for the pairs near each other at a state."""
+    if not mechanism.contact_pairs().complete:
+        return Touching(mechanism, locked, sys.maxsize, near=near_pairs(mechanism, q, CONTACT_NEAR))
     own = _known.get(mechanism)
     if own is None:
         own = _known.setdefault(mechanism, threading.local())
@@ -59,10 +62,12 @@ def touching_of(mechanism: Mechanism, locked=frozenset()) -> Touching:
 
 def contact_accelerations(mechanism: Mechanism, q, v, tau):
     """Accelerations of one state given as plain arrays; None for other input, or if an error or warning is due."""
-    touching, a = touching_of(mechanism), np.empty(len(v))
+    if q.shape != (mechanism.nq,):
+        return None
+    touching, a = touching_of(mechanism, frozenset(), q), np.empty(len(v))
     plan, touch = touching.plan, touching.touch
     tau = plan.zero_tau if tau is None else tau
-    if q.shape != (plan.nq,) or v.shape != (plan.nv,) or tau.shape != (plan.nv,):
+    if v.shape != (plan.nv,) or tau.shape != (plan.nv,):
         return None
     status = contact_solve.call(DIRECT, touching.structure, q, v, tau, plan.nothing, plan.nothing, _GIVEN, a,
                                 touching.work)
@@ -71,15 +76,15 @@ def contact_accelerations(mechanism: Mechanism, q, v, tau):
 
 def contact_forces(mechanism: Mechanism, q, v, tau=None, external=None, prescribed=None, limits: Limits = GIVEN):
     """(accelerations, contacts with forces) of one state, or (B, nv) and a list of a batch."""
-    touching, batch, (q, v, tau, drives, pushed) = _given(mechanism, q, v, tau, external, prescribed)
+    locked, batch, (q, v, tau, drives, pushed) = _given(mechanism, q, v, tau, external, prescribed)
     if batch is None:
-        return _one(touching, q, v, _acts(touching, tau, drives, pushed), limits)
-    accelerations, failed = np.full((batch, touching.plan.nv), np.nan), {}
+        return _one(mechanism, locked, q, v, (tau, drives, pushed), limits)
+    accelerations, failed = np.full((batch, mechanism.nv), np.nan), {}
     contacts: list[Contacts] = []
     for k in range(batch):
-        acts = _acts(touching, tau[k], None if drives is None else drives[k], None if pushed is None else pushed[k])
+        acts = tau[k], None if drives is None else drives[k], None if pushed is None else pushed[k]
         try:
-            accelerations[k], found = _one(touching, q[k], v[k], acts, limits)
+            accelerations[k], found = _one(mechanism, locked, q[k], v[k], acts, limits)
             contacts.append(found)
         except StateError as error:
             failed[k] = error
@@ -91,7 +96,7 @@ def contact_forces(mechanism: Mechanism, q, v, tau=None, external=None, prescrib
 
 
 def _given(mechanism: Mechanism, q, v, tau, external, prescribed):
-    """Contact workspace, size of the batch or None, and (q, v, tau, drives, forces on links) as arrays."""
+    """Joints of prescribed motion, size of the batch or None, and (q, v, tau, drives, forces on links) as arrays."""
     from bunraku.evaluate.dynamics import external_forces, with_prescribed
 
     plan, locked = mechanism.plan(), frozenset[int]()
@@ -112,7 +117,7 @@ def _given(mechanism: Mechanism, q, v, tau, external, prescribed):
         batch, found = aligned(*given)
         q, v, tau = found[:3]
         pushed = found[3] if pushed is not None else None
-    return touching_of(mechanism, locked), batch, (q, v, tau, drives, pushed)
+    return locked, batch, (q, v, tau, drives, pushed)
 
 
 def _acts(touching: Touching, tau, drives, pushed) -> Acts:
@@ -120,9 +125,10 @@ def _acts(touching: Touching, tau, drives, pushed) -> Acts:
     return Acts(np.ascontiguousarray(tau), nothing if drives is None else drives, nothing if pushed is None else pushed)
 
 
-def _one(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.ndarray, Contacts]:
+def _one(mechanism: Mechanism, locked, q, v, acts, limits: Limits) -> tuple[np.ndarray, Contacts]:
     q, v = np.ascontiguousarray(q), np.ascontiguousarray(v)
-    return (_strictly if limits.refuse else _leniently)(touching, q, v, acts, limits)
+    touching = touching_of(mechanism, locked, q)
+    return (_strictly if limits.refuse else _leniently)(touching, q, v, _acts(touching, *acts), limits)
 
 
 def _strictly(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.ndarray, Contacts]:
@@ -154,7 +160,7 @@ def _strictly(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.
     axes = touch.rows[:ROWS * n].reshape(n, 3, ROW)[:, :, 3:6]
     forces[touch.active[:n]] = (touch.force[:3 * n].reshape(n, 1, 3) @ axes)[:, 0]
     return a, Contacts(touching.mechanism, q, found.copy(), MARGIN, forces, touch.modes.copy(),
-                       float(touch.residual[0]) if n else 0.0)
+                       float(touch.residual[0]) if n else 0.0, touching.arrays)
 
 
 def _take_modes(touching: Touching, n: int) -> None:
@@ -194,13 +200,17 @@ def _leniently(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np
     return touching.a.copy(), _listed(touching, q, answer.rows, answer.force, answer.axes, answer.residual)
 
 
-def _listed(touching: Touching, q, rows, force, axes, residual: float, found=None) -> Contacts:
+def _listed(touching: Touching, q, rows, force, axes, residual: float) -> Contacts:
     """Contacts within the margin, and those in `rows` at any gap, with their forces (normal, two tangents)."""
-    found = (touching.touch.found.reshape(-1, c.FOUND) if found is None else found).copy()
+    found = touching.touch.found.reshape(-1, c.FOUND).copy()
+    return _with_forces(touching, q, touching.arrays, found, rows, force, axes, touching.touch.modes.copy(), residual)
+
+
+def _with_forces(touching: Touching, q, arrays, found, rows, force, axes, modes, residual: float) -> Contacts:
     forces = np.zeros((len(found), 3))
     forces[rows] = np.einsum("nr,nrx->nx", force, axes)
     margin = max(MARGIN, float(found[forces.any(axis=1), c.FOUND_GAP].max(initial=0.0)))
-    return Contacts(touching.mechanism, q, found, margin, forces, touching.touch.modes.copy(), residual)
+    return Contacts(touching.mechanism, q, found, margin, forces, modes, residual, arrays)
 
 
 def step_forces(mechanism: Mechanism, q, v, tau, step: float, external=None, prescribed=None) -> Contacts:
@@ -209,8 +219,10 @@ def step_forces(mechanism: Mechanism, q, v, tau, step: float, external=None, pre
     The problem of `contact/contact_step.py`, with minimum-norm forces where they are not unique. (With friction the
     motion itself may be non-unique: a run, which starts from the forces of its last step, may find another solution.)
     """
-    touching, _, (q, v, tau, drives, pushed) = _given(mechanism, q, v, tau, external, prescribed)
-    q, v, acts = np.ascontiguousarray(q), np.ascontiguousarray(v), _acts(touching, tau, drives, pushed)
+    locked, _, (q, v, tau, drives, pushed) = _given(mechanism, q, v, tau, external, prescribed)
+    q, v = np.ascontiguousarray(q), np.ascontiguousarray(v)
+    touching = touching_of(mechanism, locked, q)
+    acts = _acts(touching, tau, drives, pushed)
     gap, before, free = touching.gaps(q).copy(), np.zeros(touching.contacts), np.zeros(touching.contacts)
     touching.set_modes(np.flatnonzero(np.isfinite(gap)))
     look = touching.solve(LOOK, q, v, acts)
@@ -241,10 +253,16 @@ def after_step(mechanism: Mechanism, v, a, step: float) -> np.ndarray:
 def forces_of_last_step(touching: Touching, q, step: float) -> Contacts:
     """Contacts at q with their forces in the time step that ended there: impulses divided by the step."""
     touch = touching.touch
-    n = int(touch.count[ACTIVE])
-    rows, axes = touch.active[:n].copy(), touch.rows[:ROWS * n].reshape(n, 3, ROW)[:, :, 3:6]
-    force, before = touch.held.reshape(-1, 3)[rows] / step, touch.found.reshape(-1, c.FOUND)
-    touching.gaps(q)
-    found, lost = touching.found.copy(), rows[~np.isfinite(touching.found[rows, c.FOUND_GAP])]
-    found[lost] = before[lost]
-    return _listed(touching, q, rows, force, axes, float(touch.residual[0]), found)
+    n, margin = int(touch.count[ACTIVE]), CONTACT_NEAR
+    last, axes = touch.active[:n].copy(), touch.rows[:ROWS * n].reshape(n, 3, ROW)[:, :, 3:6]
+    identity, before = identities(touching.arrays, last), touch.found.reshape(-1, c.FOUND)[last]
+    while True:
+        arrays, found = contacts_near(touching.mechanism, np.asarray(q), margin)
+        rows = numbers(arrays, identity)
+        if (rows >= 0).all():
+            break
+        margin *= 4.0
+    lost, modes = ~np.isfinite(found[rows, c.FOUND_GAP]), np.full(len(found), OPEN)
+    found[rows[lost]], modes[rows] = before[lost], touch.modes[last]
+    return _with_forces(touching, q, arrays, found, rows, touch.held.reshape(-1, 3)[last] / step, axes, modes,
+                        float(touch.residual[0]))

@@ -7,12 +7,15 @@ those without may stick or begin to slide: the problem decides.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from bunraku.contact import contact_fields as c
+from bunraku.contact.contact_arrays import ContactArrays
+from bunraku.contact.contact_build import with_pairs
 from bunraku.contact.contact_entries import contacts_one
 from bunraku.contact.contact_fields import NO_SOLUTION, OPEN, SLIDING, STICKING
 from bunraku.contact.contact_memory import (
@@ -23,13 +26,16 @@ from bunraku.contact.contact_memory import (
     ITERATIONS,
     MARK,
     MARK_SLIP,
+    PAIRS,
     ROUGH_CONTACTS,
     ROUGHLY,
     ROW,
     ROWS,
     SOLVED_COUNT,
     STATUS,
+    WANTED_PAIRS,
     WORST,
+    Room,
     make_touch,
 )
 from bunraku.contact.contact_motion import FORCES, IMPACT, LOOK, contact_solve
@@ -38,6 +44,7 @@ from bunraku.entries.forward_entries import tree_one
 from bunraku.entries.loop_entries import closed_one
 from bunraku.entries.signatures import FINE
 from bunraku.errors import ContactError
+from bunraku.evaluate.near_contacts import FIRST_LIST, contacts_near, identities, listed, more, numbers
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.links import GROUND
 from bunraku.plan.plan_arrays import NO_CONTACT
@@ -53,6 +60,8 @@ from bunraku.tolerances import (
     TOO_DEEP,
 )
 
+MOST_SHAPES = 2000
+"""Shapes up to which event-driven simulation looks at all pairs."""
 FEW_NAMES = 3
 """Pairs of shapes that a warning names."""
 
@@ -85,44 +94,64 @@ class Touching:
     """Contact workspace, for one run at a time."""
 
     def __init__(self, mechanism: Mechanism, locked=frozenset(), most: int | None = None, in_turn: bool = False,
-                 stepping: bool = False):
+                 stepping: bool = False, near: ContactArrays | None = None):
         """`most`: maximum number of closed contacts; `in_turn`: the sequential law of impacts; `stepping`: for time
-        steps, in which large islands have no full matrix."""
-        self.mechanism, self.pairs = mechanism, mechanism.contact_pairs()
-        self.locked, self.asked, self.in_turn, self.stepping = locked, most, in_turn, stepping
-        self.arrays = self.pairs.arrays
+        steps, in which the list of pairs changes and large islands have no full matrix; `near`: arrays with a list of
+        pairs, instead of one of all pairs."""
+        self.mechanism, self.stepping, self.listing = mechanism, stepping, stepping
+        self.pairs = mechanism.contact_pairs() if stepping or near else self._all_pairs()
+        self.locked, self.asked, self.in_turn = locked, most, in_turn
+        self.given = near or self.pairs.arrays
         self.plan = plan = mechanism.touching_plan(locked)
-        self.contacts = len(self.arrays.contact_i)
-        self.most = most_of(self.contacts, most)
+        self.most = most_of(len(self.given.contact_i) if near or self.pairs.complete else sys.maxsize, most)
         loops = plan.loops is not None
         self.base = closed_one if loops else tree_one
         self.structure = plan.with_rotors
-        self._make_room(min(self.most, CONTACT_ROOM))
+        self._make_room(min(self.most, CONTACT_ROOM), FIRST_LIST if self.listing else None)
         size = int(plan.loops.work_size) if loops else plan.work_size
         self.work = np.empty(size + plan.nv + 64 * plan.bodies)
         self.a = np.empty(plan.nv)
         self.found = np.zeros((self.contacts, c.FOUND))
         self.no_restitution = np.zeros(self.contacts)
 
+    def _all_pairs(self):
+        count = len(self.mechanism.shapes)
+        if count > MOST_SHAPES:
+            raise ContactError(f"{count} shapes have too many pairs for event-driven simulation, which looks at all of "
+                               "them: use fixed steps (solver='symplectic_euler', step=...)")
+        return self.mechanism.all_contact_pairs()
+
+    @property
+    def arrays(self) -> ContactArrays:
+        """The arrays with the present list of pairs."""
+        return listed(self.touch, self.given) if self.listing else self.given
+
+    @property
+    def contacts(self) -> int:
+        """Contacts of the listed pairs."""
+        return len(self.arrays.contact_i)
+
     def __reduce__(self):
         """Copies allocate their own workspace: addresses are not shared."""
-        known = {name: getattr(self.touch, name).copy() for name in KNOWN}
-        return _made_again, (self.mechanism, self.locked, self.asked, self.in_turn, self.stepping,
-                             self.structure._replace(touch=NO_CONTACT), known)
+        return _made_again, (self.mechanism, self.locked, self.asked, self.in_turn, self.listing,
+                             None if self.listing or self.pairs.complete else self.given, self.stepping,
+                             self.structure._replace(touch=NO_CONTACT), self.known())
 
-    def _make_room(self, room: int) -> None:
-        """Allocate for this number of contacts in a problem; memory grows with its square."""
+    def _make_room(self, room: int, pairs: tuple[int, int] | None) -> None:
+        """Allocate for this number of contacts in a problem, and for a list of `pairs` that changes (pairs, contacts).
+        Without a limit on problems with a full matrix (`sparse`), memory grows with the square of the former."""
         plan = self.plan
         try:
-            self.touch, table = make_touch(self.arrays, plan.arrays.body_i, plan.nv, room,
-                                          min(room, DENSE_ISLAND) if self.sparse else room, plan.loops is not None)
+            self.touch, table = make_touch(self.given, plan.arrays.body_i, plan.nv,
+                                           Room(room, min(room, DENSE_ISLAND) if self.sparse else room, pairs),
+                                           plan.loops is not None)
         except MemoryError:
             raise ContactError(f"{room} contacts at once need more memory than there is (it grows with their square); "
                                "fewer shapes, or masks (group, meets) that keep some of them apart") from None
         self.touch.count[BASE] = 0 if callable(self.base.address) else self.base.address
         self.touch.count[IN_TURN] = self.in_turn
         self.structure = self.structure._replace(touch=table)
-        self.room = room
+        self.room, self.room_for_list = room, pairs
 
     @property
     def sparse(self) -> bool:
@@ -131,36 +160,73 @@ class Touching:
 
     def lay_out(self, stepping: bool) -> None:
         """Change between events and time steps, which have room for any number of contacts unless one was asked for."""
-        known, before = {name: getattr(self.touch, name).copy() for name in (*KNOWN, "residual")}, self.touch.count
+        known, before = self.known(), self.touch
         self.stepping = stepping
         self.most = self.contacts if stepping and self.asked is None else most_of(self.contacts, self.asked)
-        self._make_room(min(self.most, self.room))
+        self._make_room(min(self.most, self.room), None)
         self.recall(known)
-        self.touch.count[list(TALLIES)] = before[list(TALLIES)]
+        self.touch.residual[:], self.touch.count[list(TALLIES)] = before.residual, before.count[list(TALLIES)]
 
     def grow(self) -> bool:
-        """Room for twice as many contacts, up to `most`; False if that is reached."""
-        if self.room >= self.most:
+        """More room: for the list of pairs, or for twice as many contacts, up to `most`; False if that is reached."""
+        before, known, room, pairs = self.touch, self.known(), self.room, self.room_for_list
+        if before.count[WANTED_PAIRS] > 0:
+            pairs = more(before)
+        elif room < self.most:
+            room = min(self.most, 2 * room)
+        else:
             return False
-        before = self.touch
-        self._make_room(min(self.most, 2 * self.room))
-        self.recall({name: getattr(before, name) for name in (*KNOWN, "residual")})
-        self.touch.count[list(TALLIES)] = before.count[list(TALLIES)]
+        self._make_room(room, pairs)
+        self.recall(known)
+        self.touch.residual[:], self.touch.count[list(TALLIES)] = before.residual, before.count[list(TALLIES)]
         return True
 
+    def known(self) -> dict[str, np.ndarray]:
+        """Contact state of a run, by identity of contacts: of all of a fixed list, or those of the last step."""
+        touch, size = self.touch, self.contacts
+        rows = np.arange(size)
+        if self.listing:
+            rows = np.flatnonzero((touch.modes[:size] != OPEN) | touch.held[:3 * size].reshape(-1, 3).any(axis=1))
+        return {IDENTITY: identities(self.arrays, rows), "margin": touch.margin.copy(),
+                **{name: getattr(touch, name).reshape(-1, width)[rows] for name, width in STATE.items()}}
+
     def recall(self, known: dict[str, np.ndarray]) -> None:
-        """Take over the contact state of another workspace of the same contacts."""
-        touch = self.touch
-        for name, values in known.items():
-            getattr(touch, name)[:] = values
-        last = np.flatnonzero((touch.modes != OPEN) | touch.held.reshape(-1, 3).any(axis=1))
+        """Take over the contact state of another workspace. A list that changes has just its pairs, until it is made
+        anew by the next step."""
+        identity, touch = known[IDENTITY], self.touch
+        if self.listing:
+            own = with_pairs(self.given, {(a, b) for a, b, _ in identity.tolist()})
+            if len(own.pair_i) > len(touch.pair_i) or len(own.contact_i) > len(touch.contact_i):
+                self._make_room(self.room, (len(own.pair_i), len(own.contact_i)))
+                touch = self.touch
+            for name in ("pair_i", "contact_i", "contact_f"):
+                getattr(touch, name)[:len(getattr(own, name))] = getattr(own, name)
+            touch.count[PAIRS] = len(own.pair_i)
+        rows = numbers(self.arrays, identity)
+        for name, width in STATE.items():
+            getattr(touch, name).reshape(-1, width)[rows] = known[name]
+        touch.margin[:] = known["margin"]
+        last = rows[(touch.modes[rows] != OPEN) | touch.held.reshape(-1, 3)[rows].any(axis=1)]
         touch.count[ACTIVE] = n = min(len(last), len(touch.active))
         touch.active[:n] = last[:n]
+
+    def refuse_unknown(self, identity: np.ndarray) -> None:
+        """A ContactError if these are not contacts of this mechanism."""
+        kind, shapes = self.given.shape_i[:, c.SHAPE_KIND], len(self.given.shape_i)
+        pairs = sorted({(a, b) for a, b, _ in identity.tolist()})
+        if not all(0 <= a < shapes and 0 <= b < shapes and (kind[a], kind[b]) in c.KIND_OF for a, b in pairs):
+            raise ContactError("contacts of shapes that this mechanism does not have")
+        arrays = with_pairs(self.given, pairs)
+        rows, place = numbers(arrays, identity), identity[:, 2]
+        most = arrays.pair_i[arrays.contact_i[rows - place, c.CONTACT_PAIR], c.PAIR_COUNT]
+        strange = not self.listing and (numbers(self.given, identity) < 0).any()
+        if strange or not ((place >= 0) & (place < most)).all():
+            raise ContactError("contacts that shapes of this mechanism do not have")
 
     # -- geometry --------------------------------------------------------------------------------------------------
 
     def gaps(self, q, margin: float = CONTACT_NEAR) -> np.ndarray:
-        """(contacts,) [m]; inf for those beyond the margin."""
+        """(contacts,) of a fixed list [m]; inf for those beyond the margin."""
         contacts_one.call(self.plan.arrays, self.arrays, np.ascontiguousarray(q), margin, self.found.reshape(-1))
         return self.found[:, c.FOUND_GAP]
 
@@ -177,23 +243,24 @@ class Touching:
     def refuse_overlap(self, q, what: str, deepest: Callable[[], float] | None = None) -> None:
         """A ContactError if shapes penetrate by more than TOO_DEEP, or `deepest()`: with the depth, the pair, and the
         remedy."""
-        gap = self.gaps(q)
-        if not self.contacts or gap.min() >= -TOO_DEEP:
+        arrays, found = contacts_near(self.mechanism, np.asarray(q), CONTACT_NEAR)
+        gap = found[:, c.FOUND_GAP]
+        if not len(gap) or gap.min() >= -TOO_DEEP:
             return
         depth = TOO_DEEP if deepest is None else deepest()
         if gap.min() >= -depth:
             return
         k = int(gap.argmin())
-        normal, deep = self.found[k, c.FOUND_NORMAL:c.FOUND_NORMAL + 3], -float(gap[k])
+        normal, deep = found[k, c.FOUND_NORMAL:c.FOUND_NORMAL + 3], -float(gap[k])
         shapes, names = self.mechanism.contact_pairs().shapes, [*self.mechanism.link_names, GROUND]
-        pair = self.arrays.pair_i[self.arrays.contact_i[k, c.CONTACT_PAIR]]
+        pair = arrays.pair_i[arrays.contact_i[k, c.CONTACT_PAIR]]
         link = names[shapes[pair[c.PAIR_A]].link]
         way = ", ".join(f"{x + 0.0:.4g}" for x in np.round(deep * normal, 12))
         others = int((gap < -depth).sum()) - 1
-        more = f" ({others} other contacts overlap too)" if others else ""
-        raise ContactError(f"{what}: shapes {self.pair(k)} overlap by {deep:.4g} m{more}; q = bk.part(m, q) parts all "
-                           f"of them by the smallest move, or move link {link!r} by ({way}) m, or let them not touch: "
-                           "m.exclude, or masks (group, meets)")
+        too = f" ({others} other contacts overlap too)" if others else ""
+        raise ContactError(f"{what}: shapes {pair_names(shapes, arrays, k)} overlap by {deep:.4g} m{too}; "
+                           "q = bk.part(m, q) parts all of them by the smallest move, or move link "
+                           f"{link!r} by ({way}) m, or let them not touch: m.exclude, or masks (group, meets)")
 
     # -- problems --------------------------------------------------------------------------------------------------
 
@@ -342,18 +409,21 @@ def gains_energy(answer: Answer) -> bool:
     return bool(gained > AT_REST * given.sum())
 
 
-KNOWN = ("modes", "held", "mark", "margin")
-"""Contact state of a run."""
+IDENTITY = "identity"
+STATE = {"modes": 1, "held": 3, "mark": MARK}
+"""Contact state of a run, with the number of scalars of a contact; beside `margin`."""
 TALLIES = (SOLVED_COUNT, ITERATIONS, ROUGHLY, ROUGH_CONTACTS, WORST)
 """Counts that stay while memory grows."""
 
 
-def _made_again(mechanism: Mechanism, locked, most: int | None, in_turn: bool, stepping: bool, structure,
-                known) -> Touching:
-    made = Touching(mechanism, locked, most, in_turn, stepping)
+def _made_again(mechanism: Mechanism, locked, most: int | None, in_turn: bool, listing: bool, near, stepping: bool,
+                structure, known) -> Touching:
+    made = Touching(mechanism, locked, most, in_turn, listing, near)
+    if stepping != listing:
+        made.lay_out(stepping)
     made.structure = structure._replace(touch=made.structure.touch)
     made.recall(known)
     return made
 
 
-__all__ = ["KNOWN", "Acts", "Answer", "TooManyContacts", "Touching", "pair_names"]
+__all__ = ["IDENTITY", "STATE", "Acts", "Answer", "TooManyContacts", "Touching", "pair_names"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from bunraku.evaluate.contact_resultants import Resultant, resultants
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.links import GROUND
 from bunraku.mechanism.mechanism import as_mechanism
+
+if TYPE_CHECKING:
+    from bunraku.contact.contact_arrays import ContactArrays
 
 MARGIN = 1e-3
 """[m] Shapes that are closer are in contact, unless `contacts` is told otherwise."""
@@ -48,7 +51,9 @@ class Contacts(Sequence[Contact]):
     """The contacts of one state, the smallest gap first."""
 
     def __init__(self, mechanism: Mechanism, q: np.ndarray, found: np.ndarray, margin: float,
-                 forces: np.ndarray | None = None, modes: np.ndarray | None = None, residual: float = 0.0):
+                 forces: np.ndarray | None = None, modes: np.ndarray | None = None, residual: float = 0.0,
+                 arrays: ContactArrays | None = None):
+        """`arrays` with the list of the pairs of `found`; unless given, that of the mechanism."""
         self.mechanism, self.margin, self.q = mechanism, margin, q
         rows = np.flatnonzero(found[:, c.FOUND_GAP] <= margin)
         self._rows = rows[np.argsort(found[rows, c.FOUND_GAP], kind="stable")]
@@ -56,7 +61,8 @@ class Contacts(Sequence[Contact]):
         self._forces = None if forces is None else forces[self._rows]
         self._modes = None if modes is None else modes[self._rows]
         self.residual = residual  # of the contact problem, relative: see docs/contact.md
-        self._shapes, self._arrays = mechanism.contact_pairs()
+        self._shapes, own, _ = mechanism.contact_pairs()
+        self._arrays = own if arrays is None else arrays
 
     @property
     def gap(self) -> np.ndarray:
@@ -164,13 +170,18 @@ def contacts(mechanism: Mechanism, q, margin: float = MARGIN, workers: int | Non
         raise ModelError(f"{m.name} has no shapes, so nothing can touch; use m.add_shape(link, bk.Sphere(0.1)) and "
                          "m.add_plane()")
     from bunraku.contact.contact_entries import found_contacts
+    from bunraku.evaluate.near_contacts import contacts_near
 
     q = as_floats("q", q, m.nq)
-    arrays = m.contact_pairs().arrays
-    found = found_contacts(m.plan("tree"), arrays, q, margin, workers)
     if q.ndim == 1:
-        return Contacts(m, q, found, margin)
-    return [Contacts(m, *each, margin) for each in zip(q, found, strict=True)]
+        arrays, found = contacts_near(m, q, margin)
+        return Contacts(m, q, found, margin, arrays=arrays)
+    pairs = m.contact_pairs()
+    if pairs.complete:
+        found = found_contacts(m.plan("tree"), pairs.arrays, q, margin, workers)
+        return [Contacts(m, *each, margin) for each in zip(q, found, strict=True)]
+    return [Contacts(m, each, found, margin, arrays=arrays) for each in q
+            for arrays, found in [contacts_near(m, each, margin)]]
 
 
 def no_contacts(mechanism: Mechanism, q) -> Contacts:

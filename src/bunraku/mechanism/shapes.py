@@ -50,6 +50,7 @@ class ContactShape:
         row[c.SHAPE_SIZE:c.SHAPE_SIZE + 3] = self.shape.size()
         row[c.SHAPE_MIDDLE:c.SHAPE_MIDDLE + 3] = self.position + np.asarray(self.rotation) @ middle
         row[c.SHAPE_BOUND] = radius
+        row[c.SHAPE_FRICTION], row[c.SHAPE_RESTITUTION] = self.friction, self.restitution
         row.flags.writeable = False
         for name in ("position", "rotation"):
             mine[name] = read_only(mine[name], self.how_to_change(name))
@@ -73,10 +74,11 @@ class ReadOnlyShapes(ReadOnlyDict):
 
 
 class Pairs(NamedTuple):
-    """The pairs of shapes that may touch, and their arrays."""
+    """Shapes and their arrays, with a list of all pairs that may touch if it is short, otherwise an empty one."""
 
     shapes: tuple[ContactShape, ...]
     arrays: ContactArrays
+    complete: bool
 
 
 class Shapes:
@@ -158,18 +160,43 @@ class Shapes:
     def contact_changed(self) -> None:
         """Forget what depends on the shapes."""
         self.free_plan = None
-        for name in ("contact", "touches"):
+        for name in ("contact", "all contact", "touches"):
             self._variants.pop(name, None)
 
     def contact_pairs(self) -> Pairs:
-        """The pairs of shapes that may touch, as arrays; kept until something changes."""
+        """Shapes and pairs as arrays; kept until something changes."""
         if "contact" not in self._variants:
-            from bunraku.contact.contact_build import build
+            from bunraku.contact.contact_build import ALL_PAIRS, build
 
-            shapes = tuple(self.shapes.values())
-            arrays = build(shapes, [self._ordered(*pair) for pair in self.meeting_pairs()], self.plan("tree"))
-            self._variants["contact"] = Pairs(shapes, arrays)
+            shapes, rigid = tuple(self.shapes.values()), self._rigid()
+            pairs = Pairs(shapes, build(shapes, rigid, self._links_apart(rigid), self.plan("tree")), False)
+            self._variants["contact"] = pairs if len(shapes) > ALL_PAIRS else self._completed(pairs)
         return self._variants["contact"]
+
+    def all_contact_pairs(self) -> Pairs:
+        """The same with all pairs, however many there are."""
+        pairs = self.contact_pairs()
+        if pairs.complete:
+            return pairs
+        if "all contact" not in self._variants:
+            self._variants["all contact"] = self._completed(pairs)
+        return self._variants["all contact"]
+
+    def _completed(self, pairs: Pairs) -> Pairs:
+        from bunraku.contact.contact_build import with_pairs
+
+        arrays = with_pairs(pairs.arrays, (self._ordered(*pair) for pair in self.meeting_pairs()))
+        return Pairs(pairs.shapes, arrays, True)
+
+    def _links_apart(self, rigid: list[int]) -> set[tuple[int, int]]:
+        """Pairs of links with shapes that do not touch each other: neighbours, and those that `exclude` names."""
+        links: dict[int, set[int]] = {}
+        for shape in self.shapes.values():
+            links.setdefault(rigid[shape.link], set()).add(shape.link)
+        pairs = {(min(a, b), max(a, b)) for one, other in self._neighbours(rigid)
+                 for a in links.get(one, ()) for b in links.get(other, ())}
+        pairs |= {pair for pair, excluded in self.excluded_pairs.items() if excluded}
+        return pairs - {pair for pair, excluded in self.excluded_pairs.items() if not excluded}
 
     def _ordered(self, a: int, b: int) -> tuple[int, int]:
         """A pair of shapes in the order that kernels expect."""

@@ -15,7 +15,8 @@ import numpy as np
 
 from bunraku.checks import as_vector, hint
 from bunraku.errors import ModelError, NamingError, SimulationError
-from bunraku.evaluate.contact_workspace import KNOWN as KNOWN_OF_CONTACTS
+from bunraku.evaluate.contact_workspace import IDENTITY
+from bunraku.evaluate.contact_workspace import STATE as STATE_OF_CONTACTS
 from bunraku.evaluate.schedules import made_again
 from bunraku.integrate import solver_memory as m
 from bunraku.integrate.history import Family
@@ -84,7 +85,7 @@ def save_checkpoint(run: Running, path):
                                                       "fresh": contact.fresh,
                                                       "crowding": contact.crowding.to_header()}
     if contact is not None:
-        arrays |= {f"contact {name}": getattr(contact.touching.touch, name) for name in KNOWN_OF_CONTACTS}
+        arrays |= {f"contact {name}": values for name, values in contact.touching.known().items()}
     return write(path, header, {**arrays, "params": run.acting.params})
 
 
@@ -152,9 +153,7 @@ def _rebuilt(header, arrays, actuation, mechanism, external, prescribed) -> Runn
     if run.contact is not None and contacts:
         run.contact.crowding.restore(contacts["crowding"])
         run.contact.lay_out()
-        for name in KNOWN_OF_CONTACTS:
-            kept = getattr(run.contact.touching.touch, name)
-            kept[:] = arrays(f"contact {name}", Rule(kept.shape, kept.dtype.type), {}, f"{name} of contacts")
+        _recall_contacts(run.contact.touching, arrays)
         run.contact.stepped, run.contact.fresh = contacts["stepped"], bool(contacts["fresh"])
     for name, value in header["stats"].items():
         if name not in vars(run.stats) or not isinstance(value, (int, float)):
@@ -177,6 +176,18 @@ def _solver(data, arrays):
             and all(type(value) is kind and value >= 0 for value, kind in zip(rest.values(), KINDS, strict=True))):
         raise ModelError("the tableau of the solver is damaged")
     return Tableau(**coefficients, **rest)
+
+
+def _recall_contacts(touching, arrays) -> None:
+    """The contact state of a file, whose contacts must be of this mechanism."""
+    sizes: dict[str, int] = {}
+    known = {IDENTITY: arrays(f"contact {IDENTITY}", Rule(("contacts", 3), np.int64), sizes, "contacts"),
+             "margin": arrays("contact margin", Rule((1,)), sizes, "margin of contacts")}
+    for name, width in STATE_OF_CONTACTS.items():
+        kind = getattr(touching.touch, name).dtype.type
+        known[name] = arrays(f"contact {name}", Rule(("contacts", width), kind), sizes, f"{name} of contacts")
+    touching.refuse_unknown(known[IDENTITY])
+    touching.recall(known)
 
 
 def _check(memory, method, end) -> None:

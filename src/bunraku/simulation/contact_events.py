@@ -43,7 +43,7 @@ def deepest_start(touching: Touching, q, v, settings: Settings) -> float:
     if step is None:
         return TOO_DEEP
     velocities = list(kinematics(touching.mechanism, q, v).velocities.values())
-    bounds = touching.arrays.shape_f[:, c.SHAPE_BOUND]
+    bounds = touching.given.shape_f[:, c.SHAPE_BOUND]
     reach = float(bounds[np.isfinite(bounds)].max(initial=0.0))
     turn = max((float(np.linalg.norm(x[3:])) for x in velocities), default=0.0)
     speed = max((float(np.linalg.norm(x[:3])) for x in velocities), default=0.0)
@@ -137,7 +137,7 @@ class Contact:
     @property
     def _smallest_solid(self) -> float | None:
         """Radius of the smallest shape that may touch another one, planes aside [m]."""
-        arrays = self.touching.arrays
+        arrays = self.touching.given
         pairs = arrays.pair_i[arrays.pair_i[:, c.PAIR_KIND] > c.LAST_PLANE]
         if not len(pairs):
             return None
@@ -283,4 +283,4 @@ class Contact:
             return ""
         return (f"{rough} of {int(touch.count[SOLVED_COUNT])} contact problems, of up to {largest} contacts, were "
                 f"solved roughly: the largest residual is {touch.residual[0]:.1g} of their size. In contact now: "
-                f"{self._named(touch.modes != OPEN)}")
+                f"{self._named(touch.modes[:self.touching.contacts] != OPEN)}")

@@ -36,7 +36,7 @@ from bunraku.runs.lane_run import NEXT, TIME, fixed_steps_lanes
 from bunraku.simulation.acting import Acting
 from bunraku.simulation.actuating import address_of, as_actuation
 from bunraku.simulation.closing import closed_start, look_at_loops
-from bunraku.simulation.contact_events import Contact, deepest_start
+from bunraku.simulation.contact_events import deepest_start
 from bunraku.simulation.crew.sharing import Sharing
 from bunraku.simulation.failures import LeftOpen, stopped
 from bunraku.simulation.records.tape import Extent
@@ -82,7 +82,7 @@ class Group:
                 except ConstraintError as error:
                     self.status[k], self.open_loops[k] = CANNOT_START, str(error)
         if self.mechanism.may_touch():
-            touching = Touching(self.mechanism)
+            touching = Touching(self.mechanism, stepping=settings.fixed_step)
             for k in np.flatnonzero(self.status == 0).tolist():
                 try:
                     start = self.y[k, :self.nq], self.y[k, self.nq:]
@@ -271,11 +271,11 @@ def touching_in_lanes(group: Group, workers: int, bar) -> float:
     """As `in_lanes`, with contact. Returns the seconds it took."""
     prepare((contact_steps_lanes, solids_in_lanes, contact_problem))
     settings, count = group.settings, len(group.y)
-    touching = Contact(group.mechanism, settings).touching
-    arrays, plan = touching.arrays, touching.plan
-    most = min(touching.contacts, max(ROOM_IN_LANES, settings.max_contacts or 0))
+    plan, arrays = group.mechanism.touching_plan(frozenset()), group.mechanism.contact_pairs().arrays
+    contacts = len(arrays.contact_i)
+    most = min(contacts, max(ROOM_IN_LANES, settings.max_contacts or 0))
     places, address = min(most, ROOM_IN_LANES), address_of(group.actuation)
-    held, residual = np.zeros((count, 3 * touching.contacts + 1)), np.zeros(count)
+    held, residual = np.zeros((count, 3 * contacts + 1)), np.zeros(count)
     steps, mean = BODY_STEPS_PER_CALL // plan.bodies, _Mean(bar, count)
 
     def call(*tiles):

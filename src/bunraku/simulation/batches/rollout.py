@@ -88,6 +88,7 @@ def rollout(mechanism: Mechanism, q=None, v=None, until: float | None = None, *,
     seconds = 0.0
     if (group.status == 0).any():
         touches, together = group.mechanism.may_touch(), settings.fixed_step and group.plan.loops is None and len(q) > 1
+        together = together and (not touches or group.mechanism.contact_pairs().complete)
         if together:
             run = touching_in_lanes if touches else in_lanes
         else:
