@@ -1,8 +1,8 @@
 """Contact benchmark: cases with exact solutions, and a standing robot, compared with other libraries in one run.
 
 `contact_cases` has the scenes, their closed forms and the targets, `contact_peers` the other libraries, at defaults
-and at recommended settings, `contact_robot` the robot, `contact_trot` the quadruped, `contact_crowds` many balls. All
-libraries take steps of 2 ms.
+and at recommended settings, `contact_robot` the robot, `contact_trot` the quadruped, `contact_crowds` many balls,
+`contact_figures` many figures. All libraries take steps of 2 ms.
 Every row has its errors and the wall time of a step, in the best of up to five runs:
 
     bunraku, event-driven    bk.Simulation(m, q, v): gear, every step kept; with rtol 1e-12 for wheel and block
@@ -23,6 +23,7 @@ import bunraku as bk
 from bunraku.bench import machine
 from bunraku.bench.contact_cases import STEP, Case, cases
 from bunraku.bench.contact_crowds import Crowds, crowd_lines, crowd_verdicts, crowds
+from bunraku.bench.contact_figures import Figures, figure_lines, figure_verdicts, figures
 from bunraku.bench.contact_peers import LINK, Contestant, Run, bunraku, contestants, pinocchio_4
 from bunraku.bench.contact_robot import Settings, robot, robot_lines, robot_verdicts
 from bunraku.bench.contact_trot import quadruped, trot_lines, trot_verdicts
@@ -45,11 +46,12 @@ class Options(Settings):
     hold: float = 60.0                                # seconds a box rests
     steps: tuple[float, ...] = (STEP, STEP / 4, STEP / 16)
     crowds: Crowds = field(default_factory=Crowds)
+    figures: Figures = field(default_factory=Figures)
 
     @classmethod
     def quick(cls):
         return cls(seconds=1.0, rollout=25, hold=6.0, steps=(STEP, STEP / 4),
-                   crowds=Crowds((1, 10, 100), (18,), 100))
+                   crowds=Crowds((1, 10, 100), (18,), 100), figures=Figures((1, 10), 0.2))
 
 
 def run(options: Options | None = None, quiet: bool = False) -> dict:
@@ -59,7 +61,7 @@ def run(options: Options | None = None, quiet: bool = False) -> dict:
     pinocchio_4()
     found: dict = {}
     table = cases(options.hold)
-    progress = Progress(len(table) + 3, quiet)
+    progress = Progress(len(table) + 4, quiet)
     try:
         for name, case in table.items():
             progress(case.title)
@@ -73,12 +75,15 @@ def run(options: Options | None = None, quiet: bool = False) -> dict:
         progress.done()
         progress("many balls")
         many = crowds(options.crowds)
+        progress.done()
+        progress("many figures")
+        fallen = figures(options.figures)
     finally:
         progress.close()
     return {"bunraku": bk.__version__, "machine": machine.describe(), "step": STEP, "cases": found, "robot": stands,
-            "trot": trots, "crowds": many,
+            "trot": trots, "crowds": many, "figures": fallen,
             "targets": [*_verdicts(table, found), *robot_verdicts(stands), *trot_verdicts(trots),
-                        *crowd_verdicts(many)]}
+                        *crowd_verdicts(many), *figure_verdicts(fallen)]}
 
 
 def _case(case: Case, options: Options) -> dict:
@@ -170,7 +175,7 @@ def text(result: dict, colour: bool = False) -> str:
         lines += ["", *_table(case, paint)]
     lines += ["", "  us/step: wall time; the loop with Pinocchio is Python; solver: its ADMM alone; -: did not happen",
               "", *robot_lines(result["robot"], paint), "", *trot_lines(result["trot"], paint), "",
-              *crowd_lines(result["crowds"], paint), "",
+              *crowd_lines(result["crowds"], paint), "", *figure_lines(result["figures"], paint), "",
               *target_lines(result["targets"], paint)]
     return "\n".join(line.rstrip() for line in lines)
 
