@@ -1,4 +1,4 @@
-"""Many bodies in contact, compared with MuJoCo in one run: balls at rest on a floor, and balls dropped into a box.
+"""Many bodies in contact, compared with MuJoCo in one run: balls at rest, balls dropped into a box, boxes that stand.
 
 Steps of 2 ms; MuJoCo with elliptic cones at its defaults. `residual` is the largest violation of the contact law in
 any problem of our run, as part of the size of the problem; MuJoCo's contacts are soft and have no such residual.
@@ -21,6 +21,9 @@ WARM = 5            # steps before time counts
 MOST_STEPS = 500_000  # of balls at rest, together; 50 in any case
 SLOPE = 1.1         # exponent of cost over the number of separate balls
 EXACT = 1e-8        # residual of heaps
+STILL = 1e-9        # [m] that a wall may move
+BOX = 0.2, 0.2, 0.1  # [m]
+HEAVIEST = 1000.0   # mass of the uppermost box of a tower, as part of the lowest
 
 
 @dataclass
@@ -28,8 +31,11 @@ class Crowds:
     """Sizes to measure."""
 
     rest: tuple[int, ...] = (1, 10, 100, 1000, 10_000)
-    heap: tuple[int, ...] = (18, 36, 60)
+    heap: tuple[int, ...] = (18, 36, 60, 100, 200)
     steps: int = 250
+    wall: int = 10          # courses, and boxes in each
+    tower: int = 20
+    standing: float = 10.0  # [s]
 
 
 def at_rest(n: int) -> tuple[bk.Mechanism, np.ndarray, list[tuple]]:
@@ -59,6 +65,53 @@ def _balls(places, planes) -> tuple[bk.Mechanism, np.ndarray, list[tuple]]:
         m.add_shape(f"ball {i}", bk.Sphere(RADIUS), friction=MU)
     q = np.concatenate([[*place, 1, 0, 0, 0] for place in places])
     return m, q, planes
+
+
+def a_wall(courses: int, boxes: int) -> tuple[bk.Mechanism, np.ndarray, np.ndarray]:
+    """Boxes in courses, every second one shifted by a quarter of a box; mechanism, state, masses."""
+    places = [(1.02 * BOX[0] * (i + 0.25 * (k % 2)), 0.0, BOX[2] * (k + 0.5))
+              for k in range(courses) for i in range(boxes)]
+    return _boxes(places, np.ones(len(places)))
+
+
+def a_tower(boxes: int) -> tuple[bk.Mechanism, np.ndarray, np.ndarray]:
+    """Boxes on top of each other, from 1 kg to HEAVIEST."""
+    places = [(0.0, 0.0, BOX[2] * (k + 0.5)) for k in range(boxes)]
+    return _boxes(places, HEAVIEST ** (np.arange(boxes) / (boxes - 1)))
+
+
+def _boxes(places, masses) -> tuple[bk.Mechanism, np.ndarray, np.ndarray]:
+    m = bk.Mechanism()
+    m.add_plane(friction=MU)
+    a, b, c = BOX
+    for i, mass in enumerate(masses):
+        inertia = tuple(mass / 12.0 * x for x in (b * b + c * c, a * a + c * c, a * a + b * b))
+        m.add_link(f"box {i}", joint=bk.Free(), mass=mass, inertia=inertia)
+        m.add_shape(f"box {i}", bk.Box(*BOX), friction=MU)
+    return m, np.concatenate([[*place, 1, 0, 0, 0] for place in places]), masses
+
+
+def _standing(name: str, scene, seconds: float) -> dict:
+    """How far boxes move that should stand still, and the time of a step."""
+    import mujoco
+
+    m, q, masses = scene
+    surface, size = f'friction="{MU} 0 0" condim="3"', " ".join(str(0.5 * x) for x in BOX)
+    boxes = "".join(f'<body pos="{x[0]} {x[1]} {x[2]}"><freejoint/><geom type="box" size="{size}" mass="{mass}" '
+                    f'{surface}/></body>' for x, mass in zip(q.reshape(-1, 7), masses, strict=True))
+    model = mujoco.MjModel.from_xml_string(
+        f'<mujoco><option timestep="{STEP}" cone="elliptic"/><size memory="1G"/><worldbody>'
+        f'<geom type="plane" size="9 9 1" {surface}/>{boxes}</worldbody></mujoco>')
+    data, steps = mujoco.MjData(model), round(seconds / STEP)
+    begin = time.perf_counter()
+    mujoco.mj_step(model, data, steps)
+    theirs = (time.perf_counter() - begin) / steps
+    sim = bk.Simulation(m, q, solver="symplectic_euler", step=STEP, record=None, max_contacts=64 * len(masses))
+    begin = time.perf_counter()
+    sim.advance(seconds)
+    ours = (time.perf_counter() - begin) / steps
+    return {"name": name, "moved": float(np.abs(sim.q - q).max()), "mujoco_moved": float(np.abs(data.qpos - q).max()),
+            "us": 1e6 * ours, "mujoco_us": 1e6 * theirs, "residual": float(sim.stats.contact_residual)}
 
 
 def _mujoco(q, planes) -> tuple[Any, Any, Any]:
@@ -100,7 +153,12 @@ def crowds(options: Crowds) -> dict:
     """Times of a step and residuals, as plain data."""
     rest = [_measured(at_rest, n, min(options.steps, max(50, MOST_STEPS // n))) for n in options.rest]
     slope = np.polyfit(np.log([row["balls"] for row in rest]), np.log([row["us"] for row in rest]), 1)[0]
-    return {"rest": rest, "slope": float(slope), "heap": [_measured(in_a_box, n, options.steps) for n in options.heap]}
+    boxes = [_standing(f"a wall of {options.wall} x {options.wall} boxes", a_wall(options.wall, options.wall),
+                       options.standing),
+             _standing(f"a tower of {options.tower} boxes, masses 1 to {HEAVIEST:g}", a_tower(options.tower),
+                       options.standing)]
+    return {"rest": rest, "slope": float(slope), "heap": [_measured(in_a_box, n, options.steps) for n in options.heap],
+            "boxes": boxes}
 
 
 def crowd_verdicts(found: dict) -> list[dict]:
@@ -110,6 +168,8 @@ def crowd_verdicts(found: dict) -> list[dict]:
     for name, rows in (("at rest", found["rest"]), ("in a box", found["heap"])):
         verdicts += [{"what": f"{row['balls']} balls {name}, beside MuJoCo elliptic", "measured": row["ratio"],
                       "target": 1.0, "unit": "x as fast", "met": row["ratio"] >= 1.0} for row in rows]
+    verdicts += [{"what": f"{row['name']}: moved", "measured": row["moved"], "target": STILL, "unit": "m",
+                  "met": row["moved"] <= STILL} for row in found["boxes"]]
     return verdicts + [{"what": f"{row['balls']} balls in a box: residual of the law", "measured": row["residual"],
                         "target": EXACT, "unit": "", "met": row["residual"] <= EXACT} for row in found["heap"]]
 
@@ -122,4 +182,8 @@ def crowd_lines(found: dict, paint) -> list[str]:
                                                     f"{'ratio':>8}{'residual':>12}{'depth m':>12}")]
         lines += [f"  {row['balls']:>6}{row['contacts']:>10}{row['us']:>12.1f}{row['mujoco_us']:>12.1f}"
                   f"{row['ratio']:>8.2f}{row['residual']:>12.1e}{row['depth']:>12.1e}" for row in rows]
+    lines += ["", paint("1", "boxes that stand"), paint("4", f"  {'':<44}{'moved m':>10}{'MuJoCo':>10}{'us/step':>10}"
+                                                              f"{'MuJoCo':>10}{'residual':>10}")]
+    lines += [f"  {row['name']:<44}{row['moved']:>10.1e}{row['mujoco_moved']:>10.1e}{row['us']:>10.1f}"
+              f"{row['mujoco_us']:>10.1f}{row['residual']:>10.1e}" for row in found["boxes"]]
     return lines[1:]
