@@ -34,7 +34,8 @@ SHAPE_MIDDLE = 15   # 3, centre of the sphere around it, in the body frame [m]
 SHAPE_BOUND = 18    # radius of that sphere; inf for a plane [m]
 SHAPE_FRICTION = 19     # coefficient
 SHAPE_RESTITUTION = 20
-SHAPE_F = 21
+SHAPE_SURFACE = 21  # 3, velocity of its surface in its own frame, as of a belt; along the contact only [m/s]
+SHAPE_F = 24
 
 # -- point_f (rows, 3) float64, in the shape's frame [m] ---------------------------------------------------------------
 # POINTS: its points. HEIGHTFIELD: its heights one after another, three a row; along y first. A polytope (HULL, or BOX

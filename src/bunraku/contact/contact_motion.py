@@ -35,7 +35,7 @@ from bunraku.contact.contact_fields import DISC, GIVEN, KEEP_CLOSED, NO_SOLUTION
 from bunraku.contact.contact_memory import ACTIVE, BASE, MARK, MARK_GAP, MARK_SLIP, ROW, ROWS, STATUS, WORST, touch_of
 from bunraku.contact.detect import bounds_apart
 from bunraku.contact.least_norm import least_norm
-from bunraku.contact.rows import contact_drift, forget_problem, motion_at, take_up
+from bunraku.contact.rows import contact_drift, forget_problem, motion_at, surface_motion, take_up
 from bunraku.contact.touching import (
     add_answer,
     answer_any_forces,
@@ -48,7 +48,7 @@ from bunraku.contact.touching import (
 )
 from bunraku.entries.signatures import FAILED, FINE, MOTION, PLAN, SIGNAL, floats, int64, move
 from bunraku.jit import entry, inline, inner
-from bunraku.spatial.algebra import dot, load3, norm, scale, store3, sub
+from bunraku.spatial.algebra import add, dot, load3, norm, scale, store3, sub
 from bunraku.tolerances import (
     ADMISSIBLE,
     CONTACT_FAR,
@@ -411,7 +411,7 @@ def modes_of_state(touch, near, slow, impact):
             if along < -impact or touch.found[c.FOUND * k + c.FOUND_GAP] < -near:
                 return k
             if along <= slow:
-                slip = sub(u, scale(normal, along))
+                slip = add(sub(u, scale(normal, along)), surface_motion(touch, k, normal))
                 fast = norm(slip)
                 touch.modes[k] = SLIDING if fast > slow else STICKING
                 if fast > slow:

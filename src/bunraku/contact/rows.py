@@ -5,6 +5,9 @@ force f along e is (moment, force) = ((x - o) x e, e) f on the body of a, about 
 opposite on that of b. So Theta = W R W^T, W the rows, R the accelerations of the bodies per force on them
 (`response.py`).
 
+The surface of a shape may move along itself, as a belt does: its velocity s, constant in the frame of the shape, less
+its part along the normal, is added to the slip.
+
 Derivatives: u = v_a(x) - v_b(x), taken at the contact point x, which moves along the surfaces. Its derivative is
 
     du/dt = a_a - a_b + w_a x (dx/dt - v_a) - w_b x (dx/dt - v_b)
@@ -17,7 +20,7 @@ points. [Montana (1988) has the same for surfaces with a curvature.]
 import numpy as np
 
 from bunraku.algorithms.body_motion import STATE
-from bunraku.algorithms.tree import row9, zero3
+from bunraku.algorithms.tree import row3, row9, zero3
 from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_calls import solids
 from bunraku.contact.contact_memory import ACTIVE, FULL, HANDLES, ISLANDS, PATH, ROW, ROWS, STATUS, WORST
@@ -68,6 +71,47 @@ def acceleration_at(body, x, v, states):
     o = STATE * body
     return add(add(load3(states, o + 21), cross(load3(states, o + 18), sub(x, load3(states, o + 9)))),
                cross(load3(states, o + 12), v))
+
+
+@inline
+def has_belt(shape, shape_f):
+    """Whether a shape's surface moves along itself."""
+    return (shape_f[shape, c.SHAPE_SURFACE] != 0.0 or shape_f[shape, c.SHAPE_SURFACE + 1] != 0.0
+            or shape_f[shape, c.SHAPE_SURFACE + 2] != 0.0)
+
+
+@inline
+def belt(shape, touch):
+    """Velocity of a shape's surface beside that of its body, world axes."""
+    return matvec(load9(touch.places, c.PLACE * shape + c.PLACE_ROTATION), row3(touch.shape_f, shape, c.SHAPE_SURFACE))
+
+
+@inner
+def surface_motion(touch, k, normal):
+    """Velocity of a's surface to b's beside that of their bodies: along the tangent plane."""
+    pair = touch.contact_i[k, c.CONTACT_PAIR]
+    a, b = np.int64(touch.pair_i[pair, c.PAIR_A]), np.int64(touch.pair_i[pair, c.PAIR_B])
+    s = zero3(touch.places)
+    if has_belt(a, touch.shape_f):
+        s = belt(a, touch)
+    if has_belt(b, touch.shape_f):
+        s = sub(s, belt(b, touch))
+    return sub(s, scale(normal, dot(normal, s)))
+
+
+@inner
+def surface_drift(touch, k, normal, turning, w_a, w_b):
+    """Its derivative along the tangent plane, t: of s - n (n . s), with s turning with its body."""
+    pair = touch.contact_i[k, c.CONTACT_PAIR]
+    a, b = np.int64(touch.pair_i[pair, c.PAIR_A]), np.int64(touch.pair_i[pair, c.PAIR_B])
+    change, along = zero3(touch.places), constant(touch.places, 0.0)
+    if has_belt(a, touch.shape_f):
+        s = belt(a, touch)
+        change, along = cross(w_a, s), dot(normal, s)
+    if has_belt(b, touch.shape_f):
+        s = belt(b, touch)
+        change, along = sub(change, cross(w_b, s)), along - dot(normal, s)
+    return sub(change, scale(turning, along))
 
 
 @inline
@@ -129,7 +173,7 @@ def make_rows(touch, body_i):
         arm_a, arm_b = sub(x, group_origin(a, body_i, touch.states)), sub(x, group_origin(b, body_i, touch.states))
         v_a, _ = motion_at(a, x, touch.states)
         v_b, _ = motion_at(b, x, touch.states)
-        u = sub(v_a, v_b)
+        u = add(sub(v_a, v_b), surface_motion(touch, k, normal))
         for r in range(3):
             e = normal if r == 0 else first if r == 1 else second
             o = ROWS * place + ROW * r
@@ -235,9 +279,10 @@ def contact_drift(touch, place):
     u = sub(v_a, v_b)
     du = sub(add(acceleration_at(a, x, v_a, states), cross(w_a, sub(going, v_a))),
              add(acceleration_at(b, x, v_b, states), cross(w_b, sub(going, v_b))))
+    across_it = add(du, surface_drift(touch, k, normal, turning, w_a, w_b))
     o = ROWS * place
-    return (dot(normal, du) + dot(turning, u), dot(load3(touch.rows, o + ROW + 3), du),
-            dot(load3(touch.rows, o + 2 * ROW + 3), du))
+    return (dot(normal, du) + dot(turning, u), dot(load3(touch.rows, o + ROW + 3), across_it),
+            dot(load3(touch.rows, o + 2 * ROW + 3), across_it))
 
 
 @inner

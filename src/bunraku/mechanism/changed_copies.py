@@ -107,9 +107,10 @@ class ChangedCopies:
         return twin
 
     def with_shape(self, name: str, **changes) -> Mechanism:
-        """A copy in which a shape has another shape, position, rotation, friction, restitution, group or meets."""
+        """A copy in which a shape has another shape, position, rotation, friction, restitution, group, meets or
+        surface_velocity."""
         old, what = find_shape(self.shapes, name, "with_shape"), f"shape {name!r}"
-        known = ("shape", "position", "rotation", "friction", "restitution", "group", "meets")
+        known = ("shape", "position", "rotation", "friction", "restitution", "group", "meets", "surface_velocity")
         for given in changes:
             if given not in known:
                 meant = hint(given, known, close=True) or f"; there are {', '.join(known)}"

@@ -44,6 +44,7 @@ def describe(mechanism: Mechanism) -> dict[str, Any]:
             "name": s.name, "link": names[s.link], "shape": _describe_shape(s.shape), "position": s.position.tolist(),
             "rotation": s.rotation.tolist(), "friction": s.friction, "restitution": s.restitution, "group": s.group,
             "meets": s.meets,
+            **({"surface_velocity": s.surface_velocity.tolist()} if s.surface_velocity.any() else {}),
         } for s in mechanism.shapes.values()],
         "excluded": [[names[a], names[b], excluded] for (a, b), excluded in mechanism.excluded_pairs.items()],
     }

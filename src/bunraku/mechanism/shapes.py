@@ -39,6 +39,7 @@ class ContactShape:
     restitution: float
     group: int              # bits: the groups that it belongs to
     meets: int              # bits: the groups that it touches
+    surface_velocity: np.ndarray = field(default_factory=lambda: np.zeros(3))  # of a belt, in the link's axes [m/s]
     row: np.ndarray = field(init=False, repr=False)  # of shape_f (`contact/contact_fields.py`), in the link's frame
 
     def __post_init__(self):
@@ -51,8 +52,9 @@ class ContactShape:
         row[c.SHAPE_MIDDLE:c.SHAPE_MIDDLE + 3] = self.position + np.asarray(self.rotation) @ middle
         row[c.SHAPE_BOUND] = radius
         row[c.SHAPE_FRICTION], row[c.SHAPE_RESTITUTION] = self.friction, self.restitution
+        row[c.SHAPE_SURFACE:c.SHAPE_SURFACE + 3] = np.asarray(self.rotation).T @ self.surface_velocity
         row.flags.writeable = False
-        for name in ("position", "rotation"):
+        for name in ("position", "rotation", "surface_velocity"):
             mine[name] = read_only(mine[name], self.how_to_change(name))
 
     @property
@@ -97,7 +99,8 @@ class Shapes:
     _refuse_if_locked: Any
 
     def add_shape(self, link: str, shape: Shape, position=None, rotation=None, friction: float = 0.5,
-                  restitution: float = 0.0, name: str | None = None, *, group: int = 1, meets: int = 1) -> ContactShape:
+                  restitution: float = 0.0, name: str | None = None, *, group: int = 1, meets: int = 1,
+                  surface_velocity=None) -> ContactShape:
         """Put a shape on a link, or on the ground: `bk.contacts` finds where it touches others.
 
         shape        bk.Sphere(radius), bk.Capsule(radius, length), bk.Box(x, y, z) or bk.Points(points)
@@ -106,6 +109,8 @@ class Shapes:
         restitution  0 to 1; that of a pair is the larger
         name         the link's name unless given, with a number if there are several
         group, meets bits: two shapes may touch if the group of one is among those that the other meets
+        surface_velocity  (3,) [m/s] of the surface beside the link, as of a belt, in the link's axes; its part along
+                     the normal of a contact has no effect
 
         Contact between links connected by a joint or connection, and between shapes of one body, is excluded: see
         `exclude`.
@@ -114,23 +119,31 @@ class Shapes:
         if not isinstance(shape, Shape) or isinstance(shape, Plane):
             raise ModelError(f"add_shape: {link!r} needs a shape such as bk.Sphere(0.1), bk.Capsule(0.05, 0.3), "
                              f"bk.Box(0.2, 0.1, 0.1) or bk.Points(p), not {shape!r:.60}; planes are for add_plane")
-        return self.put_shape(link, shape, "shape", name, position, rotation, friction, restitution, group, meets)
+        return self.put_shape(link, shape, "shape", name, position, rotation, friction, restitution, group, meets,
+                              surface_velocity)
 
     def add_plane(self, link: str = GROUND, point=(0.0, 0.0, 0.0), normal=(0.0, 0.0, 1.0), friction: float = 0.5,
-                  restitution: float = 0.0, name: str | None = None, *, group: int = 1, meets: int = 1) -> ContactShape:
+                  restitution: float = 0.0, name: str | None = None, *, group: int = 1, meets: int = 1,
+                  surface_velocity=None) -> ContactShape:
         """A plane through `point`, on the ground or on a link: the half-space opposite to its normal is solid.
 
-        `point` and `normal` (of any length) are in the link's frame; the rest is as in `add_shape`.
+        `point` and `normal` (of any length) are in the link's frame; the rest is as in `add_shape`. A conveyor belt has
+        a `surface_velocity` along the plane.
         """
         self._refuse_if_locked("add_plane")
         z = as_vector("plane: normal", normal)
         length = float(np.linalg.norm(z))
         if not length > 0:
             raise ModelError("plane: normal must not be zero; (0, 0, 1) is upwards")
+        if surface_velocity is not None:
+            s = as_vector("plane: surface_velocity", surface_velocity)
+            if abs(s @ z) > 1e-9 * length * np.linalg.norm(s):
+                raise ModelError("plane: surface_velocity must lie in the plane, at right angles to its normal")
         return self.put_shape(link, Plane(), "plane", name, point, _upright(z / length), friction, restitution, group,
-                              meets)
+                              meets, surface_velocity)
 
-    def put_shape(self, link, shape, kind, name, position, rotation, friction, restitution, group, meets):
+    def put_shape(self, link, shape, kind, name, position, rotation, friction, restitution, group, meets,
+                  surface_velocity=None):
         index = self.find_link(link, f"add_{kind}")
         if name is None:
             name, number = link, 1
@@ -143,7 +156,8 @@ class Shapes:
         what = f"{kind} {name!r}"
         place = as_vector(f"{what}: position", (0, 0, 0) if position is None else position)
         made = ContactShape(name, index, shape, place, as_rotation(f"{what}: rotation", rotation),
-                            **surface(what, friction=friction, restitution=restitution, group=group, meets=meets))
+                            **surface(what, friction=friction, restitution=restitution, group=group, meets=meets,
+                                      surface_velocity=(0, 0, 0) if surface_velocity is None else surface_velocity))
         dict.__setitem__(self.shapes, name, made)
         self.contact_changed()
         return made
@@ -254,11 +268,13 @@ class Shapes:
 
 
 def surface(what: str, **given) -> dict[str, Any]:
-    """Friction, restitution and masks of a shape, checked."""
+    """Friction, restitution, masks and surface velocity of a shape, checked."""
     checked: dict[str, Any] = {}
     for name, value in given.items():
         if name == "friction":
             checked[name] = as_size(f"{what}: friction", value)
+        elif name == "surface_velocity":
+            checked[name] = as_vector(f"{what}: surface_velocity", value)
         elif name == "restitution":
             checked[name] = as_number(f"{what}: restitution", value)
             if not 0.0 <= checked[name] <= 1.0:
