@@ -12,12 +12,6 @@ from bunraku.entries.pool import available
 from bunraku.reproduce import jung_fig10, mobiles, speedups, yn02_machine, yn02_table1, yn02_table2
 
 
-@pytest.fixture(autouse=True)
-def short_races(monkeypatch):
-    """Times are measured by the command itself; beside other tests, threads that wait for each other take long."""
-    monkeypatch.setattr(speedups, "SLICE", speedups.SLICE / 20)
-
-
 def shown(name, folder, capsys):
     """The result of a quick run, with its picture drawn."""
     pytest.importorskip("matplotlib")
