@@ -154,7 +154,7 @@ def test_talos_stands_in_mujoco():
 @pytest.mark.filterwarnings("ignore:shapes of this mechanism may touch")
 def test_the_page_has_all_cases_and_verdicts():
     short = contact.Options(seconds=0.01, rollout=4, copies=32, hold=0.1, steps=(STEP, 0.5 * STEP),
-                            crowds=Crowds((1, 4), (4,), 20), figures=Figures((1, 2), 0.02))
+                            crowds=Crowds((1, 4), (4,), 20, 2, 3, 0.02), figures=Figures((1, 2), 0.02))
     result = contact.run(short, quiet=True)
     text = contact.text(result)
     for case in CASES.values():

@@ -51,7 +51,7 @@ class Options(Settings):
     @classmethod
     def quick(cls):
         return cls(seconds=1.0, rollout=25, hold=6.0, steps=(STEP, STEP / 4),
-                   crowds=Crowds((1, 10, 100), (18,), 100), figures=Figures((1, 10), 0.2))
+                   crowds=Crowds((1, 10, 100), (18,), 100, 4, 8, 0.2), figures=Figures((1, 10), 0.2))
 
 
 def run(options: Options | None = None, quiet: bool = False) -> dict:
