@@ -169,7 +169,8 @@ DENSE_ISLAND = 20
 """Contacts of the largest island of a time step whose problem has a full matrix (`contact/problem.py`); larger ones are
 solved by `contact/heap.py`."""
 CONTACT_ROOM = 64
-"""Contacts that can be closed at once, unless `max_contacts` is given; memory for more is made when they are."""
+"""Contacts that can be closed at once with events, unless `max_contacts` is given, and for which there is memory at
+first; more is allocated when needed."""
 CONTACT_NEAR = 0.02
 """[m] Distance within which contacts are looked at between events; farther pairs count by their bounding spheres."""
 CONTACT_FAR = 1e6

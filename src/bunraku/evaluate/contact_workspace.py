@@ -103,7 +103,7 @@ class Touching:
         self.locked, self.asked, self.in_turn = locked, most, in_turn
         self.given = near or self.pairs.arrays
         self.plan = plan = mechanism.touching_plan(locked)
-        self.most = most_of(len(self.given.contact_i) if near or self.pairs.complete else sys.maxsize, most)
+        self.most = most_of(len(self.given.contact_i) if near or self.pairs.complete else sys.maxsize, most, stepping)
         loops = plan.loops is not None
         self.base = closed_one if loops else tree_one
         self.structure = plan.with_rotors
@@ -162,7 +162,7 @@ class Touching:
         """Change between events and time steps, which have room for any number of contacts unless one was asked for."""
         known, before = self.known(), self.touch
         self.stepping = stepping
-        self.most = self.contacts if stepping and self.asked is None else most_of(self.contacts, self.asked)
+        self.most = most_of(self.contacts, self.asked, stepping)
         self._make_room(min(self.most, self.room), None)
         self.recall(known)
         self.touch.residual[:], self.touch.count[list(TALLIES)] = before.residual, before.count[list(TALLIES)]
@@ -398,9 +398,9 @@ def pair_names(shapes, arrays, k: int) -> str:
     return " and ".join(repr(shapes[pair[place]].name) for place in (c.PAIR_A, c.PAIR_B))
 
 
-def most_of(contacts: int, asked: int | None) -> int:
-    """Maximum number of closed contacts."""
-    return min(contacts, CONTACT_ROOM if asked is None else asked)
+def most_of(contacts: int, asked: int | None, stepping: bool = False) -> int:
+    """Maximum number of closed contacts: unless asked for, any number in time steps."""
+    return min(contacts, asked if asked is not None else contacts if stepping else CONTACT_ROOM)
 
 
 def gains_energy(answer: Answer) -> bool:

@@ -74,7 +74,8 @@ class Simulation:
                 returns q, or (q, v, a); from q alone derivatives are taken by differences over milliseconds
     reads       joints that the actuation reads, if not all: several workers then gather only these; the others are
                 NaN
-    max_contacts  maximum number of simultaneous contacts; 64 by default. Memory is allocated as needed
+    max_contacts  maximum number of simultaneous contacts; by default 64 with events, any number in fixed steps. Memory
+                is allocated as needed
     impacts     law of impacts at several contacts at once: "simultaneous", all rebound together (Newton's law at each),
                 or "sequential", one after another, the fastest approach first (Newton's cradle)
     contact_step  [s] length of the time steps that replace contact events where these are crowded or have no end, for
