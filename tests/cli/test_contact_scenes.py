@@ -10,7 +10,9 @@ import pytest
 
 import bunraku as bk
 from bunraku import cli
+from bunraku.cli.scenes.capstan import HAND, LOAD, ratio, rope
 from bunraku.cli.scenes.dismount import FLOOR, Dismount
+from bunraku.cli.scenes.lift import solid_of
 from bunraku.cli.scenes.pickup import HERE, THERE, Pickup
 from bunraku.cli.scenes.walk import LENGTH as LENGTH_OF_STEP
 from bunraku.cli.scenes.walk import STEPS, Walk
@@ -128,6 +130,53 @@ def test_a_slippery_box_stays_where_it_is(monkeypatch):
     sim = scene.simulation()
     sim.run(until=2.0)
     assert bk.poses(sim.mechanism, sim.q)["box"][1][2] < 0.06
+
+
+def test_the_stone_is_carried_by_friction_and_slopes(reports):
+    report = reports("lift")
+    end = report["trajectory"].segments[-1]
+    assert report["lift"] > 0.2
+    assert report["shift"] < 2e-3
+    assert report["moved"] == pytest.approx(THERE - HERE, abs=1e-2)
+    np.testing.assert_allclose(carried(end), [0, 0, report["box_weight"]], atol=1e-6)
+
+
+def test_the_mass_of_a_solid_hull_is_spread_as_in_closed_form():
+    corners = np.array([(x, y, z) for x in (0.0, 1.0) for y in (0.0, 2.0) for z in (0.0, 3.0)])
+    com, inertia = solid_of(corners, 12.0)
+    np.testing.assert_allclose(com, [0.5, 1.0, 1.5], rtol=1e-14)
+    np.testing.assert_allclose(inertia, np.diag([13.0, 10.0, 5.0]), rtol=0, atol=1e-13)
+
+
+def test_the_wall_stands_until_the_ball_arrives(reports):
+    report = reports("wall")
+    assert report["stood"] < 1e-9
+    assert report["fallen"] > 3
+    assert report["energy_rise"] < 1e-9
+
+
+def test_the_rope_holds_until_the_ratio_of_tensions_is_that_of_the_capstan(reports):
+    report = reports("capstan")
+    assert report["creep"] < 1e-9
+    assert report["ratio"] == pytest.approx(report["ratio_exact"], rel=5e-3)
+
+
+@pytest.mark.parametrize("touching", [6, 12, 40])
+@pytest.mark.parametrize(("part", "holds"), [(1.01, True), (0.99, False)])
+def test_a_rope_of_any_number_of_links_slips_at_its_closed_form(touching, part, holds):
+    m, q = rope(touching)
+    sim = bk.Simulation(m, q, solver="symplectic_euler", step=1e-3)
+    sim.push("hand", (0.0, 0.0, 9.81 * (HAND - part * LOAD / ratio(touching)), 0.0, 0.0, 0.0))
+    sim.run(until=0.02)
+    speed = abs(bk.kinematics(m, sim.q, sim.v).velocities["load"][2])
+    assert (speed < 1e-8) == holds
+    assert (speed > 1e-4) != holds
+
+
+def test_the_ratio_of_many_links_is_that_of_a_rope():
+    errors = [ratio(n) / np.exp(0.25 * 3.0 * np.pi) - 1.0 for n in (100, 1000)]
+    assert errors[0] / errors[1] == pytest.approx(100.0, rel=1e-2)
+    assert errors[1] < 1e-4
 
 
 def test_the_gymnast_lets_go_flies_and_lands(reports):

@@ -53,9 +53,7 @@ class Pickup(ContactScene):
                     ("tip", f"{name}_root", (0, 0, -PHALANX[0]), PHALANX[1])):
                 m.add_link(f"{name}_{part}", parent, bend, position=place, **limb(length, 0.05, 2 * THIN))
             m.add_shape(f"{name}_tip", bk.Sphere(PAD), (0, 0, PAD - PHALANX[1]), friction=FRICTION, group=2, meets=1)
-        crate = box(MASS, CRATE)
-        m.add_link("box", joint=bk.Free(), **crate._asdict())
-        m.add_shape("box", bk.Box(*CRATE), friction=FRICTION)
+        self.body(m)
         m.add_plane(friction=FRICTION)
         hand = {name: THUMB if name.startswith("thumb") else FINGER for name in grasp(0.0)}
         self.params = servo_params(m, ARM | hand, course, self.seconds)
@@ -63,6 +61,11 @@ class Pickup(ContactScene):
         for joint, at in course(0.0).items():
             self.q[m.q_slice(joint)] = at
         self.q[m.q_slice("box")][:3] = HERE, 0, CRATE[2] / 2
+
+    def body(self, m: bk.Mechanism) -> None:
+        """What is picked up."""
+        m.add_link("box", joint=bk.Free(), **box(MASS, CRATE)._asdict())
+        m.add_shape("box", bk.Box(*CRATE), friction=FRICTION)
 
     def advance(self, sim, until):
         """In pieces, to read the forces of the fingers."""
