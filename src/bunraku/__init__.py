@@ -44,12 +44,12 @@ if TYPE_CHECKING:
         kinematics,
         mass_matrix,
         operation_count,
-        part,
         poses,
         processor_array,
         project,
         schedule,
     )
+    from bunraku.evaluate.parting import part
     from bunraku.io import load
     from bunraku.ivp import solve_ivp
     from bunraku.mechanism import (
@@ -105,8 +105,9 @@ __all__ = [
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter
     "evaluate": ("Schedule", "closed_chain", "constraints", "contacts", "coordinates", "dynamics", "forward_dynamics",
-                 "impact", "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix", "operation_count", "part",
+                 "impact", "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix", "operation_count",
                  "poses", "processor_array", "project", "schedule"),
+    "evaluate.parting": ("part",),
     "io": ("load",),
     "ivp": ("solve_ivp",),
     "mechanism": ("Box", "Capsule", "Compound", "Cylinder", "Cylindrical", "Fixed", "Free", "Heightfield", "Helical",

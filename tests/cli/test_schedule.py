@@ -64,7 +64,7 @@ def test_a_picture(capsys, tmp_path):
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
-    (["chian:5"], "did you mean 'chain'"), (["chain"], "forms of chain"), (["chain:0"], "number of links"),
+    (["chian:5"], "did you mean 'chain'"), (["chain"], "none of the forms of chain"), (["chain:0"], "number of links"),
     (["chain:5", "--workers", "0"], "workers must be a whole number"), (["mobile:3"], "mobile:S:L:O"),
     (["human:5"], "dof must be one of"), (["none.urdf"], "no such file"),
     (["mobile", "--method", "jungg"], "did you mean 'jung'"),

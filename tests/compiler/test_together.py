@@ -28,7 +28,7 @@ SOON = 20.0  # [s] on a busy machine
 
 def child(folder, *entries):
     """Names that a child says it has done."""
-    command = [sys.executable, "-m", "bunraku.compiler", "--out", str(folder), *(entry.name for entry in entries)]
+    command = [sys.executable, "-m", "bunraku.compiler", "--cache", str(folder), *(entry.name for entry in entries)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120,
                           env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)})
     return [json.loads(line)["name"] for line in done.stdout.splitlines()]
@@ -203,7 +203,7 @@ def test_children_without_a_thread_to_listen_are_not_missed(tmp_path, sleeping, 
 
 
 def test_a_disk_that_cannot_be_written_stops_nothing(tmp_path, monkeypatch):
-    def full(path, code):
+    def full(path, code, key):
         raise OSError(28, "No space left on device", str(path))
 
     monkeypatch.setattr(files, "writable_directory", lambda: tmp_path)

@@ -49,7 +49,7 @@ def find(text: str, base: str = "free", others: tuple[str, ...] = ()) -> Mechani
         return models.mobile(a=0.2, b=0.3, c=0.2, h=1.0, s=s, l=l, o=o, p=3.0, rho=2.0)  # [J, table III]
     most = {"chain": 1, "human": 1, "chain_held": 1, "n_four_bar": 1}.get(name, 0)
     if len(numbers) > most or (words and name != "chain") or len(words) > 1 or (name == "chain" and not numbers):
-        raise ModelError(f"MODEL {text!r} does not have a form of {name} that --help lists")
+        raise ModelError(f"MODEL {text!r} is none of the forms of {name} that --help lists")
     return getattr(models, name)(*numbers, *words)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_memory import ROW, ROWS
-from bunraku.contact.heap_factors import Fronts, make_fronts, padded
+from bunraku.contact.heap_order import Fronts, make_fronts, padded
 from bunraku.contact.response import factors_of, six_up
 from bunraku.jit import allocating, inline, inner
 from bunraku.plan import fields as f

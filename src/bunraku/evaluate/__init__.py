@@ -5,22 +5,20 @@ from bunraku.evaluate.constraints import Constraints, constraints
 from bunraku.evaluate.contact_resultants import Resultant
 from bunraku.evaluate.contacts import Contact, Contacts, contacts
 from bunraku.evaluate.dynamics import (
-    Dynamics,
-    Report,
     connection_forces,
     dynamics,
     forward_dynamics,
     inverse_dynamics,
     joint_forces,
 )
+from bunraku.evaluate.dynamics_results import Dynamics, Report
 from bunraku.evaluate.kinematics import Kinematics, kinematics, poses
 from bunraku.evaluate.loop_closure import coordinates, impact, project
 from bunraku.evaluate.mass_matrices import ProcessorArray, mass_matrix, operation_count, processor_array
-from bunraku.evaluate.parting import part
 from bunraku.evaluate.schedules import Schedule, schedule
 
 __all__ = ["ClosedChain", "Constraints", "Contact", "Contacts", "Dynamics", "Kinematics", "ProcessorArray", "Report",
            "Resultant", "Schedule", "closed_chain", "connection_forces", "constraints", "contacts", "coordinates",
            "dynamics",
            "forward_dynamics", "impact", "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix",
-           "operation_count", "part", "poses", "processor_array", "project", "schedule"]
+           "operation_count", "poses", "processor_array", "project", "schedule"]

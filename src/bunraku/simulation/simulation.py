@@ -14,7 +14,8 @@ from bunraku.errors import ModelError, ReadOnlyError, ShapeError
 from bunraku.evaluate import Schedule
 from bunraku.evaluate.contact_forces import EVENTS, contact_forces, forces_of_last_step, step_forces
 from bunraku.evaluate.contacts import Contacts, no_contacts
-from bunraku.evaluate.dynamics import Dynamics, dynamics
+from bunraku.evaluate.dynamics import dynamics
+from bunraku.evaluate.dynamics_results import Dynamics
 from bunraku.integrate import solver_memory as m
 from bunraku.integrate.runge_kutta import Tableau
 from bunraku.mechanism import Connection, Joint, Mechanism
