@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -168,7 +171,31 @@ def test_room_for_contacts_is_made_when_it_is_needed(settings):
     sim.run(0.004)
     assert len(sim.contacts) == 80
     with pytest.raises(bk.SimulationError, match=r"more than 64 contacts at once.*max_contacts=128"):
-        bk.Simulation(m, q, contact_step=None, **settings).run(0.004)
+        bk.Simulation(m, q, contact_step=None, max_contacts=64, **settings).run(0.004)
+
+
+def test_fixed_steps_have_room_for_any_number_of_contacts():
+    m, q = heap(80)
+    sim = bk.Simulation(m, q, **STEPS)
+    sim.run(0.004)
+    assert len(sim.contacts) == 80
+
+
+@pytest.mark.parametrize("settings", [EVENTS, STEPS], ids=["events", "steps"])
+def test_a_copy_with_contact_continues_bit_for_bit(settings, tmp_path):
+    """More contacts than there is room for at first; saved, copied and pickled in the middle of a run."""
+    count = 80 if settings is STEPS else 6
+    m, q = heap(count)
+    q[2::7] += np.random.default_rng(0).uniform(0.0, 2e-3, count)
+    sim = bk.Simulation(m, q, **settings)
+    sim.run(0.05)
+    sim.save(tmp_path / "middle.npz")
+    others = [bk.Simulation.load(tmp_path / "middle.npz"), copy.deepcopy(sim), pickle.loads(pickle.dumps(sim))]
+    sim.run(0.1)
+    for other in others:
+        other.run(0.1)
+        assert np.array_equal(other.q, sim.q)
+        assert np.array_equal(other.v, sim.v)
 
 
 def test_room_for_contacts_in_lanes_is_made_when_it_is_needed():

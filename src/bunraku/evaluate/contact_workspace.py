@@ -193,6 +193,11 @@ class Touching:
     def recall(self, known: dict[str, np.ndarray]) -> None:
         """Take over the contact state of another workspace. A list that changes has just its pairs, until it is made
         anew by the next step."""
+        room, closed = self.room, (known["modes"] != OPEN).ravel() | known["held"].any(axis=1)
+        while room < min(closed.sum(), self.most):
+            room *= 2
+        if room > self.room:
+            self._make_room(min(room, self.most), self.room_for_list)
         identity, touch = known[IDENTITY], self.touch
         if self.listing:
             own = with_pairs(self.given, {(a, b) for a, b, _ in identity.tolist()})
@@ -271,6 +276,7 @@ class Touching:
     def solve(self, what: int, q, v, acts: Acts, restitution=None) -> Answer:
         """The problem of the contacts whose modes are not OPEN."""
         q, v = np.ascontiguousarray(q), np.ascontiguousarray(v)
+        worst = float(self.touch.residual[0])  # of the run
         while True:
             touch = self.touch
             touch.residual[0] = 0.0
@@ -282,12 +288,17 @@ class Touching:
                 raise TooManyContacts(self.full())
         if status != FINE:
             refuse(self.plan, q, {"v": v, "tau": acts.tau})
+        residual = float(touch.residual[0])
+        if touch.count[STATUS] == NO_SOLUTION:  # the caller says so (Painleve): no poor convergence
+            touch.residual[0], touch.count[ROUGHLY] = worst, max(touch.count[ROUGHLY] - 1, 0)
+        else:
+            touch.residual[0] = max(worst, residual)
         n = int(touch.count[ACTIVE])
         rows = touch.active[:n].copy()
         axes = touch.rows[:ROWS * n].reshape(n, 3, ROW)[:, :, 3:6].copy()
         three = (touch.force, touch.speed, touch.b if what == LOOK else touch.velocity)
         force, before, after = (x[:3 * n].reshape(n, 3).copy() for x in three)
-        return Answer(rows, force, before, after, touch.mode[:n].copy(), axes, float(touch.residual[0]))
+        return Answer(rows, force, before, after, touch.mode[:n].copy(), axes, residual)
 
     def full(self) -> str:
         """Error text for more closed contacts than the maximum."""

@@ -59,11 +59,16 @@ class Signal(PlainFunction):
         return self.address if callable(own) else -own
 
 
+def never(t, q, v) -> float:
+    """The condition in Python, which is not called: compiled code evaluates the signal."""
+    return np.nan
+
+
 class ContactWatch(Watch):
     """The condition that the contact modes are no longer valid; its action is `Contact.settle`."""
 
     def __init__(self, contact: Contact):
-        super().__init__(lambda t, q, v: np.nan, contact.settle, "contact", True)
+        super().__init__(never, contact.settle, "contact", True)
         self.contact = contact
 
     def function(self, run: Running):
