@@ -112,3 +112,12 @@ def test_files_and_copies_keep_it_and_wrong_ones_are_refused(tmp_path):
     assert m.with_shape("ground", surface_velocity=(0, 1, 0)).shapes["ground"].surface_velocity.tolist() == [0, 1, 0]
     with pytest.raises(bk.ModelError, match="surface_velocity must lie in the plane"):
         m.add_plane(surface_velocity=(0, 0, 1))
+
+
+def test_a_belt_lies_in_its_plane_also_when_it_is_changed():
+    m = bk.Mechanism()
+    m.add_plane(normal=(0, 1, 1), surface_velocity=(1, 0, 0))
+    assert m.with_shape("ground", surface_velocity=(0, 1, -1)).shapes["ground"].surface_velocity[1] == 1.0
+    for change in ({"surface_velocity": (0, 0, 1)}, {"rotation": ((0, 0, 1), (1, 0, 0), (0, 1, 0))}):
+        with pytest.raises(bk.ModelError, match="must lie in the plane"):
+            m.with_shape("ground", **change)

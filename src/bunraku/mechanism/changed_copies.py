@@ -11,7 +11,7 @@ from bunraku.contact.contact_fields import PLANE
 from bunraku.errors import ModelError, NamingError
 from bunraku.mechanism.joints import PASSIVE, Joint, as_joint
 from bunraku.mechanism.shape_kinds import Plane, Shape
-from bunraku.mechanism.shapes import find_shape, surface
+from bunraku.mechanism.shapes import check_belt, find_shape, surface
 from bunraku.plan import fields as f
 
 if TYPE_CHECKING:
@@ -124,8 +124,11 @@ class ChangedCopies:
         if "rotation" in changes:
             made["rotation"] = as_rotation(f"{what}: rotation", changes["rotation"])
         made |= surface(what, **{key: value for key, value in changes.items() if key in known[3:]})
+        new = replace(old, **made)
+        if new.kind == PLANE:
+            check_belt(what, new.surface_velocity, new.rotation[:, 2])
         twin = self.copy()
-        dict.__setitem__(twin.shapes, name, replace(old, **made))
+        dict.__setitem__(twin.shapes, name, new)
         twin.contact_changed()
         return twin
 

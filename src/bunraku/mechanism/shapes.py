@@ -136,9 +136,7 @@ class Shapes:
         if not length > 0:
             raise ModelError("plane: normal must not be zero; (0, 0, 1) is upwards")
         if surface_velocity is not None:
-            s = as_vector("plane: surface_velocity", surface_velocity)
-            if abs(s @ z) > 1e-9 * length * np.linalg.norm(s):
-                raise ModelError("plane: surface_velocity must lie in the plane, at right angles to its normal")
+            check_belt("plane", surface_velocity, z / length)
         return self.put_shape(link, Plane(), "plane", name, point, _upright(z / length), friction, restitution, group,
                               meets, surface_velocity)
 
@@ -265,6 +263,13 @@ class Shapes:
         joined += [(tie.link_a, tie.link_b) for tie in self.connections.values() if not isinstance(tie.joint, Free)]
         pairs = {(rigid[a], rigid[b]) for a, b in joined if rigid[a] >= 0 and rigid[b] >= 0}
         return pairs | {(b, a) for a, b in pairs}
+
+
+def check_belt(what: str, surface_velocity, normal) -> None:
+    """Refuse a surface velocity that leaves the plane with this unit normal."""
+    velocity = as_vector(f"{what}: surface_velocity", surface_velocity)
+    if abs(velocity @ normal) > 1e-9 * np.linalg.norm(velocity):
+        raise ModelError(f"{what}: surface_velocity must lie in the plane, at right angles to its normal")
 
 
 def surface(what: str, **given) -> dict[str, Any]:
