@@ -27,8 +27,9 @@ UNEXPLAINED = 0.2      # share of the changes of velocity: steps may be long
 STILL = 1e-2           # [m/s^2, rad/s^2] accelerations of all coordinates together that are none
 SAME = 1e-10           # [m, rad] poses that are the same
 LOOKED_AT = 60         # steps by which a motion with contact is judged
-NO_TORQUES = ("forces depend on the torques of the actuators, which this recording lacks (without any it would move "
-              "otherwise); `bunraku run` and `sim.record_to(file, torques=True)` record them")
+NO_TORQUES = ("forces depend on the torques of the actuators, which this recording lacks, and its motion differs from "
+              "that without torques; `bunraku run` and `sim.record_to(file, torques=True)` record them. A passive "
+              "motion that is recorded at few instants may look so, too: record it with a smaller max_step")
 OTHER_FORCES = ("forces depend on what else acted on it (a pull, an external force, a prescribed motion), and "
                 "that is not in this recording; `sim.dynamics()` has them while it runs")
 OUTSIDE = ("external forces on ", "prescribed", "push ", "pull ")  # how events begin that tell of it
