@@ -35,12 +35,21 @@ from bunraku.contact.contact_fields import DISC, GIVEN, KEEP_CLOSED, NO_SOLUTION
 from bunraku.contact.contact_memory import ACTIVE, BASE, MARK, MARK_GAP, MARK_SLIP, ROW, ROWS, STATUS, WORST, touch_of
 from bunraku.contact.detect import bounds_apart
 from bunraku.contact.least_norm import least_norm
-from bunraku.contact.rows import contact_drift, forget_problem, motion_at, surface_motion, take_up
+from bunraku.contact.rows import (
+    contact_drift,
+    forget_problem,
+    level_points,
+    make_rows,
+    motion_at,
+    surface_motion,
+    take_up,
+)
 from bunraku.contact.touching import (
     add_answer,
     answer_any_forces,
     change_of_contacts,
     find_touching,
+    make_any_problem,
     see_bodies,
     solve_noting,
     state_problem_of_all,
@@ -64,7 +73,7 @@ from bunraku.tolerances import (
     UNDER_WAY,
 )
 
-LOOK, IMPACT, HOLD_SPEED, HOLD_GAP, FORCES, DIRECT = range(6)  # what `contact_solve` does
+LOOK, LOOK_LEVEL, IMPACT, HOLD_SPEED, HOLD_GAP, FORCES, DIRECT = range(7)  # what `contact_solve` does
 APPROACHING, OVERLAPPING = 7, 8  # answers beside those of entries: contacts are closed and approach; shapes overlap
 
 
@@ -341,6 +350,7 @@ def contact_solve(what, plan, q, v, tau, drives, external, restitution, a, work)
     """The problem of the contacts whose `modes` are not OPEN, at one state.
 
     LOOK: velocities in `speed`, accelerations without contact forces in `b`.
+    LOOK_LEVEL: velocities in `speed` and Theta, as in a time step.
     IMPACT: impulses, velocities after them, `delta`; restitution of every contact is given.
     HOLD_SPEED, HOLD_GAP: the change of velocity, or the move, `delta` that leaves closed contacts no normal velocity,
     and sticking ones no slip, or no gap: a correction of the solver's errors.
@@ -366,6 +376,10 @@ def solve_at(what, touch, plan, q, v, tau, drives, external, restitution, a, wor
     if not closed_contacts(touch, plan, dof_f, q, a, work):
         return FAILED
     count = touch.count[ACTIVE]
+    if what == LOOK_LEVEL:
+        level_points(touch)
+        make_rows(touch, plan.body_i)
+        return FINE if make_any_problem(touch, 0, plan, dof_f, q, work) else FAILED
     if what == LOOK or count == 0:
         return FINE
     if what == HOLD_SPEED:

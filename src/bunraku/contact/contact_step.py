@@ -30,7 +30,7 @@ from bunraku.contact.contact_memory import ACTIVE, DENSE, ISLANDS, LOOPS, PAIRS
 from bunraku.contact.island_impulses import island_impulses
 from bunraku.contact.near_pairs import find_near
 from bunraku.contact.response import respond
-from bunraku.contact.rows import arrange, forget_problem, make_rows, motion_at, put_forces, take_up
+from bunraku.contact.rows import arrange, forget_problem, level_points, make_rows, motion_at, put_forces, take_up
 from bunraku.contact.touching import (
     add_answer,
     answer_forces_closed,
@@ -206,6 +206,7 @@ def contact_step(touch, structure, dof_f, q, v, a, h, work):
         touch.before[i] = touch.active[i]
     if not choose_contacts(touch, h):
         return False
+    level_points(touch)
     fly(structure.body_i, v, a, h, a)  # a becomes the velocity at the end
     forget_open(touch, before)
     if touch.count[ACTIVE] > 0:

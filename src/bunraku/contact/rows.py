@@ -49,6 +49,9 @@ from bunraku.spatial.algebra import (
 from bunraku.spatial.scalar import clear, constant, load, sqrt, store, where_positive
 from bunraku.tolerances import AT_REST
 
+ONE_NORMAL = 1.0 - 1e-12
+"""Product of two normals from which on they are one."""
+
 NUDGE = 1e-3
 """Part of its size that a pair of shapes moves, for differences of order 4."""
 
@@ -182,6 +185,51 @@ def make_rows(touch, body_i):
             store3(touch.rows, o + 6, scale(cross(arm_b, e), -1.0))
             store3(touch.rows, o + 9, scale(e, -1.0))
             store(touch.speed, 3 * place + r, dot(e, u))
+
+
+@inner
+def level_points(touch):
+    """Put contact points of the problem at one level along their normal: on the plane, or, of a pair of solids, at that
+    of the point with the smallest gap, if they have its normal.
+
+    Contacts of the same two bodies restrict the motion along the line between them twice. Both conditions agree if the
+    line is perpendicular to the normals, as it is when the contacts are closed at the end of the step. Points halfway
+    between surfaces of different gaps tilt it, and only large forces that cancel would meet the contact law."""
+    pair = -1
+    normal, level = zero3(touch.found), zero3(touch.found)
+    for place in range(touch.count[ACTIVE]):
+        k = touch.active[place]
+        o, p = c.FOUND * k, touch.contact_i[k, c.CONTACT_PAIR]
+        gap, n = load(touch.found, o + c.FOUND_GAP), load3(touch.found, o + c.FOUND_NORMAL)
+        x = load3(touch.found, o + c.FOUND_POINT)
+        if touch.pair_i[p, c.PAIR_KIND] <= c.LAST_PLANE:
+            up = -0.5 * gap
+        else:
+            if p != pair:
+                pair = p
+                normal, level = nearest_point(p, touch)
+            up = where_positive(dot(n, normal) - ONE_NORMAL, dot(n, sub(level, x)), 0.0 * normal[0])
+        up = where_positive(np.inf - gap, up, 0.0 * normal[0])
+        store3(touch.found, o + c.FOUND_POINT, add(x, scale(n, up)))
+
+
+@inner
+def nearest_point(p, touch):
+    """Normal and point of the contact of pair p with the smallest gap."""
+    first = touch.pair_i[p, c.PAIR_CONTACT]
+    normal, point = zero3(touch.found), zero3(touch.found)
+    least = constant(touch.found, np.inf)
+    for k in range(first, first + touch.pair_i[p, c.PAIR_COUNT]):
+        o = c.FOUND * k
+        gap = load(touch.found, o + c.FOUND_GAP)
+        nearer = where_positive(least - gap, 1.0 + 0.0 * normal[0], 0.0 * normal[0])
+        n, x = load3(touch.found, o + c.FOUND_NORMAL), load3(touch.found, o + c.FOUND_POINT)
+        normal = (where_positive(nearer, n[0], normal[0]), where_positive(nearer, n[1], normal[1]),
+                  where_positive(nearer, n[2], normal[2]))
+        point = (where_positive(nearer, x[0], point[0]), where_positive(nearer, x[1], point[1]),
+                 where_positive(nearer, x[2], point[2]))
+        least = where_positive(nearer, gap, least)
+    return normal, point
 
 
 @inner

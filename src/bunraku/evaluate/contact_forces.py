@@ -15,7 +15,7 @@ from bunraku.contact.contact_entries import problem_one
 from bunraku.contact.contact_fields import FORCES as FROM_FORCES
 from bunraku.contact.contact_fields import NO_SOLUTION, OPEN, ROUGH, SLIDING, SOLVED, STICKING
 from bunraku.contact.contact_memory import ACTIVE, FULL, ROW, ROWS, STATUS, WORST
-from bunraku.contact.contact_motion import APPROACHING, DIRECT, LOOK, OVERLAPPING, contact_solve
+from bunraku.contact.contact_motion import APPROACHING, DIRECT, LOOK, LOOK_LEVEL, OVERLAPPING, contact_solve
 from bunraku.contact.contact_step import QUICK
 from bunraku.entries import closed_solution as closed
 from bunraku.entries.explain import refuse, several
@@ -228,13 +228,15 @@ def step_forces(mechanism: Mechanism, q, v, tau, step: float, external=None, pre
     look = touching.solve(LOOK, q, v, acts)
     before[look.rows] = look.before[:, 0]
     touching.set_modes(np.flatnonzero(gap <= 2.0 * step * np.maximum(0.0, -before) + QUICK * step * step))
-    look = touching.solve(LOOK, q, after_step(mechanism, v, touching.a, step), acts)
+    found = touching.touch.found.copy()
+    look = touching.solve(LOOK_LEVEL, q, after_step(mechanism, v, touching.a, step), acts)
     rows, b, (friction, e) = look.rows, look.before.copy(), touching.arrays.contact_f[look.rows].T
     gap, before, free = gap[rows], before[rows], b[:, 0].copy()
     rebound = (e > 0.0) & (before < 0.0) & (gap + step * free <= 0.0) & (-e * before > 2.0 * np.abs(free - before))
     b[:, 0] += np.where(rebound, e * before, np.maximum(gap, 0.0) / step)
     theta = touching.touch.theta[:9 * len(rows)**2].reshape(3 * len(rows), 3 * len(rows))
     answer = solve_problem(theta, b.ravel(), friction, smallest=True)
+    touching.touch.found[:] = found
     touching.set_modes([])
     touching.touch.modes[rows] = [MODES.index(mode) for mode in answer.modes]
     return _listed(touching, q, rows, answer.force / step, look.axes, answer.residual)

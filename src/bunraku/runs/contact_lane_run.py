@@ -17,7 +17,7 @@ from bunraku.contact.contact_memory import ACTIVE, lane_touch
 from bunraku.contact.contact_step import QUICK, fly, reaches, travel
 from bunraku.contact.lane_impulses import FEW, impulses_in_lanes, lane_impulses
 from bunraku.contact.lane_problem import lane_problem
-from bunraku.contact.rows import arrange, forget_problem, make_rows, motion_at, take_up
+from bunraku.contact.rows import arrange, forget_problem, level_points, make_rows, motion_at, take_up
 from bunraku.contact.touching import (
     answer_forces,
     change_of_contacts,
@@ -79,6 +79,7 @@ def contact_step_in_lanes(touch, own, problem, structure, q, v, a, h, work, firs
     clear(touch.shift)
     if not choose_in_lanes(touch, h, first, status, own.near):
         return False
+    level_points(touch)
     fly(structure.body_i, v, a, h, a)
     if touch.count[ACTIVE] > 0:
         arrange(touch, structure.body_i, True)

@@ -1,0 +1,45 @@
+"""Contacts of the same two bodies in time steps: gaps that differ must not ask for friction forces that cancel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import bunraku as bk
+from bunraku.bench.contact_figures import crowd
+
+STEP = 0.002
+
+
+def test_figures_that_fall_on_each_other_need_few_iterations():
+    m, q, v = crowd(6, seed=3)
+    sim = bk.Simulation(m, q, v, solver="symplectic_euler", step=STEP, record=None, max_contacts=1200)
+    sim.advance(0.3)
+    assert sim.stats.contact_problems > 500
+    assert sim.stats.contact_iterations < 8 * sim.stats.contact_problems
+    assert sim.stats.contact_residual < 1e-10
+
+
+@pytest.mark.parametrize("below", ["plane", "box"])
+def test_a_rod_that_rolls_over_its_ends_has_no_friction_that_cancels(below):
+    """Two contacts under a tilted rod on its way down: friction along the rod is a multiple of what slows it."""
+    m = bk.Mechanism()
+    if below == "plane":
+        m.add_plane(friction=0.8)
+    else:
+        m.add_shape("ground", bk.Box(4.0, 4.0, 1.0), position=(0, 0, -0.5), friction=0.8)
+    m.add_link("rod", joint=bk.Free(), mass=1.0, inertia=(0.03, 0.03, 0.001))
+    m.add_shape("rod", bk.Box(0.05, 0.05, 0.6), friction=0.8)
+    q, v = m.neutral(), np.zeros(6)
+    turn = Rotation.from_euler("y", 0.5 * np.pi - 2e-3) * Rotation.from_euler("z", 1e-3)
+    q[:3], q[3:] = (0, 0, 0.0257), turn.as_quat()[[3, 0, 1, 2]]
+    sim = bk.Simulation(m, q, v, solver="symplectic_euler", step=STEP, max_contacts=64)
+    trajectory = sim.run(until=0.1)
+    assert sim.stats.contact_residual < 1e-10
+    assert sim.stats.contact_iterations < 10 * sim.stats.contact_problems
+    for t in trajectory.t[5::5]:
+        contacts = trajectory.contacts(t)
+        normal, force = contacts.normal, contacts.force
+        across = force - np.einsum("kr,kr->k", force, normal)[:, None] * normal
+        assert np.linalg.norm(across, axis=1).sum() < 2.0 * np.linalg.norm(across.sum(axis=0)) + 0.2 * 9.81
