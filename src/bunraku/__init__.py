@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         RolloutCase,
         Simulation,
         Trajectory,
+        Worlds,
         actuation,
         ensemble,
         force_above,
@@ -93,14 +94,13 @@ __all__ = [
     "ActuationError", "Box", "BunrakuError", "Capsule", "Compound", "ConstraintError", "ContactError", "Cylinder",
     "Cylindrical", "Fixed", "ForcePlate", "ForcePlateWarning", "Free", "Guide", "Heightfield", "Helical", "Hull",
     "InertiaError", "JointMoments", "LoadError", "LoadWarning", "Markers", "Mechanism", "MissingExtra",
-    "MissingFileError", "ModelError", "Motion", "MotionTable", "NamingError",
-    "Planar", "Points", "Prismatic", "ReadOnlyError", "Revolute", "Rollout", "RolloutCase", "Schedule", "SettingError",
-    "ShapeError", "Simulation", "SimulationError", "SimulationWarning", "Sphere", "Spherical", "StateError",
-    "Trajectory", "ViewerError", "actuation", "closed_chain", "constraints", "contacts", "convert", "coordinates",
-    "dynamics", "ensemble", "force_above", "forward_dynamics", "impact", "inverse_dynamics", "joint_forces",
-    "kinematics", "load", "load_ensemble", "load_motion", "load_trajectory", "mass_matrix", "models",
-    "operation_count", "part", "points_meet", "points_part", "poses", "processor_array", "project", "rollout",
-    "schedule", "solve_ivp",
+    "MissingFileError", "ModelError", "Motion", "MotionTable", "NamingError", "Planar", "Points", "Prismatic",
+    "ReadOnlyError", "Revolute", "Rollout", "RolloutCase", "Schedule", "SettingError", "ShapeError", "Simulation",
+    "SimulationError", "SimulationWarning", "Sphere", "Spherical", "StateError", "Trajectory", "ViewerError", "Worlds",
+    "actuation", "closed_chain", "constraints", "contacts", "convert", "coordinates", "dynamics", "ensemble",
+    "force_above", "forward_dynamics", "impact", "inverse_dynamics", "joint_forces", "kinematics", "load",
+    "load_ensemble", "load_motion", "load_trajectory", "mass_matrix", "models", "operation_count", "part",
+    "points_meet", "points_part", "poses", "processor_array", "project", "rollout", "schedule", "solve_ivp",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter
@@ -113,7 +113,7 @@ _HOMES = {  # where each name lives; the same list as above, for the interpreter
     "mechanism": ("Box", "Capsule", "Compound", "Cylinder", "Cylindrical", "Fixed", "Free", "Heightfield", "Helical",
                   "Hull", "Mechanism", "Planar", "Points", "Prismatic", "Revolute", "Sphere", "Spherical"),
     "motion": ("ForcePlate", "JointMoments", "Markers", "Motion", "MotionTable", "load_motion"),
-    "simulation": ("Guide", "Rollout", "RolloutCase", "Simulation", "Trajectory", "actuation", "ensemble",
+    "simulation": ("Guide", "Rollout", "RolloutCase", "Simulation", "Trajectory", "Worlds", "actuation", "ensemble",
                    "force_above", "load_ensemble", "load_trajectory", "points_meet", "points_part", "rollout"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -31,7 +31,7 @@ from bunraku.integrate.control import fixed_step
 from bunraku.integrate.solver_memory import CONTACTS_FULL
 from bunraku.jit import allocating, entry, hold, inline, inner, outlived
 from bunraku.plan import fields as f
-from bunraku.runs.lane_run import NEXT, TIME, counts, drive_lanes, judge, keep, leave
+from bunraku.runs.lane_run import NEXT, TAKEN, TIME, counts, drive_lanes, given_lanes, judge, keep, leave, running
 from bunraku.spatial.algebra import dot, load3, sub
 from bunraku.spatial.lane_memory import gather
 from bunraku.spatial.lanes import WIDTH
@@ -105,23 +105,23 @@ def contact_step_in_lanes(touch, own, problem, structure, q, v, a, h, work, firs
 
 
 @entry("rollouts of batches with contact", types.void(
-    PLAN, CONTACTS, int64, int64, int64, table, float64, float64, table, table, floats, table, table, counts, floats,
-    counts, floats, floats, int64, int64, int64), seconds=25)
-def contact_steps_lanes(plan, contact, places, handles, address, params, step, slack, y, held, times, q_at, v_at,
-                        status, reached, steps, residual, clock, room, start, stop):
+    PLAN, CONTACTS, int64, int64, int64, table, table, int64, floats, float64, float64, table, table, floats, table,
+    table, counts, floats, counts, floats, floats, int64, int64, int64), seconds=25)
+def contact_steps_lanes(plan, contact, places, handles, address, params, controls, substeps, origin, step, slack, y,
+                        held, times, q_at, v_at, status, reached, steps, residual, clock, room, start, stop):
     """As `fixed_steps_lanes` by symplectic Euler, with contact; `held` (B, 3 contacts + 1) are the last contact forces,
     and 1 in states that are solved one by one, `places` contacts that may be in a problem, `handles` bodies; `residual`
     the largest of each state's problems."""
     touch = lane_touch(contact, plan.body_i, plan.dof_f.shape[1], places, handles)
     own, problem = lane_impulses(touch.contact_i.shape[0], places), lane_problem(FEW)
     outlived(touch, outlived(own, outlived(problem, steps_in_lanes(
-        plan, hold(touch), hold(own), hold(problem), address, params, step, slack, y, held, times, q_at, v_at, status,
-        reached, steps, residual, clock, room, start, stop))))
+        plan, hold(touch), hold(own), hold(problem), address, params, controls, substeps, origin, step, slack, y, held,
+        times, q_at, v_at, status, reached, steps, residual, clock, room, start, stop))))
 
 
 @allocating
-def steps_in_lanes(plan, touch, own, problem, address, params, step, slack, y, held, times, q_at, v_at, status,
-                   reached, steps, residual, clock, room, start, stop):
+def steps_in_lanes(plan, touch, own, problem, address, params, controls, substeps, origin, step, slack, y, held, times,
+                   q_at, v_at, status, reached, steps, residual, clock, room, start, stop):
     body_i, dof_f = plan.body_i, plan.dof_f
     nq, nv = np.int64(body_i[-1, f.HEAD_NQ]), dof_f.shape[1]
     size_work, size_total, size_wrench, size_states = scratch_sizes(body_i, dof_f, False)
@@ -131,10 +131,10 @@ def steps_in_lanes(plan, touch, own, problem, address, params, step, slack, y, h
     driven = WIDTH if address != 0 else 0
     q_rows, v_rows, tau_rows = np.empty((driven, nq)), np.empty((driven, nv)), np.zeros((driven, nv))
     q, v = lanes[:nq], lanes[nq:]
-    t, place = clock[TIME], np.int64(clock[NEXT])
+    t, place, taken, most = clock[TIME], np.int64(clock[NEXT]), np.int64(clock[TAKEN]), 0
     for first in range(start, stop, WIDTH):
         gather(y, first, lanes)
-        t, place, done, going = clock[TIME], np.int64(clock[NEXT]), 0, 1
+        t, place, done, going = clock[TIME], np.int64(clock[NEXT]), 0, running(first, status)
         while place < times.shape[0]:
             if t >= times[place]:
                 keep(q, q_at, first, place * nq, status)
@@ -145,11 +145,10 @@ def steps_in_lanes(plan, touch, own, problem, address, params, step, slack, y, h
                 break
             h, last = fixed_step(t, times[place], step, slack)
             if going > 0:
+                given_lanes(controls, (taken + done) // substeps, first, tau)
                 if address != 0:
-                    drive_lanes(address, t, q, v, params, q_rows, v_rows, tau_rows, tau, first, lanes, y, t, done,
-                                status, reached, steps)
-                else:
-                    clear(tau)
+                    drive_lanes(address, t, origin, q, v, params, q_rows, v_rows, tau_rows, tau, first, lanes, y, t,
+                                done, status, reached, steps)
                 margin, residue = accelerate(body_i, plan.body_f, dof_f, plan.link_i, plan.link_f, plan.spring_i,
                                              plan.spring_f, q, v, tau, nothing, a, work, total, wrench, states)
                 going = judge(margin, residue, judged, first, lanes, y, t, done, status, reached, steps)
@@ -166,4 +165,5 @@ def steps_in_lanes(plan, touch, own, problem, address, params, step, slack, y, h
             if status[k] == 0:
                 reached[k] = t
                 steps[k] += done
-    clock[TIME], clock[NEXT] = t, place
+        most = max(most, done)
+    clock[TIME], clock[NEXT], clock[TAKEN] = t, place, taken + most

@@ -5,10 +5,12 @@ from bunraku.simulation.actuating import actuation
 from bunraku.simulation.batches.ensemble import ensemble, load_ensemble
 from bunraku.simulation.batches.rollout import Rollout, rollout
 from bunraku.simulation.batches.rollout_case import RolloutCase
+from bunraku.simulation.batches.worlds import Snapshot, Worlds
 from bunraku.simulation.conditions import force_above, points_meet, points_part
 from bunraku.simulation.records.trajectory import Segment, Trajectory, load_trajectory
 from bunraku.simulation.running import Statistics
 from bunraku.simulation.simulation import Simulation
 
-__all__ = ["Guide", "Rollout", "RolloutCase", "Segment", "Simulation", "Statistics", "Trajectory", "actuation",
-           "ensemble", "force_above", "load_ensemble", "load_trajectory", "points_meet", "points_part", "rollout"]
+__all__ = ["Guide", "Rollout", "RolloutCase", "Segment", "Simulation", "Snapshot", "Statistics", "Trajectory", "Worlds",
+           "actuation", "ensemble", "force_above", "load_ensemble", "load_trajectory", "points_meet", "points_part",
+           "rollout"]

@@ -15,7 +15,8 @@ from bunraku.integrate.runge_kutta import Tableau
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.runs.actuation import Actuation
-from bunraku.simulation.batches.group import Group, in_lanes, one_by_one, touching_in_lanes, touching_one_by_one
+from bunraku.simulation.batches.group import Group, one_by_one, touching_one_by_one
+from bunraku.simulation.batches.tiles import in_lanes
 from bunraku.simulation.needed_kernels import prepare_simulation
 from bunraku.simulation.records.trajectory import Segment, Trajectory
 from bunraku.simulation.settings import Settings
@@ -90,7 +91,7 @@ def rollout(mechanism: Mechanism, q=None, v=None, until: float | None = None, *,
         touches, together = group.mechanism.may_touch(), settings.fixed_step and group.plan.loops is None and len(q) > 1
         together = together and (not touches or group.mechanism.contact_pairs().complete)
         if together:
-            run = touching_in_lanes if touches else in_lanes
+            run = in_lanes
         else:
             run = touching_one_by_one if touches else one_by_one
             prepare_simulation(settings, loops=group.plan.loops is not None, contact=touches)

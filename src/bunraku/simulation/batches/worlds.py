@@ -1,0 +1,410 @@
+"""Worlds: copies of a mechanism that stay in compiled memory between steps, for learning and for planning.
+
+`rollout` in pieces: the same tiles of states, advanced by some steps at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bunraku.checks import as_array, as_count, as_floats
+from bunraku.entries.pool import how_many
+from bunraku.errors import ModelError, ShapeError, SimulationError, SimulationWarning
+from bunraku.integrate import solver_memory as m
+from bunraku.mechanism import Mechanism
+from bunraku.mechanism.mechanism import as_mechanism
+from bunraku.runs.actuation import Actuation
+from bunraku.simulation.batches.group import CANNOT_START, Group
+from bunraku.simulation.batches.singles import Singles
+from bunraku.simulation.batches.streams import Streams
+from bunraku.simulation.batches.tiles import Tiles
+from bunraku.simulation.settings import WITH_STEP, Settings
+from bunraku.tolerances import ROUGH_ENOUGH
+
+STOPPED = -2      # a status: by `Worlds.stop`
+NAMED = 5         # copies that a message names
+FOREVER = np.array([np.inf])
+WORDS = {STOPPED: "stopped by w.stop"}
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """Everything that `Worlds` remembers of its copies; plain arrays, which can be pickled."""
+
+    y: np.ndarray
+    params: np.ndarray
+    steps: np.ndarray
+    status: np.ndarray
+    drawn: np.ndarray
+    contacts: Any
+    reasons: dict[int, str]
+
+    def __len__(self):
+        return len(self.y)
+
+
+class Worlds:
+    """n copies of a mechanism, which move by `step`.
+
+    step        [s] of the solver, "symplectic_euler" or (without contact) "rk4"
+    substeps    steps of the solver in a `step` of the worlds: torques are held during these
+    q, v        start of all copies, (nq,) and (nv,), or of each, (n, nq) and (n, nv); neutral, at rest by default
+    actuation   made by @bk.actuation; it finds the torques of `step` in tau and may change or replace them
+    params      of the actuation, (k,) or (n, k); `w.params` has a row for each copy, which may be written to
+    seed        of `random`
+    workers     threads; by default one for each core. They do not change any result
+    baumgarte, max_contacts     as for `Simulation`
+
+    Trees take W copies at a time in lanes of the processor; mechanisms with connections one copy after the other.
+    The motion of a copy depends on no other copy, and is that of `bk.rollout`. A copy that cannot go on stops where it
+    is, with a SimulationWarning; the others go on, and `reset` or `restore` starts it again.
+    """
+
+    def __init__(self, mechanism: Mechanism, n: int, step: float = 0.002, substeps: int = 1, *, q=None, v=None,
+                 solver: str = "symplectic_euler", actuation: Actuation | None = None, params=None,
+                 seed: int = 0, baumgarte: float | None = None, max_contacts: int | None = None,
+                 workers: int | None = None):
+        mechanism, self.n = as_mechanism(mechanism), as_count("n, the number of copies,", n)
+        if actuation is not None and not isinstance(actuation, Actuation):
+            raise ModelError("the actuation of Worlds must be made by @bk.actuation; torques of a function in Python "
+                             "are given to w.step(tau), for all copies at once")
+        if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or not 0 <= seed < 1 << 64:
+            raise ShapeError(f"seed must be a whole number from 0 to 2**64 - 1, not {seed!r}")
+        if solver not in WITH_STEP:
+            raise ModelError(f"Worlds take fixed steps ({', '.join(map(repr, WITH_STEP))}), not {solver!r}; bk.rollout "
+                             "takes every solver")
+        settings = Settings.of(solver, 1e-6, 1e-8, step=step, baumgarte=baumgarte, max_contacts=max_contacts)
+        self.start = (self._rows("q", mechanism.neutral() if q is None else q, mechanism.nq),
+                      self._rows("v", np.zeros(mechanism.nv) if v is None else v, mechanism.nv))
+        own = as_array("params", np.zeros(0) if params is None else params)
+        own = self._rows("params", own, own.shape[-1] if own.ndim else 1)
+        self._group = group = Group(mechanism, *self.start, own, FOREVER, settings, actuation)
+        group.substeps, group.origin = as_count("substeps", substeps), np.zeros(self.n)
+        self._refuse_starts(np.arange(self.n))
+        self.workers = how_many(workers, self.n)
+        lanes = group.plan.loops is None and group.mechanism.contact_pairs().complete
+        self._tiles: Tiles | Singles = Tiles(group) if lanes else Singles(group)
+        self._torques = group.nv if group.plan.loops is None else group.nv + int(group.plan.loops.freedoms)
+        self._given, self._none = np.zeros((self.n, self._torques)), np.zeros((0, 0))
+        self._streams, self._busy = Streams(int(seed), self.n), threading.Lock()
+        self._known = np.zeros(self.n, bool)   # failures that a warning has named
+        self._rough, self._reasons = 0.0, dict[int, str]()
+        self._q, self._v = _read_only(group.y[:, :group.nq]), _read_only(group.y[:, group.nq:])
+
+    def __repr__(self):
+        failed = int((self._group.status != 0).sum())
+        return (f"Worlds of {self.mechanism.name}: {self.n} copies, {failed} of them stopped; steps of "
+                f"{self.substeps} x {self._group.settings.step:g} s, {self.bytes_each / 1000:.1f} kB a copy")
+
+    # -- ask -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def mechanism(self) -> Mechanism:
+        return self._group.mechanism
+
+    @property
+    def q(self) -> np.ndarray:
+        """(n, nq) coordinates: a read-only view of the memory, always of the present state."""
+        return self._q
+
+    @property
+    def v(self) -> np.ndarray:
+        """(n, nv) velocities: a read-only view, as q."""
+        return self._v
+
+    @property
+    def t(self) -> np.ndarray:
+        """(n,) [s] time of each copy since its reset."""
+        return self._group.steps * self._group.settings.step
+
+    @property
+    def substeps(self) -> int:
+        return self._group.substeps
+
+    @property
+    def params(self) -> np.ndarray:
+        """(n, k) parameters of the actuation, to be written to."""
+        return self._group.params
+
+    @property
+    def running(self) -> np.ndarray:
+        """(n,) which copies are moved by `step`."""
+        return self._group.status == 0
+
+    @property
+    def failed(self) -> dict[int, str]:
+        """Copies that could not go on, with the reasons."""
+        bad = np.flatnonzero((self._group.status != 0) & (self._group.status != STOPPED))
+        return {k: self._reason(k) for k in bad.tolist()}
+
+    @property
+    def bytes_each(self) -> float:
+        """Memory of a copy."""
+        group = self._group
+        rows = group.y, group.params, self._given, group.status, group.steps, group.reached, group.origin
+        return sum(x.nbytes for x in rows) / self.n + self._tiles.bytes_each
+
+    # -- move ----------------------------------------------------------------------------------------------------------
+
+    def step(self, tau=None, count: int | None = None) -> None:
+        """Move all running copies by one step, or by `count`.
+
+        tau     torques in the order of v, with those of the connections, if there are any, at the end or left out:
+                (nv,) for all copies, (n, nv), or (n, T, nv) for T steps; none by default. Without T they are held for
+                all `count` steps.
+        """
+        with self._alone("step"):
+            group, tiles = self._group, self._tiles
+            group.controls, steps = self._controls(tau, count)
+            most, before = steps * group.substeps, group.steps.copy()
+            np.multiply(before, group.settings.step, out=group.origin)
+            try:
+                tiles.advance(self.workers, most=most)
+                while group.status.any() and (group.status == m.CONTACTS_FULL).any() and tiles.more_places():
+                    self._go_on(most, before)
+            finally:
+                group.controls = self._none
+            if group.status.any():
+                self._look_at_failures()
+            if tiles.touches:
+                self._look_at_contact()
+
+    def _go_on(self, most: int, before) -> None:
+        """Steps of the copies that had no room for their contacts; those of a tile were stopped together."""
+        group = self._group
+        full, others = group.status == m.CONTACTS_FULL, group.status.copy()
+        taken = group.steps - before
+        for done in np.unique(taken[full]).tolist():
+            now = full & (taken == done)
+            group.status[:] = np.where(now, 0, STOPPED)
+            group.origin[:] = self.t - done * group.settings.step
+            self._tiles.advance(self.workers, most=most, taken=done)
+            others[now] = group.status[now]
+        group.status[:] = others
+
+    def _controls(self, tau, count) -> tuple[np.ndarray, int]:
+        """((n, T torques) or nothing, steps)."""
+        repeat = 1 if count is None else as_count("count", count)
+        if tau is None:
+            return self._none, repeat
+        given, nv = as_array("tau", tau), self._group.nv
+        width = given.shape[-1] if given.ndim else 0
+        shapes = given.ndim == 1 or (given.ndim in (2, 3) and given.shape[0] == self.n)
+        if not shapes or width not in (nv, self._torques) or 0 in given.shape[:-1]:
+            more = f" (or {self._torques} with the connections)" if self._torques > nv else ""
+            raise ShapeError(f"tau has shape {given.shape}; it must be ({nv},), ({self.n}, {nv}) or "
+                             f"({self.n}, T, {nv}){more}: torques in the order of v, for each copy and each step")
+        if given.ndim == 3 and count is not None:
+            raise ShapeError(f"tau has torques for {given.shape[1]} steps, so count={count} has no meaning")
+        if not np.isfinite(given.sum()):  # or it overflows
+            self._refuse_not_finite(given)
+        if given.ndim == 2 and width == self._torques:
+            return given, repeat
+        if given.ndim < 3:
+            self._given[:, :width] = given
+            self._given[:, width:] = 0.0
+            return self._given, repeat
+        steps = given.shape[1]
+        if width < self._torques:
+            given = np.concatenate([given, np.zeros((self.n, steps, self._torques - width))], axis=2)
+        return np.ascontiguousarray(given).reshape(self.n, -1), steps
+
+    def _refuse_not_finite(self, tau) -> None:
+        bad = np.argwhere(~np.isfinite(tau))
+        if not len(bad):
+            return
+        group, first = self._group, tuple(bad[0].tolist())
+        names, place = group.plan.names, first[-1]
+        joint = repr(names[group.plan.dof_link[place]][1]) if place < group.nv else "a connection"
+        if tau.ndim == 1:
+            raise ShapeError(f"tau[{place}] of joint {joint} is {tau[first]}; it must be finite. Nothing has moved")
+        copies = np.unique(bad[:, 0])
+        more = f"; so are torques of {len(copies) - 1} other copies" if len(copies) > 1 else ""
+        raise ShapeError(f"tau{list(first)}, of copy {first[0]} and joint {joint}, is {tau[first]}{more} "
+                         f"(copies {_listed(copies)}); torques must be finite. Nothing has moved")
+
+    # -- set -----------------------------------------------------------------------------------------------------------
+
+    def reset(self, which=None, q=None, v=None) -> None:
+        """Put copies at a start, at time 0: all, those of a mask (n,), or those with these numbers.
+
+        q, v    one row for all of them, a row for each of them, or a row for each of the n copies; by default the start
+                that the worlds were made with
+        """
+        with self._alone("reset"):
+            copies = self._copies(which)
+            q, v = (self._starts(name, given, own, copies)
+                    for name, given, own in (("q", q, self.start[0]), ("v", v, self.start[1])))
+            group = self._group
+            before = group.y[copies].copy(), group.status[copies].copy()
+            try:
+                group.begin(copies, q, v)
+                self._refuse_starts(copies, q, v)
+            except BaseException:
+                group.y[copies], group.status[copies] = before
+                raise
+            group.steps[copies], group.reached[copies] = 0, 0.0
+            self._tiles.forget(copies)
+            self._forget(copies)
+
+    def stop(self, which) -> None:
+        """Leave copies where they are until they are reset or restored."""
+        with self._alone("stop"):
+            copies = self._copies(which)
+            self._group.status[copies] = np.where(self._group.status[copies] == 0, STOPPED, self._group.status[copies])
+
+    def random(self, which=None, size: int = 1) -> np.ndarray:
+        """(copies, size) numbers from [0, 1): of each copy the next ones of a stream of its own, so that they do not
+        depend on when other copies draw."""
+        return self._streams.uniform(self._copies(which), as_count("size", size))
+
+    def snapshot(self) -> Snapshot:
+        """The present state of all copies, to go back to."""
+        with self._alone("snapshot"):
+            group = self._group
+            return Snapshot(group.y.copy(), group.params.copy(), group.steps.copy(), group.status.copy(),
+                            self._streams.drawn.copy(), self._tiles.known(), {k: self._reason(k) for k in self.failed})
+
+    def restore(self, snapshot: Snapshot, which=None, copies=None) -> None:
+        """Put copies (all, those of a mask, or those with these numbers) where copies of a snapshot were.
+
+        copies  numbers in the snapshot, one for all, or one for each; by default the same numbers as here. The snapshot
+                may be of other worlds with the same mechanism.
+        """
+        with self._alone("restore"):
+            group, here = self._group, self._copies(which)
+            if snapshot.y.shape[1] != group.y.shape[1] or snapshot.params.shape[1] != group.params.shape[1]:
+                raise ShapeError("the snapshot is of another mechanism, or of another number of params")
+            there = here if copies is None else _numbers("copies", copies, len(snapshot), unique=False)
+            if len(there) == 1:
+                there = np.repeat(there, len(here))
+            if len(there) != len(here) or there.max(initial=-1) >= len(snapshot):
+                raise ShapeError(f"{len(here)} copies here, {len(there)} of a snapshot of {len(snapshot)}: copies must "
+                                 "name one of the snapshot's for each, or one for all")
+            self._tiles.recall(here, snapshot.contacts, there)
+            for own, kept in ((group.y, snapshot.y), (group.params, snapshot.params), (group.steps, snapshot.steps),
+                              (group.status, snapshot.status)):
+                own[here] = kept[there]
+            self._streams.drawn[here] = snapshot.drawn[there]
+            group.reached[here] = self.t[here]
+            self._forget(here)
+            for k, source in zip(here.tolist(), there.tolist(), strict=True):
+                if source in snapshot.reasons:
+                    self._reasons[k], self._known[k] = snapshot.reasons[source], True
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _alone(self, what: str) -> Iterator[None]:
+        if not self._busy.acquire(blocking=False):
+            raise SimulationError(f"{what}: another thread is working with these worlds; let it finish, or make a "
+                                  "Worlds for each thread")
+        try:
+            yield
+        finally:
+            self._busy.release()
+
+    def _rows(self, what: str, given, width: int) -> np.ndarray:
+        """(n, width)"""
+        array = as_floats(what, given, width)
+        if array.ndim == 2 and len(array) != self.n:
+            raise ShapeError(f"{what} has {len(array)} rows; there are {self.n} copies")
+        return np.ascontiguousarray(np.broadcast_to(array, (self.n, width))).copy()
+
+    def _copies(self, which) -> np.ndarray:
+        return np.arange(self.n) if which is None else _numbers("which", which, self.n)
+
+    def _starts(self, what: str, given, own, copies) -> np.ndarray:
+        """A row for each of the copies."""
+        if given is None:
+            return own[copies]
+        array = as_floats(what, given, own.shape[1])
+        if array.ndim == 1:
+            return np.repeat(array[None], len(copies), axis=0)
+        if len(array) == len(copies):
+            return array
+        if len(array) == self.n:
+            return array[copies]
+        raise ShapeError(f"{what} has {len(array)} rows; it must have one for each of the {len(copies)} copies that "
+                         f"are reset, or for each of all {self.n}")
+
+    def _refuse_starts(self, copies, q=None, v=None) -> None:
+        group = self._group
+        bad = copies[group.status[copies] == CANNOT_START]
+        if bad.size:
+            if q is not None:
+                group.given = dict(zip(copies.tolist(), q, strict=True))
+            listed = "\n  ".join(f"copy {k}: {group.reason(k)}" for k in bad[:NAMED].tolist())
+            more = f" (and {len(bad) - NAMED} more)" if len(bad) > NAMED else ""
+            raise SimulationError(f"{len(bad)} of {len(copies)} copies have no start{more}\n  {listed}",
+                                  states=bad.tolist())
+
+    def _forget(self, copies) -> None:
+        self._known[copies] = False
+        for k in copies.tolist():
+            self._reasons.pop(k, None)
+            self._group.causes.pop(k, None)
+            self._group.stops.pop(k, None)
+            self._group.left_open.pop(k, None)
+
+    def _reason(self, k: int) -> str:
+        if k not in self._reasons:
+            self._reasons[k] = self._group.reason(k)
+        return self._reasons[k]
+
+    def _look_at_failures(self) -> None:
+        """Warn of copies that have just stopped."""
+        group = self._group
+        copies = np.flatnonzero((group.status != 0) & (group.status != STOPPED) & ~self._known)
+        if not copies.size:
+            return
+        group.reached[copies] = self.t[copies]
+        self._tiles.crowded()
+        self._known[copies] = True
+        more = f" (and {len(copies) - 1} more: {_listed(copies[1:])})" if len(copies) > 1 else ""
+        warnings.warn(f"copy {copies[0]} stopped{more}: {self._reason(int(copies[0]))}. The others go on; w.failed has "
+                      "all reasons, and w.reset starts copies again", SimulationWarning, stacklevel=3)
+
+    def _look_at_contact(self) -> None:
+        worst = self._tiles.residual.max()
+        if worst > max(ROUGH_ENOUGH, 10.0 * self._rough):
+            self._rough = float(worst)
+            warnings.warn(f"a contact problem of copy {self._tiles.residual.argmax()} was solved roughly, with a "
+                          f"residual of {worst:.1g} of its size; the next warning comes at ten times that",
+                          SimulationWarning, stacklevel=3)
+
+
+def _read_only(view: np.ndarray) -> np.ndarray:
+    view.flags.writeable = False
+    return view
+
+
+def _listed(copies) -> str:
+    return ", ".join(map(str, copies[:NAMED])) + (", ..." if len(copies) > NAMED else "")
+
+
+def _numbers(what: str, which, n: int, unique: bool = True) -> np.ndarray:
+    """Numbers of copies, from a mask or from numbers."""
+    array = np.asarray(which)
+    if array.dtype == bool:
+        if array.shape != (n,):
+            raise ShapeError(f"{what}: a mask must have the shape ({n},), not {array.shape}")
+        return np.flatnonzero(array)
+    array = np.atleast_1d(array)
+    if array.ndim != 1 or not (array.dtype.kind in "iu" or array.size == 0):
+        raise ShapeError(f"{what} must be a mask of bools, or numbers of copies, not {which!r:.60}")
+    numbers = array.astype(np.int64)
+    if ((numbers < -n) | (numbers >= n)).any():
+        beyond = numbers[(numbers < -n) | (numbers >= n)][0]
+        raise ShapeError(f"{what}: there is no copy {beyond}: there are {n}, from 0 on")
+    numbers = np.where(numbers < 0, numbers + n, numbers)
+    if unique and len(np.unique(numbers)) < len(numbers):
+        raise ShapeError(f"{what} names a copy twice")
+    return numbers
