@@ -4,6 +4,7 @@ from bunraku.evaluate.closed_chain import ClosedChain, closed_chain
 from bunraku.evaluate.constraints import Constraints, constraints
 from bunraku.evaluate.contact_resultants import Resultant
 from bunraku.evaluate.contacts import Contact, Contacts, contacts
+from bunraku.evaluate.derivatives import Derivatives, InverseDerivatives, derivatives, inverse_derivatives
 from bunraku.evaluate.dynamics import (
     connection_forces,
     dynamics,
@@ -17,8 +18,8 @@ from bunraku.evaluate.loop_closure import coordinates, impact, project
 from bunraku.evaluate.mass_matrices import ProcessorArray, mass_matrix, operation_count, processor_array
 from bunraku.evaluate.schedules import Schedule, schedule
 
-__all__ = ["ClosedChain", "Constraints", "Contact", "Contacts", "Dynamics", "Kinematics", "ProcessorArray", "Report",
-           "Resultant", "Schedule", "closed_chain", "connection_forces", "constraints", "contacts", "coordinates",
-           "dynamics",
-           "forward_dynamics", "impact", "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix",
-           "operation_count", "poses", "processor_array", "project", "schedule"]
+__all__ = ["ClosedChain", "Constraints", "Contact", "Contacts", "Derivatives", "Dynamics", "InverseDerivatives",
+           "Kinematics", "ProcessorArray", "Report", "Resultant", "Schedule", "closed_chain", "connection_forces",
+           "constraints", "contacts", "coordinates", "derivatives", "dynamics", "forward_dynamics", "impact",
+           "inverse_derivatives", "inverse_dynamics", "joint_forces", "kinematics", "mass_matrix", "operation_count",
+           "poses", "processor_array", "project", "schedule"]

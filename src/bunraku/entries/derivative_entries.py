@@ -1,0 +1,217 @@
+"""Derivatives of inverse and forward dynamics of trees: one state, or a batch over lanes and threads."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+
+from bunraku.algorithms import inverse_derivatives as inverse
+from bunraku.algorithms.forward_passes import accelerate, accelerate_tree, scratch_sizes
+from bunraku.algorithms.tree_factors import factorise, solve
+from bunraku.checks import aligned
+from bunraku.entries.explain import refuse
+from bunraku.entries.pool import spread
+from bunraku.entries.signatures import FAILED, FINE, PLAN, WRONG_SHAPE, flags, floats, int64, lane_array, table
+from bunraku.jit import entry, inline
+from bunraku.plan import fields as f
+from bunraku.spatial.lane_memory import gather, scatter
+from bunraku.spatial.lanes import WIDTH
+from bunraku.spatial.scalar import clear, constant, load, store
+
+SMALLEST_SHARE = 32  # states worth a thread
+BLOCK = 8            # columns of right-hand sides solved together in lanes: they stay in the nearest cache
+
+
+@inline
+def inverse_in(plan, q, v, a, external, number, outward, dq, dv, mass, work):
+    return inverse.inverse_derivatives(plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i,
+                                       plan.spring_f, q, v, a, external, number, outward, dq, dv, mass, work)
+
+
+@inline
+def forward_from_inverse(body_i, number, outward, dq, dv, mass, inertia_inverse, block):
+    """Derivatives of accelerations from those of torques: dq, dv are replaced, `mass` becomes its factors. Where a
+    joint's acceleration is given, that takes the place of its torque. Returns the smallest pivot of the factors."""
+    nv = number.shape[0]
+    clear(inertia_inverse)
+    one, none = constant(mass, 1.0), constant(mass, 0.0)
+    for k in range(nv):
+        store(inertia_inverse, k * nv + k, one)
+    for k in range(nv * nv):
+        store(dq, k, -load(dq, k))
+        store(dv, k, -load(dv, k))
+    for i in range(body_i.shape[0] - 1):
+        if body_i[i, f.ELIMINATION] == f.LOCKED:
+            for j in range(body_i[i, f.V_INDEX], body_i[i, f.V_INDEX] + body_i[i, f.DOF]):
+                lock(body_i, j, nv, dq, dv, mass, inertia_inverse, one, none)
+    least = factorise(number, outward, mass)
+    for first in range(0, nv, block):
+        count = min(block, nv - first)
+        solve(number, outward, mass, dq, first, count)
+        solve(number, outward, mass, dv, first, count)
+        solve(number, outward, mass, inertia_inverse, first, count)
+    return least
+
+
+@inline
+def lock(body_i, j, nv, dq, dv, mass, inertia_inverse, one, none):
+    """Acceleration j is given: its row says so, and the others feel it through the mass matrix."""
+    for k in range(nv):
+        store(dq, j * nv + k, none)
+        store(dv, j * nv + k, none)
+        if k != j:
+            store(inertia_inverse, k * nv + j, load(inertia_inverse, k * nv + j) - load(mass, k * nv + j))
+            store(inertia_inverse, j * nv + k, none)
+            store(mass, k * nv + j, none)
+            store(mass, j * nv + k, none)
+    store(inertia_inverse, j * nv + j, one)
+    store(mass, j * nv + j, one)
+
+
+@entry("derivatives of inverse dynamics", int64(PLAN, floats, floats, floats, floats, table, table, table), seconds=4,
+       brief=True)
+def inverse_derivatives_one(plan, q, v, a, external, dq, dv, mass):
+    n, nv = plan.body_i.shape[0] - 1, plan.dof_f.shape[1]
+    if q.shape[0] != plan.body_i[-1, f.HEAD_NQ] or v.shape[0] != nv or a.shape[0] != nv:
+        return WRONG_SHAPE
+    number, outward = np.empty(nv, np.int64), np.empty(nv, np.int64)
+    inverse.number_velocities(plan.body_i, number, outward)
+    work = np.empty(inverse.work_sizes(n, nv, plan.spring_i.shape[0]))
+    residue = inverse_in(plan, q, v, a, external, number, outward, dq.reshape(-1), dv.reshape(-1), mass.reshape(-1),
+                         work)
+    return FINE if residue == 0.0 else FAILED
+
+
+@entry("derivatives of forward dynamics", int64(PLAN, floats, floats, floats, floats, floats, table, table, table),
+       seconds=8, brief=True)
+def forward_derivatives_one(plan, q, v, tau, external, a, dq, dv, dtau):
+    """Accelerations too. dtau: the inverse of the mass matrix; where accelerations are prescribed, their effect."""
+    n, nv = plan.body_i.shape[0] - 1, plan.dof_f.shape[1]
+    if q.shape[0] != plan.body_i[-1, f.HEAD_NQ] or v.shape[0] != nv or tau.shape[0] != nv:
+        return WRONG_SHAPE
+    sizes = scratch_sizes(plan.body_i, plan.dof_f, external.shape[0] > 0)
+    size = inverse.work_sizes(n, nv, plan.spring_i.shape[0])
+    work = np.empty(max(sizes[0] + sizes[1] + sizes[2] + sizes[3], size))
+    margin, residue = accelerate_tree(plan, plan.dof_f, q, v, tau, external, a, work)
+    if not (margin > 0.0 and residue == 0.0):
+        return FAILED
+    number, outward = np.empty(nv, np.int64), np.empty(nv, np.int64)
+    inverse.number_velocities(plan.body_i, number, outward)
+    mass = np.empty(nv * nv)
+    dq, dv, dtau = dq.reshape(-1), dv.reshape(-1), dtau.reshape(-1)
+    residue = inverse_in(plan, q, v, a, external, number, outward, dq, dv, mass, work[:size])
+    least = forward_from_inverse(plan.body_i, number, outward, dq, dv, mass, dtau, nv)
+    return FINE if residue == 0.0 and least > 0.0 else FAILED
+
+
+@entry("derivatives of inverse dynamics of batches",
+       types.void(PLAN, table, table, table, table, table, table, table, flags, int64, int64), seconds=6)
+def inverse_derivatives_batch(plan, q, v, a, external, dq, dv, mass, bad, start, stop):
+    n, nq, nv, pushed = plan.body_i.shape[0] - 1, q.shape[1], v.shape[1], external.shape[0] > 0
+    number, outward = np.empty(nv, np.int64), np.empty(nv, np.int64)
+    inverse.number_velocities(plan.body_i, number, outward)
+    q_lanes, v_lanes, a_lanes, judged = lane_array(nq), lane_array(nv), lane_array(nv), lane_array(1)
+    external_lanes = lane_array(external.shape[1] if pushed else 0)
+    work = lane_array(inverse.work_sizes(n, nv, plan.spring_i.shape[0]))
+    dq_lanes, dv_lanes, mass_lanes = lane_array(nv * nv), lane_array(nv * nv), lane_array(nv * nv)
+    for first in range(start, stop, WIDTH):
+        gather(q, first, q_lanes)
+        gather(v, first, v_lanes)
+        gather(a, first, a_lanes)
+        if pushed:
+            gather(external, first, external_lanes)
+        store(judged, 0, inverse_in(plan, q_lanes, v_lanes, a_lanes, external_lanes, number, outward, dq_lanes,
+                                    dv_lanes, mass_lanes, work))
+        scatter(dq_lanes, dq, first)
+        scatter(dv_lanes, dv, first)
+        scatter(mass_lanes, mass, first)
+        for w in range(min(WIDTH, stop - first)):
+            bad[first + w] = 0 if judged[0, w] == 0.0 else 1
+
+
+@entry("derivatives of forward dynamics of batches",
+       types.void(PLAN, table, table, table, table, table, table, table, table, flags, int64, int64), seconds=12)
+def forward_derivatives_batch(plan, q, v, tau, external, a, dq, dv, dtau, bad, start, stop):
+    n, nq, nv, pushed = plan.body_i.shape[0] - 1, q.shape[1], v.shape[1], external.shape[0] > 0
+    number, outward = np.empty(nv, np.int64), np.empty(nv, np.int64)
+    inverse.number_velocities(plan.body_i, number, outward)
+    q_lanes, v_lanes, tau_lanes, a_lanes = lane_array(nq), lane_array(nv), lane_array(nv), lane_array(nv)
+    external_lanes, judged = lane_array(external.shape[1] if pushed else 0), lane_array(4)
+    sizes = scratch_sizes(plan.body_i, plan.dof_f, pushed)
+    own, total, wrench, states = (lane_array(sizes[0]), lane_array(sizes[1]), lane_array(sizes[2]),
+                                  lane_array(sizes[3]))
+    work = lane_array(inverse.work_sizes(n, nv, plan.spring_i.shape[0]))
+    dq_lanes, dv_lanes = lane_array(nv * nv), lane_array(nv * nv)
+    mass_lanes, dtau_lanes = lane_array(nv * nv), lane_array(nv * nv)
+    for first in range(start, stop, WIDTH):
+        gather(q, first, q_lanes)
+        gather(v, first, v_lanes)
+        gather(tau, first, tau_lanes)
+        if pushed:
+            gather(external, first, external_lanes)
+        margin, residue = accelerate(plan.body_i, plan.body_f, plan.dof_f, plan.link_i, plan.link_f, plan.spring_i,
+                                     plan.spring_f, q_lanes, v_lanes, tau_lanes, external_lanes, a_lanes, own, total,
+                                     wrench, states)
+        store(judged, 0, margin)
+        store(judged, 1, residue)
+        store(judged, 2, inverse_in(plan, q_lanes, v_lanes, a_lanes, external_lanes, number, outward, dq_lanes,
+                                    dv_lanes, mass_lanes, work))
+        store(judged, 3, forward_from_inverse(plan.body_i, number, outward, dq_lanes, dv_lanes, mass_lanes,
+                                              dtau_lanes, BLOCK))
+        scatter(a_lanes, a, first)
+        scatter(dq_lanes, dq, first)
+        scatter(dv_lanes, dv, first)
+        scatter(dtau_lanes, dtau, first)
+        for w in range(min(WIDTH, stop - first)):
+            fine = judged[0, w] > 0.0 and judged[1, w] == 0.0 and judged[2, w] == 0.0 and judged[3, w] > 0.0
+            bad[first + w] = 0 if fine else 1
+
+
+def inverse_derivatives(plan, q, v, a, external, workers) -> np.ndarray:
+    """dtau_dq, dtau_dv and dtau_da of one state, (3, nv, nv), or of a batch, (3, B, nv, nv)."""
+    nv = plan.nv
+    batch, (q, v, a, *rest) = aligned(("q", q, plan.nq), ("v", v, nv), ("a", a, nv), *_pushing(plan, external))
+    inputs = {"v": v, "a": a, **({"external": rest[0]} if rest else {})}
+    if batch is None:
+        one = np.empty((3, nv, nv))
+        pushed = rest[0] if rest else plan.nothing
+        if inverse_derivatives_one.call(plan.arrays, q, v, a, pushed, one[0], one[1], one[2]) != FINE:
+            refuse(plan, q, inputs)
+        return one
+    out, bad = np.empty((3, batch, nv * nv)), np.zeros(batch, np.uint8)
+    pushed = rest[0] if rest else np.zeros((0, 6 * plan.links))
+    inverse_derivatives_batch.load()
+    spread(lambda start, stop: inverse_derivatives_batch.call(plan.arrays, q, v, a, pushed, out[0], out[1], out[2],
+                                                              bad, start, stop), batch, WIDTH, workers, SMALLEST_SHARE)
+    result = out.reshape(3, batch, nv, nv)
+    if bad.any():
+        refuse(plan, q, inputs, bad, result)
+    return result
+
+
+def forward_derivatives(plan, q, v, tau, external, workers) -> tuple[np.ndarray, np.ndarray]:
+    """Accelerations; and da_dq, da_dv and da_dtau of one state, (3, nv, nv), or of a batch, (3, B, nv, nv)."""
+    nv = plan.nv
+    batch, (q, v, tau, *rest) = aligned(("q", q, plan.nq), ("v", v, nv),
+                                        ("tau", plan.zero_tau if tau is None else tau, nv), *_pushing(plan, external))
+    inputs = {"v": v, "tau": tau, **({"external": rest[0]} if rest else {})}
+    if batch is None:
+        a, one = np.empty(nv), np.empty((3, nv, nv))
+        pushed = rest[0] if rest else plan.nothing
+        if forward_derivatives_one.call(plan.arrays, q, v, tau, pushed, a, one[0], one[1], one[2]) != FINE:
+            refuse(plan, q, inputs)
+        return a, one
+    a, out, bad = np.empty((batch, nv)), np.empty((3, batch, nv * nv)), np.zeros(batch, np.uint8)
+    pushed = rest[0] if rest else np.zeros((0, 6 * plan.links))
+    forward_derivatives_batch.load()
+    spread(lambda start, stop: forward_derivatives_batch.call(plan.arrays, q, v, tau, pushed, a, out[0], out[1],
+                                                              out[2], bad, start, stop), batch, WIDTH, workers,
+           SMALLEST_SHARE)
+    result = out.reshape(3, batch, nv, nv)
+    if bad.any():
+        refuse(plan, q, inputs, bad, (a, result))
+    return a, result
+
+
+def _pushing(plan, external):
+    return [] if external is None else [("external", external, 6 * plan.links)]
