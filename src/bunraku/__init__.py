@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from bunraku.motion import ForcePlate, JointMoments, Markers, Motion, MotionTable, load_motion
     from bunraku.simulation import (
         Guide,
+        Model,
         Rollout,
         RolloutCase,
         Simulation,
@@ -96,7 +97,7 @@ __all__ = [
     "ActuationError", "Box", "BunrakuError", "Capsule", "Compound", "ConstraintError", "ContactError", "Cylinder",
     "Cylindrical", "Fixed", "ForcePlate", "ForcePlateWarning", "Free", "Guide", "Heightfield", "Helical", "Hull",
     "InertiaError", "JointMoments", "LoadError", "LoadWarning", "Markers", "Mechanism", "MissingExtra",
-    "MissingFileError", "ModelError", "Motion", "MotionTable", "NamingError", "Planar", "Points", "Prismatic",
+    "MissingFileError", "Model", "ModelError", "Motion", "MotionTable", "NamingError", "Planar", "Points", "Prismatic",
     "ReadOnlyError", "Revolute", "Rollout", "RolloutCase", "Schedule", "SettingError", "ShapeError", "Simulation",
     "SimulationError", "SimulationWarning", "Sphere", "Spherical", "StateError", "Trajectory", "ViewerError", "Worlds",
     "actuation", "closed_chain", "constraints", "contacts", "convert", "coordinates", "derivatives", "dynamics",
@@ -116,8 +117,9 @@ _HOMES = {  # where each name lives; the same list as above, for the interpreter
     "mechanism": ("Box", "Capsule", "Compound", "Cylinder", "Cylindrical", "Fixed", "Free", "Heightfield", "Helical",
                   "Hull", "Mechanism", "Planar", "Points", "Prismatic", "Revolute", "Sphere", "Spherical"),
     "motion": ("ForcePlate", "JointMoments", "Markers", "Motion", "MotionTable", "load_motion"),
-    "simulation": ("Guide", "Rollout", "RolloutCase", "Simulation", "Trajectory", "Worlds", "actuation", "ensemble",
-                   "force_above", "load_ensemble", "load_trajectory", "points_meet", "points_part", "rollout"),
+    "simulation": ("Guide", "Model", "Rollout", "RolloutCase", "Simulation", "Trajectory", "Worlds", "actuation",
+                   "ensemble", "force_above", "load_ensemble", "load_trajectory", "points_meet", "points_part",
+                   "rollout"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -6,4 +6,6 @@ singular.py     passing through singular configurations
 runge_kutta_run.py, multistep_run.py, implicit_run.py, symplectic_euler_run.py     one compiled run per kind of solver
 lane_run.py        fixed steps of many states at once
 actuation.py    the user's torques as C functions
+model.py        the running mechanism inside user functions that are compiled
+bound_functions.py     C functions with an address bound to them
 """

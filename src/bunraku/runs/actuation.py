@@ -1,6 +1,7 @@
 """Actuation: the user's torques in a run, as C functions (`integrate/callbacks.py`).
 
-They write nt torques: those of the nv tree joints, then those of the connections.
+They write nt torques: those of the nv tree joints, then those of the connections. An actuation with six arguments is
+given the model (`model.py`): it is compiled once, and bound to the model of each structure (`bound_functions.py`).
 """
 
 from __future__ import annotations
@@ -30,17 +31,47 @@ from bunraku.integrate.callbacks import (
     view,
 )
 from bunraku.jit import JIT_OFF, OPTIONS
+from bunraku.runs.bound_functions import bind
+from bunraku.runs.model import CompiledWithModel, PlanModel
 
 
 class Actuation(CFunction):
-    """A function (t, q, v, params, tau) writing tau, compiled and called inside the loop. Made by `@bk.actuation`."""
+    """A function (t, q, v, params, tau) writing tau, compiled and called inside the loop. Made by `@bk.actuation`.
 
-    def __init__(self, function):
-        self.function = getattr(function, "py_func", function)
+    with_model  whether it takes the model as sixth argument; it is then run through `on(model)`
+    """
+
+    more: tuple = ()  # arguments after tau
+
+    def __init__(self, function, with_model: bool = False):
+        self.function, self.with_model = getattr(function, "py_func", function), with_model
         functools.update_wrapper(self, function)
 
-    def __call__(self, t, q, v, params, tau):
-        return self.function(t, q, v, params, tau)
+    def __call__(self, t, q, v, params, tau, *more):
+        return self.function(t, q, v, params, tau, *more)
+
+    def on(self, model: PlanModel) -> Actuation:
+        """The actuation for one structure."""
+        return ActuationOfModel(self, model) if self.with_model else self
+
+    @functools.cached_property
+    def compiled_with_model(self) -> tuple[int, list]:
+        """Address of the compiled function, whose last argument is the address of a model's words; and the names in
+        it."""
+        made = CompiledWithModel(self.function, types.float64, READ_ONLY, READ_ONLY, WRITABLE, WRITABLE)
+        if made.answer != types.none:
+            raise self._returns(made.answer)
+        user, as_model = made.call, made.as_model
+
+        def call(t, q, nq, v, nv, params, np_, tau, nt, words):
+            try:
+                user(t, carray(q, nq), carray(v, nv), carray(params, np_), carray(tau, nt), as_model(words))
+            except Exception:
+                return 1
+            return 0
+
+        self._kept = cfunc(SIGNATURE.return_type(*SIGNATURE.args, types.int64))(call)
+        return self._kept.address, made.names
 
     @functools.cached_property
     def address(self) -> int:
@@ -73,7 +104,7 @@ class Actuation(CFunction):
         params, tau = params.copy(), np.zeros(size)
         sizes = f"q has {len(q)} entries, v {len(v)}, params {len(params)}, tau {size}"
         try:
-            answer = in_python(self.function)(t, read_only_copy(q), read_only_copy(v), params, tau)
+            answer = in_python(self.function)(t, read_only_copy(q), read_only_copy(v), params, tau, *self.more)
         except Exception as error:
             line = traceback.extract_tb(error.__traceback__)[-1]
             error.add_note(f"in {self.__name__!r} ({Path(line.filename).name}, line {line.lineno}); {sizes}")
@@ -89,6 +120,23 @@ class Actuation(CFunction):
         if call_function(self.address, t, q, v, params, tau) != 0:
             raise self.raised(t, q, v, params, size)  # what the compiled one cannot say
         return tau
+
+
+class ActuationOfModel(Actuation):
+    """An actuation with the model of one structure."""
+
+    def __init__(self, actuation: Actuation, model: PlanModel):
+        super().__init__(actuation.function, with_model=True)
+        self.actuation, self.model, self.more = actuation, model, (model,)
+
+    @functools.cached_property
+    def address(self) -> int:
+        if JIT_OFF:
+            self._kept = PROTOTYPE(_callback_writing(self))
+            return address_of(self._kept)
+        function, names = self.actuation.compiled_with_model
+        self._words = self.model.words(names, self.__name__)
+        return bind(self, function, self._words.ctypes.data)
 
 
 class PlainActuation(CFunction):
@@ -151,7 +199,7 @@ def _callback_writing(actuation):
     def call(t, q, nq, v, nv, params, np_, tau, nt):
         try:
             answer = actuation.function(t, read_only_copy(view(q, nq)), read_only_copy(view(v, nv)), view(params, np_),
-                                        view(tau, nt))
+                                        view(tau, nt), *actuation.more)
             return 0 if answer is None else 1
         except Exception:
             return 1

@@ -1,7 +1,7 @@
 """Motion over time: simulations and recorded trajectories."""
 
 from bunraku.simulation.acting import Guide
-from bunraku.simulation.actuating import actuation
+from bunraku.simulation.actuating import Model, actuation
 from bunraku.simulation.batches.ensemble import ensemble, load_ensemble
 from bunraku.simulation.batches.rollout import Rollout, rollout
 from bunraku.simulation.batches.rollout_case import RolloutCase
@@ -11,6 +11,6 @@ from bunraku.simulation.records.trajectory import Segment, Trajectory, load_traj
 from bunraku.simulation.running import Statistics
 from bunraku.simulation.simulation import Simulation
 
-__all__ = ["Guide", "Rollout", "RolloutCase", "Segment", "Simulation", "Snapshot", "Statistics", "Trajectory", "Worlds",
-           "actuation", "ensemble", "force_above", "load_ensemble", "load_trajectory", "points_meet", "points_part",
-           "rollout"]
+__all__ = ["Guide", "Model", "Rollout", "RolloutCase", "Segment", "Simulation", "Snapshot", "Statistics", "Trajectory",
+           "Worlds", "actuation", "ensemble", "force_above", "load_ensemble", "load_trajectory", "points_meet",
+           "points_part", "rollout"]

@@ -151,6 +151,9 @@ class Acting:
                 raise ShapeError(f"{name} must be a dictionary {what}, not {given!r:.60}")
         if reads is not None and (isinstance(reads, str) or not isinstance(reads, Sequence)):
             raise NamingError(f"reads must be a list of names of joints or links, not {reads!r:.60}")
+        if reads is not None and getattr(actuation, "with_model", False):
+            raise ModelError("an actuation that takes the model reads the whole state, which worker 0 gathers: leave "
+                             "out `reads`")
         self.external, self.prescribed = dict(external or {}), dict(prescribed or {})
         self.reads = None if reads is None else list(reads)
         self.pulls: dict[str, np.ndarray] = {}
@@ -228,7 +231,7 @@ class Acting:
 
     def drive(self, mechanism: Mechanism) -> None:
         """Make the C functions for a mechanism."""
-        self.own = self.actuation = as_actuation(self.function, mechanism.nv)
+        self.own = self.actuation = as_actuation(self.function, mechanism)
         if not (self.functions or self.courses):
             return
 

@@ -1,7 +1,8 @@
 """Events: conditions on forces and positions, watched while a simulation runs.
 
-A condition is a number that is positive, or True, where it holds. Any function (t, q, v) -> number is one; those here
-refer to joints and links by name and follow changes of the simulation's structure.
+A condition is a number that is positive, or True, where it holds. Any function (t, q, v) -> number is one, and any
+(t, q, v, model) -> number, which is given the running mechanism (`runs/model.py`); those here refer to joints and links
+by name and follow changes of the simulation's structure.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import carray, types
+from numba import carray, cfunc, types
 
 from bunraku.checks import as_number, as_vector
 from bunraku.compiler.numba_inside import Dispatcher, NumbaError
@@ -20,6 +22,8 @@ from bunraku.errors import ModelError, NamingError, ShapeError, SimulationError,
 from bunraku.evaluate import connection_forces, joint_forces, kinematics
 from bunraku.integrate.callbacks import (
     READ_ONLY,
+    SIGNATURE,
+    CFunction,
     CompiledFunction,
     PlainFunction,
     call_function,
@@ -30,6 +34,9 @@ from bunraku.integrate.callbacks import (
 from bunraku.integrate.events import PARTS
 from bunraku.integrate.record import COEFFICIENTS, CURSOR, EVENTS, PER_STEP, SPLIT, Record
 from bunraku.mechanism.mechanism import GROUND, Mechanism
+from bunraku.runs.bound_functions import bind
+from bunraku.runs.model import CompiledWithModel, PlanModel
+from bunraku.simulation.actuating import model_of, takes_model
 from bunraku.simulation.failures import cannot_compile, said
 
 if TYPE_CHECKING:
@@ -132,11 +139,16 @@ class Watch:
             self.about, self.holds, self.before = about, False, 0.0
         return there
 
+    @property
+    def with_model(self) -> bool:
+        """Whether the condition takes the model after (t, q, v)."""
+        return callable(self.condition) and takes_model(self.condition, 3)
+
     def function(self, run: Running):
         """The condition as a C function for the present structure; None while it does not apply."""
         condition = self.condition
         if isinstance(condition, Dispatcher):
-            return _compiled(condition)
+            return ConditionOfModel(condition, model_of(run.mechanism)) if self.with_model else _compiled(condition)
         if isinstance(condition, (ForceAbove, Distance)):
             mechanism = run.mechanism
             if not self.applies(mechanism):
@@ -146,7 +158,7 @@ class Watch:
                 return condition.value(mechanism, q, v, run.acting.own_torque(mechanism, t, q, v),
                                        run.acting.at(mechanism, t, q, v))
         else:
-            ask = condition
+            ask = partial(condition, model=model_of(run.mechanism)) if self.with_model else condition
 
         def fill(t, q, v, out):
             out[0] = float(np.asarray(ask(t, q, v)).item())
@@ -168,12 +180,47 @@ def _compiled(condition):
         return 1 if np.isnan(out[0]) else 0
     try:
         answer = compile_for(safe, types.float64, READ_ONLY, READ_ONLY)
-        if not isinstance(answer, (types.Number, types.Boolean)):
-            raise ModelError(f"the condition {condition.__name__!r} must return a number, positive where it holds, but "
-                             f"returns {answer}")
+        _refuse_unless_number(condition, answer)
         return CompiledFunction(call)
     except NumbaError as error:
         raise ModelError(cannot_compile(f"the condition {condition.__name__!r}", error)) from error
+
+
+class ConditionOfModel(CFunction):
+    """A compiled condition (t, q, v, model) with the model of one structure."""
+
+    error: BaseException | None = None
+
+    def __init__(self, condition, model: PlanModel):
+        self.model = model  # what the words point to
+        self._kept, names = _compiled_with_model(condition)
+        self._words = model.words(names, condition.__name__)
+        self.address = bind(self, self._kept.address, self._words.ctypes.data)
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled_with_model(condition):
+    """The compiled condition as a C function whose last argument is the address of a model's words, and its names."""
+    try:
+        made = CompiledWithModel(condition, types.float64, READ_ONLY, READ_ONLY)
+        user, as_model = made.call, made.as_model
+
+        def call(t, q, nq, v, nv, params, count, out, size, words):
+            try:
+                out[0] = user(t, carray(q, nq), carray(v, nv), as_model(words))
+            except Exception:
+                return 1
+            return 1 if np.isnan(out[0]) else 0
+        _refuse_unless_number(condition, made.answer)
+        return cfunc(SIGNATURE.return_type(*SIGNATURE.args, types.int64))(call), made.names
+    except NumbaError as error:
+        raise ModelError(cannot_compile(f"the condition {condition.__name__!r}", error)) from error
+
+
+def _refuse_unless_number(condition, answer) -> None:
+    if not isinstance(answer, (types.Number, types.Boolean)):
+        raise ModelError(f"the condition {condition.__name__!r} must return a number, positive where it holds, but "
+                         f"returns {answer}")
 
 
 class Watched:
@@ -246,7 +293,8 @@ class Watched:
         for watch in self.watches:
             if isinstance(watch.condition, Dispatcher):
                 try:
-                    in_python(watch.condition)(*state)  # says what the compiled one cannot
+                    model = (model_of(self.run.mechanism),) if watch.with_model else ()
+                    in_python(watch.condition)(*state, *model)  # says what the compiled one cannot
                 except Exception as error:
                     error.add_note(f"(q has {len(state[1])} entries, v {len(state[2])})")
                     raise SimulationError(f"condition {watch.name!r} {where}: {said(error)}", trajectory) from error

@@ -57,7 +57,7 @@ class Torques:
 
     def __init__(self, run: Running, mechanism: Mechanism, wanted: bool = True):
         self.run, self.mechanism = run, mechanism
-        self.actuation = as_actuation(run.acting.function, mechanism.nv) if wanted else None
+        self.actuation = as_actuation(run.acting.function, mechanism) if wanted else None
 
     def at(self, t, y) -> np.ndarray | None:
         """Torques at states; None without actuation."""

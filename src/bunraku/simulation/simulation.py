@@ -287,7 +287,8 @@ class Simulation:
         `action` to stop the run.
 
         condition   a function (t, q, v) -> number, true where that is positive; `bk.force_above`, `bk.points_meet`,
-                    `bk.points_part`. One compiled by `numba.njit` is watched without Python in the loop.
+                    `bk.points_part`. One compiled by `numba.njit` is watched without Python in the loop. A fourth
+                    argument is given the model (`bk.Model`)
         action      may connect, cut, change `params` and so on; the solver restarts after it
         repeat      every time it comes true; otherwise the first time only
 

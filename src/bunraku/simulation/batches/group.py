@@ -51,7 +51,7 @@ class Group:
     def __init__(self, mechanism: Mechanism, q, v, params, times, settings: Settings, actuation):
         self.mechanism, self.params, self.times = mechanism.copy().locked(), params, times
         self.settings, self.function = settings, actuation
-        self.actuation = as_actuation(actuation, self.mechanism.nv)
+        self.actuation = as_actuation(actuation, self.mechanism)
         self.plan = plan = self.mechanism.plan()
         self.nq, self.nv, count = plan.nq, plan.nv, len(q)
         self.given, self.y = q, np.empty((count, plan.nq + plan.nv))
