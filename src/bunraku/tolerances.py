@@ -110,6 +110,22 @@ ALLOWED = 10.0
 ALLOWED_FIXED = 0.5
 """The same for fixed steps: part of the step, and of the velocities."""
 
+# -- inverse kinematics ----------------------------------------------------------------------------------------------
+IK_DAMPING = 0.5
+"""Damping of a step, as part of the sum of squares of the errors [Sugihara 2011]."""
+IK_FLOOR = 1e-12
+"""The least damping, as part of the largest mobility of a row: keeps redundant rows solvable."""
+IK_RANK = 1e-6
+"""Part of the largest row of its level below which a row has no direction of its own for the levels after it."""
+IK_LEVEL = 1e-6
+"""How much less the squared error of a level counts than that of the level before, where a step is judged."""
+IK_EXACT = 2e-15
+"""[m, rad] Errors that no step makes smaller."""
+IK_STILL = 1e-13
+"""[rad, m] Steps below end the search."""
+IK_GIVEN_UP = 0.3
+"""Part of the sum of squares that may be left after four steps; more, and another start is tried."""
+
 # -- explanations in errors ------------------------------------------------------------------------------------------
 POSE_NEARBY = 1e-3
 """[m, rad] Step to a pose nearby: where actuators can do more there, the pose is singular."""

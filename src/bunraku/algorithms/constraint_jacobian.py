@@ -33,22 +33,35 @@ def constraints(body_i, body_f, conn_i, conn_f, q, v, drives, columns, ways, own
     coordinates, speeds (freedoms)
     states                  as `body_states` leaves them; `work` is that of `ada`
     """
-    nothing = work[:0]
-    outward(body_i, body_f, q, v, own, nothing, ground_acceleration(body_f, q), work)  # own: no joint is locked
-    meet_connections(POSITION, False, body_i, conn_i, conn_f, nothing, work)
-    read(f.CONN_BIAS, f.ROWS, f.FIRST_ROW, conn_i, work, gap)
+    gaps(body_i, body_f, conn_i, conn_f, q, v, own, gap, work)
     meet_connections(DYNAMICS, False, body_i, conn_i, conn_f, drives, work)
     read(f.CONN_BIAS, f.ROWS, f.FIRST_ROW, conn_i, work, bias)
     read(f.CONN_COORDINATES, f.FREEDOMS, f.FIRST_FREEDOM, conn_i, work, coordinates)
     read(f.CONN_RATES, f.FREEDOMS, f.FIRST_FREEDOM, conn_i, work, speeds)
     body_states(body_i, body_f, q, v, v, states)
+    motion_of_gaps(body_i, body_f, conn_i, conn_f, states, columns, ways, own, work)
     size = 0.0
     for c in range(conn_i.shape[0] - 1):
-        relative_motion(c, body_i, body_f, conn_i, conn_f, states, columns, ways, own, work)
         for state in (conn_i[c, f.STATE_A], conn_i[c, f.STATE_B]):
             alpha, a = load_acceleration(work, state)
             size = max(size, conn_f[c, f.LENGTH] * norm(alpha) + norm(a))
     return size
+
+
+@inline
+def gaps(body_i, body_f, conn_i, conn_f, q, v, own, gap, work):
+    """How far each loop is open along its rows; `motion_of_gaps` uses the records that this leaves in `work`."""
+    nothing = work[:0]
+    outward(body_i, body_f, q, v, own, nothing, ground_acceleration(body_f, q), work)  # own: no joint is locked
+    meet_connections(POSITION, False, body_i, conn_i, conn_f, nothing, work)
+    read(f.CONN_BIAS, f.ROWS, f.FIRST_ROW, conn_i, work, gap)
+
+
+@inline
+def motion_of_gaps(body_i, body_f, conn_i, conn_f, states, columns, ways, own, work):
+    """The entries of all connections in `columns`, `ways` and `own`, from poses in `states`."""
+    for c in range(conn_i.shape[0] - 1):
+        relative_motion(c, body_i, body_f, conn_i, conn_f, states, columns, ways, own, work)
 
 
 @inline
