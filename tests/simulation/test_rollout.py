@@ -329,3 +329,25 @@ def test_one_failing_state_is_told_plainly():
 def test_what_makes_no_sense_is_refused(arguments, words):
     with pytest.raises(bk.BunrakuError, match=words):
         bk.rollout(bk.models.chain(2), **arguments)
+
+
+def test_contact_points_that_only_some_states_have_leave_the_others_alone():
+    """Capsules have one contact where they cross, and further ones along a part that they share."""
+    m = bk.Mechanism()
+    m.add_plane()
+    for name in "ab":
+        m.add_link(name, joint=bk.Free(), mass=1.0, inertia=(0.02, 0.02, 0.01))
+        m.add_shape(name, bk.Capsule(0.1, 0.4))
+    q = np.tile(m.neutral(), (2 * WIDTH, 1))
+    q[:, 2], q[:, 9] = 0.103, 0.306
+    q[:, 3:7] = np.sqrt(0.5), 0.0, np.sqrt(0.5), 0.0               # on its side
+    angle = np.where(np.arange(len(q)) % 3 == 0, 0.0, np.pi / 2)   # the other one along it, or across
+    q[:, 10:14] = np.sqrt(0.5) * np.stack([np.cos(angle / 2), -np.sin(angle / 2), np.cos(angle / 2),
+                                           np.sin(angle / 2)], axis=1)
+    r = bk.rollout(m, q, until=0.1, **EULER)
+    assert r.failed == ()
+    assert np.isfinite(r.q).all()
+    for k in (0, 1):
+        alone = bk.rollout(m, q[[k, k]], until=0.1, **EULER)
+        assert (alone.q[0] == r.q[k]).all()
+        assert abs(r.q[k, 0, 2] - 0.1) < 1e-3

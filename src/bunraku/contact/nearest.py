@@ -106,8 +106,10 @@ def put_none(found, k):
 
 @inline
 def put_if(room, found, k, centre, r, normal, gap):
-    """Write contact k where room > 0; elsewhere it has the gap inf."""
-    put(found, k, centre, r, normal, where_positive(room, gap, 0.0 * gap + np.inf))
+    """Write contact k where room > 0; elsewhere it has the gap inf, and a finite point: in lanes, its rows may be used
+    by the state beside."""
+    put(found, k, centre, r, normal, gap)
+    store(found, c.FOUND * k + c.FOUND_GAP, where_positive(room, gap, 0.0 * gap + np.inf))
 
 
 @inline
