@@ -18,7 +18,7 @@ SHAPES = {c.SPHERE: bk.Sphere(0.25), c.CAPSULE: bk.Capsule(0.125, 1.0), c.BOX: b
           c.HULL: bk.Hull([(0, 0, 0), (1, 0, 0), (0, 0.5, 0), (0.25, 0.25, 0.5), (1, 0.5, 0), (0.5, 0.25, 0.5)]),
           c.CYLINDER: bk.Cylinder(0.25, 0.5)}
 MECHANISMS = {kinds: check.pair_of(*(SHAPES[kind] for kind in kinds)) for kinds in check.KINDS}
-ROUNDED = 1e-9  # [m] with cylinders: nearest points of curved sides are approached
+ROUNDED = 2.0 * check.ROUND  # [m] two gaps with cylinders: nearest points of curved sides are approached
 UP = (1.0, 0.0, 0.0, 0.0)
 
 
@@ -80,6 +80,30 @@ def test_gaps_change_no_faster_than_shapes_move(kinds, place, turn, way, size):
     tilt = Rotation.from_rotvec(size * np.array(way)) * Rotation.from_quat(q[[4, 5, 6, 3]])
     tilted[3:7] = tilt.as_quat()[[3, 0, 1, 2]]
     assert abs(smallest(kinds, tilted) - before) <= size * np.linalg.norm(way) * 2.0 + rounding
+
+
+def test_an_axis_that_just_reaches_an_edge_of_a_box_is_at_the_edge():
+    """The slope of the distance along the axis was exactly zero there: the contact was 6 cm away from it."""
+    tilted = Rotation.from_rotvec(0.3 * np.array([1.0, 2.0, 3.0])).as_quat()[[3, 0, 1, 2]]
+    for way in (0.0, -1e-15, 1e-15):
+        gap = smallest((c.CAPSULE, c.BOX), state((-0.5 + way, 0.125, 0.125), tilted))
+        assert gap == pytest.approx(-0.125, abs=1e-12)
+
+
+@pytest.mark.parametrize("turn", [UP, turned((0, 0, 1), 0.5 * np.pi)])
+def test_the_way_out_of_a_cylinder_with_the_same_axis_is_sideways(turn):
+    for off in (0.0, 1e-12, 1e-6):
+        gap = smallest((c.CAPSULE, c.CYLINDER), state((off, 0.0, 0.0), turn))
+        assert gap == pytest.approx(off - 0.375, abs=1e-7)
+
+
+@pytest.mark.parametrize("apart", [1e-9, 1.25e-7, 1e-6, 1e-4])
+def test_a_capsule_just_above_the_side_of_a_cylinder_has_one_normal(apart):
+    """From nearest points so close to each other it was 1e-4 off, and the end of the capsule 1e-4 m nearer."""
+    turn = turned((1, 0, 0), 0.25 * np.pi)
+    rows = found((c.CAPSULE, c.CYLINDER), state((-0.25 - apart, -0.5e-6, -0.25), turn))
+    assert rows[:, c.FOUND_GAP] == pytest.approx(apart - 0.125, abs=1e-8)
+    assert rows[:, c.FOUND_NORMAL] == pytest.approx(-1.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("kinds", check.KINDS, ids=lambda kinds: f"{kinds[0]}-{kinds[1]}")

@@ -258,9 +258,13 @@ def convex_in_place(a, b, origin, corners_a, corners_b, reach, point_f, found, k
 @inner
 def common_normal(a, b, fa, fb, n, point_f):
     """(normal, sine of its angle to n) of the feature that the direction n belongs to: the closest one; if n is that
-    of both, the one along which the solids are farther apart. Two lines have none but n."""
+    of both, the one along which the solids are farther apart. Two lines have the one at right angles to both, if n is
+    close to it."""
     if fa.corners == 2 and fb.corners == 2:
-        return n, 0.0
+        across = cross(sub(fa.end, fa.point), sub(fb.end, fb.point))
+        across = scale(across, (1.0 if dot(n, across) > 0.0 else -1.0) / max(norm(across), 1e-300))
+        farther = dot(n, across) > 0.5 and along(a, b, point_f, across) > along(a, b, point_f, n)
+        return (across, 0.0) if farther else (n, 0.0)
     of_a = scale(fa.normal, -1.0)
     off_a = norm(cross(n, of_a)) if fa.corners > 2 and dot(n, of_a) > 0.0 else 1.0
     off_b = norm(cross(n, fb.normal)) if fb.corners > 2 and dot(n, fb.normal) > 0.0 else 1.0

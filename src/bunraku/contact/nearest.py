@@ -35,6 +35,8 @@ SAME = 1e-4
 """Contacts of a pair that are closer than this part of a capsule's length are one."""
 FLAT = 1e-15
 """[m] Slope of half the squared distance along a segment, below which it is zero."""
+LEAST = 1e-300
+"""[m] Less than every slope that is not zero."""
 ON_FACE = 1.0 - 1e-6
 """Squared component of a box's normal along an axis, above which a face touches and no edge."""
 
@@ -292,7 +294,7 @@ def nearest_on_axis(a, u, h, half, crossings):
     flat_low, flat_high = _flat(high, slope_high, flat_low, flat_high)
     for t in crossings:
         g = slope(add(a, scale(u, t)), u, half)
-        below, above = minimum(0.0 - g, t - low), minimum(g, high - t)
+        below, above = minimum(LEAST - g, t - low), minimum(LEAST + g, high - t)  # both where g is zero
         low, slope_low = where_positive(below, t, low), where_positive(below, g, slope_low)
         high, slope_high = where_positive(above, t, high), where_positive(above, g, slope_high)
         flat_low, flat_high = _flat(t, g, flat_low, flat_high)

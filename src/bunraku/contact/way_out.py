@@ -12,6 +12,7 @@ import numpy as np
 from bunraku.contact import contact_fields as c
 from bunraku.contact.convex import Convex, farthest, is_polytope, middle_of
 from bunraku.contact.gjk import distance
+from bunraku.contact.nearest import across
 from bunraku.contact.separating_axes import best_face, parting
 from bunraku.jit import inline, inner
 from bunraku.spatial.algebra import add, column_z, cross, dot, norm, scale, sub
@@ -58,8 +59,11 @@ def start_direction(k, a, b, point_f):
         if s.kind != c.CYLINDER:
             return nothing
         u = column_z(s.R)
-        side = (k - 4) % 3  # its axis, both ways, and its radius towards the other solid
-        return u if side == 0 else scale(u, -1.0) if side == 1 else sub(d, scale(u, dot(d, u)))
+        side = (k - 4) % 3  # its axis, both ways, and its radius towards the other solid, or any if that is on the axis
+        if side < 2:
+            return u if side == 0 else scale(u, -1.0)
+        out = sub(d, scale(u, dot(d, u)))
+        return out if norm(out) > TOUCHING else across(u)
     if k == 10:
         if a.kind == c.CYLINDER or a.kind == c.CAPSULE:
             n = cross(column_z(a.R), column_z(b.R))
@@ -122,6 +126,9 @@ def nearest_points(a, b, point_f):
     """(gap, direction from b to a, point of a, point of b) of the cores."""
     apart, v, on_a = distance(a, b, point_f, (0.0, 0.0, 0.0))
     if apart > TOUCHING:
+        if b.kind == c.CYLINDER and apart < LIGHT * min(b.size[0], b.size[1]):
+            gap, n, on_a = shortest_from(v, a, b, point_f)
+            return gap, n, on_a, sub(on_a, scale(n, gap))
         return apart, scale(v, 1.0 / apart), on_a, sub(on_a, v)
     if b.kind == c.CYLINDER:
         return round_way_out(a, b, point_f)
