@@ -2,6 +2,7 @@
 
 import numpy as np
 
+import bunraku as bk
 from bunraku.plan import fields as f
 
 WEIGHTS = (4 / 5, -1 / 5, 4 / 105, -1 / 280)  # of f(h k) - f(-h k), k = 1 .. 4: exact for polynomials of degree 8
@@ -22,6 +23,13 @@ def columns(function, count):
 def clear_of_limits(m, q) -> bool:
     """Whether no joint limit begins to act within the reach of the differences."""
     plan = m.plan()
+    for name in m.connections:
+        at, passive = np.asarray(bk.coordinates(m, name, q), float), m.connections[name].joint.passive
+        if len(at) == 4 and len(passive) == 3:
+            at = 2.0 * np.arctan2(np.linalg.norm(at[1:]), abs(at[0])) * np.ones(1)
+        for x, column in zip(at, passive, strict=False):
+            if column[f.LIMIT_STIFFNESS] > 0.0 and np.abs(column[[f.LOWER, f.UPPER]] - x).min() < 2 * REACH:
+                return False
     for row in plan.body_i[:-1]:
         j, k = row[f.V_INDEX], row[f.Q_INDEX]
         if not row[f.DOF] or not plan.dof_f[f.LIMIT_STIFFNESS, j] > 0.0:

@@ -23,6 +23,8 @@ would start, too; no further groups, since entries relate distant joints anyway.
 order of bodies: `number` has their places in v, and `outward` the next one towards the root, -1 at its end.
 """
 
+from numba.extending import register_jitable
+
 from bunraku.algorithms.passive import rotation_vector, spring_force
 from bunraku.algorithms.tree import (
     ground_acceleration,
@@ -469,28 +471,39 @@ def joint_springs(body_i, dof_f, q, v, dq, dv):
 
 @inline
 def ball_spring(j, k, dof_f, q, dq, dv):
-    """Spring and limit of a spherical joint: both act along its rotation vector, phi."""
+    """Spring and limit of a spherical joint: both act along its rotation vector."""
     nv = dof_f.shape[1]
     phi, angle = rotation_vector(load(q, k), load(q, k + 1), load(q, k + 2), load(q, k + 3))
+    slopes, brake = ball_slopes(dof_f[f.STIFFNESS, j], dof_f[f.UPPER, j], dof_f[f.LIMIT_STIFFNESS, j],
+                                dof_f[f.LIMIT_DAMPING, j], phi, angle)
+    for a in range(3):
+        for b in range(3):
+            at = (j + a) * nv + j + b
+            store(dq, at, load(dq, at) + slopes[3 * a + b])
+        at = (j + a) * nv + j + a
+        store(dv, at, load(dv, at) + brake)
+
+
+@register_jitable
+def ball_slopes(stiffness, upper, limit_stiffness, limit_damping, phi, angle):
+    """Minus the derivative of `passive.ball_torque` by a small turn in child axes (9, by rows), and what the limit adds
+    to the damping. The rotation vector phi is `angle` long."""
     z = 0.0 * angle
-    beyond = maximum(angle - dof_f[f.UPPER, j], 0.0)
-    limit = where_positive(beyond, z + dof_f[f.LIMIT_STIFFNESS, j], z)
+    beyond = maximum(angle - upper, 0.0)
+    limit = where_positive(beyond, z + limit_stiffness, z)
     per_angle = 1.0 / maximum(angle, 1e-30)
-    stiffness = dof_f[f.STIFFNESS, j] + limit * beyond * per_angle
+    k = stiffness + limit * beyond * per_angle
     steeper = limit * (1.0 - beyond * per_angle) * per_angle * per_angle  # more along phi than across
-    # change of phi with a small turn in child axes: 1 + phi x / 2 + c phi x (phi x)
+    # change of phi: 1 + phi x / 2 + c phi x (phi x)
     s, c = sincos(0.5 * angle)
     square = angle * angle
     curved = where_positive(angle - 0.01, (1.0 - 0.5 * angle * c / maximum(s, 1e-30)) * per_angle * per_angle,
                             1.0 / 12.0 + square / 720.0 + square * square / 30240.0)
     x, y, w = phi
-    rows = ((1.0 - curved * (y * y + w * w), curved * x * y - 0.5 * w, curved * x * w + 0.5 * y),
-            (curved * x * y + 0.5 * w, 1.0 - curved * (x * x + w * w), curved * y * w - 0.5 * x),
-            (curved * x * w - 0.5 * y, curved * y * w + 0.5 * x, 1.0 - curved * (x * x + y * y)))
-    brake = where_positive(limit * beyond, z + dof_f[f.LIMIT_DAMPING, j], z)
-    for a in range(3):
-        for b in range(3):
-            at = (j + a) * nv + j + b
-            store(dq, at, load(dq, at) + stiffness * rows[a][b] + steeper * phi[a] * phi[b])
-        at = (j + a) * nv + j + a
-        store(dv, at, load(dv, at) + brake)
+    xx, xy, xw = k * curved * x * x, (k * curved + steeper) * x * y, (k * curved + steeper) * x * w
+    yy, yw, ww = k * curved * y * y, (k * curved + steeper) * y * w, k * curved * w * w
+    x, y, w = 0.5 * k * x, 0.5 * k * y, 0.5 * k * w
+    return ((k - yy - ww + steeper * phi[0] * phi[0], xy - w, xw + y,
+             xy + w, k - xx - ww + steeper * phi[1] * phi[1], yw - x,
+             xw - y, yw + x, k - xx - yy + steeper * phi[2] * phi[2]),
+            where_positive(limit * beyond, z + limit_damping, z))

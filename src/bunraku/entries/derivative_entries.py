@@ -1,4 +1,5 @@
-"""Derivatives of inverse and forward dynamics of trees: one state, or a batch over lanes and threads."""
+"""Derivatives of inverse and forward dynamics of trees: one state, or a batch over lanes and threads; and the parts of
+those of closed structures, one state."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import numpy as np
 from numba import types
 
 from bunraku.algorithms import inverse_derivatives as inverse
+from bunraku.algorithms import loop_derivatives as loop
 from bunraku.algorithms.forward_passes import accelerate, accelerate_tree, scratch_sizes
 from bunraku.algorithms.tree_factors import factorise, solve
 from bunraku.checks import aligned
@@ -165,6 +167,31 @@ def forward_derivatives_batch(plan, q, v, tau, external, a, dq, dv, dtau, bad, s
         for w in range(min(WIDTH, stop - first)):
             fine = judged[0, w] > 0.0 and judged[1, w] == 0.0 and judged[2, w] == 0.0 and judged[3, w] > 0.0
             bad[first + w] = 0 if fine else 1
+
+
+@entry("derivatives of closed structures",
+       int64(PLAN, floats, floats, floats, floats, floats, floats, floats, table, table, table, table, table, table,
+             table, table, table, floats), seconds=6, brief=True)
+def closed_derivatives_one(plan, q, v, a, external, wrenches, rates, solved, dq, dv, mass, rows, row_rates, row_dq,
+                           row_dv, ways, way_rates, seen):
+    """Derivatives of the torques that the tree needs besides what its connections do, and of their constraints: see
+    `loop_derivatives`. `solved`: work of the forward dynamics that gave `a`."""
+    n, nv = plan.body_i.shape[0] - 1, plan.dof_f.shape[1]
+    number, outward, owner = np.empty(nv, np.int64), np.empty(nv, np.int64), np.empty(nv, np.int64)
+    inverse.number_velocities(plan.body_i, number, outward)
+    k = 0
+    for i in range(n):
+        for _ in range(plan.body_i[i, f.DOF]):
+            owner[k] = i
+            k += 1
+    tree = np.empty(inverse.work_sizes(n, nv, plan.spring_i.shape[0]))
+    dq = dq.reshape(-1)
+    residue = inverse_in(plan, q, v, a, external, number, outward, dq, dv.reshape(-1), mass.reshape(-1), tree)
+    loop.loop_derivatives(plan.body_i, plan.body_f, plan.conn_i, plan.conn_f, number, outward, owner, wrenches, rates,
+                          solved, tree, dq, rows.reshape(-1), row_rates.reshape(-1), row_dq.reshape(-1),
+                          row_dv.reshape(-1), ways.reshape(-1), way_rates.reshape(-1), seen,
+                          np.empty(loop.SIZE * nv))
+    return FINE if residue == 0.0 else FAILED
 
 
 def inverse_derivatives(plan, q, v, a, external, workers) -> np.ndarray:

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bunraku.entries import closed_solution as closed
 from bunraku.entries import derivative_entries as entries
+from bunraku.entries.closed_derivatives import closed_derivatives
 from bunraku.errors import ContactError, ModelError
 from bunraku.evaluate.contacts import contacts
 from bunraku.evaluate.dynamics import external_forces, with_prescribed
@@ -21,12 +23,17 @@ class Derivatives(NamedTuple):
 
     Row i belongs to acceleration i. Column j of `da_dq` is for a small move v dt along velocity j alone, as
     `Mechanism.integrate` makes it: quaternions are varied by small turns in child axes.
+
+    With connections: da = da_dq dq + da_dv dv for changes that keep every loop closed, J dq = 0 and
+    J dv + rates_dq dq = 0. `da_dtau` holds those of accelerations whatever tau.
     """
 
     da_dq: np.ndarray
     da_dv: np.ndarray
-    da_dtau: np.ndarray   # without prescribed joints the inverse of the mass matrix
+    da_dtau: np.ndarray   # of a tree without prescribed joints the inverse of the mass matrix
     a: np.ndarray         # the accelerations themselves
+    jacobian: np.ndarray  # J of the connections (rows, nv); no rows without
+    rates_dq: np.ndarray  # derivative of J v by coordinates, likewise
 
 
 class InverseDerivatives(NamedTuple):
@@ -45,12 +52,21 @@ def derivatives(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | Non
     Forces of `external` keep their directions in the world while the links they act on move. Column j of a joint whose
     acceleration is prescribed is, in `da_dtau`, for that acceleration in place of its torque. Where a limit begins to
     act, the derivative is that of the side the state is on. Without closed contacts.
+
+    With connections, `da_dtau` has nv columns, or nv + nc like tau if the drives of connections are given there. Where
+    connections are redundant, their forces are indeterminate and the accelerations and their derivatives are not.
     """
-    plan = _tree_plan(mechanism, q, passive, "derivatives")
+    plan = as_mechanism(mechanism).plan(None if passive else "bare")
+    if passive and mechanism.may_touch():
+        _refuse_contact(mechanism, q)
     if prescribed:
         plan, tau = with_prescribed(mechanism, plan, passive, tau, prescribed)
-    a, by = entries.forward_derivatives(plan, q, v, tau, external_forces(mechanism, external), workers)
-    return Derivatives(by[0], by[1], by[2], a)
+    pushed = external_forces(mechanism, external)
+    if plan.loops is not None:
+        return _closed(plan, q, v, tau, pushed)
+    a, by = entries.forward_derivatives(plan, q, v, tau, pushed, workers)
+    none = a[..., None, :][..., :0, :]
+    return Derivatives(by[0], by[1], by[2], a, none, none)
 
 
 def inverse_derivatives(mechanism: Mechanism, q, v, a, *, external: Mapping | None = None, passive: bool = True,
@@ -59,20 +75,38 @@ def inverse_derivatives(mechanism: Mechanism, q, v, a, *, external: Mapping | No
 
     Columns and `external` as in `derivatives`.
     """
-    plan = _tree_plan(mechanism, None, passive, "inverse_derivatives")
+    plan = as_mechanism(mechanism).plan(None if passive else "bare")
+    if plan.loops is not None:
+        raise ModelError(f"{mechanism.name} has connections, and inverse_derivatives is for trees; derivatives takes "
+                         "both")
     by = entries.inverse_derivatives(plan, q, v, a, external_forces(mechanism, external), workers)
     return InverseDerivatives(by[0], by[1], by[2])
 
 
-def _tree_plan(mechanism, q, passive, name):
-    plan = as_mechanism(mechanism).plan(None if passive else "bare")
-    if plan.loops is not None:
-        raise ModelError(f"{mechanism.name} has connections, and {name} is for trees; cut them, or ask for the tree "
-                         "of a copy")
-    if q is not None and passive and mechanism.may_touch():
-        for k, state in enumerate(np.atleast_2d(np.asarray(q, float))):
-            for contact in contacts(mechanism, state, margin=CLOSED):
-                a, b = contact.pair
-                raise ContactError(f"state {k}: {a!r} and {b!r} touch, and derivatives are for motion without contact; "
-                                   "mechanism.copy() without planes has none")
-    return plan
+def _closed(plan, q, v, tau, pushed):
+    """Of a closed structure: one state after the other."""
+    tau, drives = closed.split(plan, tau)
+    width = plan.nv + (0 if drives is None else plan.loops.freedoms)
+    batch, (q, v, tau, drives, pushed) = closed.aligned_states(plan, q, v, tau, drives, pushed)
+    states = [[x if x is None or batch is None else x[k] for x in (q, v, tau, drives, pushed)]
+              for k in range(1 if batch is None else batch)]
+    found = [closed_derivatives(plan, *state) for state in states]
+    if batch is None:
+        return Derivatives(found[0].da_dq, found[0].da_dv, found[0].da_dtau[:, :width], found[0].a, found[0].jacobian,
+                           found[0].rates_dq)
+    nv, rows = plan.nv, plan.loops.rows
+
+    def together(name, *shape):
+        return np.array([getattr(d, name) for d in found]).reshape(batch, *shape)
+
+    da_dtau = together("da_dtau", nv, nv + plan.loops.freedoms)[..., :width]
+    return Derivatives(together("da_dq", nv, nv), together("da_dv", nv, nv), da_dtau, together("a", nv),
+                       together("jacobian", rows, nv), together("rates_dq", rows, nv))
+
+
+def _refuse_contact(mechanism, q):
+    for k, state in enumerate(np.atleast_2d(np.asarray(q, float))):
+        for contact in contacts(mechanism, state, margin=CLOSED):
+            a, b = contact.pair
+            raise ContactError(f"state {k}: {a!r} and {b!r} touch, and derivatives are for motion without contact; "
+                               "mechanism.copy() without planes has none")
