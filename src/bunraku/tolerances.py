@@ -13,6 +13,8 @@ NOT_MOVABLE = 1e-10
 """Smallest eigenvalue of a mass matrix with a diagonal of ones below which a joint has no inertia to move."""
 OWN_INERTIA = 1e-5
 """Part of the links' own inertia that rounding leaves on the diagonal of a mass matrix, at most: its least scale."""
+TERMS_ROUNDED = 1e-15
+"""Part of its terms by which the equation of a coupling, q2 = ratio q1 + offset, may be missed: rounding."""
 NEGLIGIBLE = 1e-120
 """Along ten thousand links a force dies out; below this it is zero, before it becomes a (slow) denormal number."""
 

@@ -30,6 +30,9 @@ its right-hand side must vanish too (`clash`). Pivots that are neither clearly z
 another method, `proximal.py`. A direction whose joints are all massless is held up by loop forces alone:
 such joints get a rotor, and a row that takes the rotor's torque away again.
 
+A coupling of two joints, q_b = ratio q_a + offset, is a connection whose one row starts without Y: its force enters
+where the two joints are stepped through (`fronts.couple`), and it is closed above both.
+
 Cost: O(bodies) + (columns per body on a loop) x that; CLOSE k^3/3 for k coupled rows. [Checked with 1-6 loops against
 dense solutions in tests/algorithms/test_closed_structures.py.]
 """
@@ -79,7 +82,7 @@ def ada(team, mode, soft, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau
         first_pass(body_i, body_f, q, v, tau, wrench, work)
     elif not team.outward(False, team.plan, q, v, tau, wrench, work):
         margin = -1.0
-    make_ready(mode, soft, body_i, conn_i, conn_f, q, drives, work)
+    make_ready(mode, soft, body_i, conn_i, conn_f, q, v, tau, drives, work)
     for k in range(prog[0]):
         o = f.PROGRAM_START + f.PROGRAM_STEP * k
         margin = minimum(margin, assemble(team, prog[o], o, soft, body_i, dof_f, conn_i, conn_f, prog, tau, work))
@@ -87,11 +90,11 @@ def ada(team, mode, soft, body_i, body_f, dof_f, conn_i, conn_f, prog, q, v, tau
 
 
 @inner
-def make_ready(mode, soft, body_i, conn_i, conn_f, q, drives, work):
+def make_ready(mode, soft, body_i, conn_i, conn_f, q, v, tau, drives, work):
     """Between pass 1 and the assembly: records of the connections, empty slots, nothing judged so far."""
     n, judged = body_i.shape[0] - 1, conn_i[conn_i.shape[0] - 1, f.HEAD_JUDGED]
     store(work, judged + f.JUDGED_GAP, constant(q, 0.0))
-    meet_connections(mode, False, body_i, conn_i, conn_f, drives, work)
+    meet_connections(mode, False, body_i, conn_i, conn_f, q, v, tau, drives, work)
     if mode != DYNAMICS:
         for i in range(n):
             store6(work, body_i[i, f.BODY_RECORD] + f.REC_FORCE, zero6(q))
@@ -118,7 +121,7 @@ def ada_again(team, mode, body_i, body_f, conn_i, conn_f, prog, q, v, tau, accel
         again_pass(body_i, body_f, q, v, work)
     elif not team.outward(True, team.plan, q, v, tau, tau[:0], work):
         residue = np.nan
-    meet_connections(mode, True, body_i, conn_i, conn_f, tau[:0], work)
+    meet_connections(mode, True, body_i, conn_i, conn_f, q, v, tau, tau[:0], work)
     residue = residue + answer_demands(team, body_i, conn_i, prog, tau, acceleration, work)
     return agree(team, constant(q, 1.0), residue, conn_i, work)[1]
 
@@ -191,8 +194,7 @@ def assemble(team, op, o, soft, body_i, dof_f, conn_i, conn_f, prog, tau, work):
         if prog[o + 7] != 0:
             measure(prog[o + 1], body_i, work)
         judged = conn_i[conn_i.shape[0] - 1, f.HEAD_JUDGED]
-        rotor = conn_f[0, f.ROTOR] if conn_f.shape[0] > 0 else 1.0
-        margin = step(prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], prog[o + 6], rotor, judged, body_i, dof_f,
+        margin = step(prog[o + 1], prog[o + 2], prog[o + 3], prog[o + 4], prog[o + 6], judged, body_i, dof_f, conn_f,
                       tau, prog, work)
     elif op == f.OP_NEW:
         new(prog[o + 1], prog[o + 2], work)

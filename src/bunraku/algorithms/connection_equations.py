@@ -54,7 +54,8 @@ from bunraku.spatial.algebra import (
     store9,
     sub,
 )
-from bunraku.spatial.scalar import load, maximum, store
+from bunraku.spatial.scalar import clear, load, maximum, store, where_positive
+from bunraku.tolerances import TERMS_ROUNDED
 
 DYNAMICS, IMPULSE, POSITION = 0, 1, 2
 """Level of a connection's constraint: acceleration, velocity (an impact), or position (closing a gap)."""
@@ -65,15 +66,52 @@ ONCE, TWICE = 8, 16
 
 
 @inner
-def meet_connections(mode, again, body_i, conn_i, conn_f, drives, work):
+def meet_connections(mode, again, body_i, conn_i, conn_f, q, v, tau, drives, work):
     """Fill the record of every connection from the states that pass 1 left in the slots; add its own forces to the
     bodies. `drives`: torques (accelerations if GIVEN) of all free directions, or nothing. `again`: for the factors at
-    hand, of an evaluation near by.
+    hand, of an evaluation near by. q, v and tau (accelerations of joints that are LOCKED) are for couplings.
     """
     last = conn_i.shape[0] - 1
     for c in range(last):
-        meet_connection(mode, again, c, body_i, conn_i, conn_f, drives, work, f.connection_record(conn_i, c),
-                        conn_i[last, f.HEAD_JUDGED])
+        rec, judged = f.connection_record(conn_i, c), conn_i[last, f.HEAD_JUDGED]
+        if conn_i[c, f.LAW] == f.LAW_COUPLED:
+            meet_coupling(mode, c, body_i, conn_i, conn_f, q, v, tau, work, rec, judged)
+        else:
+            meet_connection(mode, again, c, body_i, conn_i, conn_f, drives, work, rec, judged)
+
+
+@inner
+def meet_coupling(mode, c, body_i, conn_i, conn_f, q, v, tau, work, rec, judged):
+    """The record of a coupling: q_b - ratio q_a - offset = 0, its rate or its acceleration. A gap within rounding of
+    its terms, which grow with the turns of a gear, is none. Nothing acts on the bodies: directions and wrench are zero.
+    """
+    a, b = conn_i[c, f.BODY_A], conn_i[c, f.BODY_B]
+    ratio, offset = conn_f[c, f.COUPLED_RATIO], conn_f[c, f.COUPLED_OFFSET]
+    clear(work[rec:rec + f.CONN_COLUMNS + 6])
+    gap = beyond_rounding(load(q, body_i[b, f.Q_INDEX]), load(q, body_i[a, f.Q_INDEX]) * ratio, offset)
+    j_a, j_b = body_i[a, f.V_INDEX], body_i[b, f.V_INDEX]
+    rate = beyond_rounding(load(v, j_b), load(v, j_a) * ratio, 0.0)
+    bias = gap if mode == POSITION else rate
+    if mode == DYNAMICS:
+        store(work, judged + f.JUDGED_GAP, maximum(gap * gap, load(work, judged + f.JUDGED_GAP)))
+        hold = conn_f[c, f.HOLD]
+        bias = rate * (2.0 * hold) + gap * (hold * hold)
+        if body_i[b, f.ELIMINATION] == f.LOCKED:
+            bias = bias + load(tau, j_b)
+        if body_i[a, f.ELIMINATION] == f.LOCKED:
+            bias = bias - load(tau, j_a) * ratio
+    else:
+        store(work, rec + f.CONN_GAP, gap)
+    store(work, rec + f.CONN_BIAS, bias)
+
+
+@inline
+def beyond_rounding(x, y, offset):
+    """x - y - offset, or zero if that is within the rounding errors of the terms."""
+    left = x - y - offset
+    size = maximum(maximum(x, 0.0 - x), maximum(y, 0.0 - y)) + abs(offset)
+    excess = maximum(left, 0.0 - left) - TERMS_ROUNDED * size
+    return where_positive(excess, left, 0.0 * left)
 
 
 @inline

@@ -34,7 +34,7 @@ def constraints(body_i, body_f, conn_i, conn_f, q, v, drives, columns, ways, own
     states                  as `body_states` leaves them; `work` is that of `ada`
     """
     gaps(body_i, body_f, conn_i, conn_f, q, v, own, gap, work)
-    meet_connections(DYNAMICS, False, body_i, conn_i, conn_f, drives, work)
+    meet_connections(DYNAMICS, False, body_i, conn_i, conn_f, q, v, own, drives, work)
     read(f.CONN_BIAS, f.ROWS, f.FIRST_ROW, conn_i, work, bias)
     read(f.CONN_COORDINATES, f.FREEDOMS, f.FIRST_FREEDOM, conn_i, work, coordinates)
     read(f.CONN_RATES, f.FREEDOMS, f.FIRST_FREEDOM, conn_i, work, speeds)
@@ -53,7 +53,7 @@ def gaps(body_i, body_f, conn_i, conn_f, q, v, own, gap, work):
     """How far each loop is open along its rows; `motion_of_gaps` uses the records that this leaves in `work`."""
     nothing = work[:0]
     outward(body_i, body_f, q, v, own, nothing, ground_acceleration(body_f, q), work)  # own: no joint is locked
-    meet_connections(POSITION, False, body_i, conn_i, conn_f, nothing, work)
+    meet_connections(POSITION, False, body_i, conn_i, conn_f, q, v, own, nothing, work)
     read(f.CONN_BIAS, f.ROWS, f.FIRST_ROW, conn_i, work, gap)
 
 
@@ -61,6 +61,11 @@ def gaps(body_i, body_f, conn_i, conn_f, q, v, own, gap, work):
 def motion_of_gaps(body_i, body_f, conn_i, conn_f, states, columns, ways, own, work):
     """The entries of all connections in `columns`, `ways` and `own`, from poses in `states`."""
     for c in range(conn_i.shape[0] - 1):
+        if conn_i[c, f.LAW] == f.LAW_COUPLED:
+            row, a, b = conn_i[c, f.FIRST_ROW], conn_i[c, f.BODY_A], conn_i[c, f.BODY_B]
+            columns[body_i[a, f.V_INDEX], row] = -conn_f[c, f.COUPLED_RATIO]
+            columns[body_i[b, f.V_INDEX], row] = 1.0
+            continue
         relative_motion(c, body_i, body_f, conn_i, conn_f, states, columns, ways, own, work)
 
 

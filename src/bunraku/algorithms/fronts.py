@@ -97,11 +97,12 @@ def attach_demands(source, rows, target, places, prog, work):
 
 
 @inner
-def step(i, front, rows, kept, rotors, rotor_size, judged, body_i, dof_f, tau, prog, work):
+def step(i, front, rows, kept, extra, judged, body_i, dof_f, conn_f, tau, prog, work):
     """Take body i, the near body of a front, through its joint.
 
     y = S^T Y;   Y - U y^T / D,   beta + y u / D,   Theta + y y^T / D remain. The y are kept for the way back.
-    `rotors`: rows that take the joint's rotor away again, qdd - t / rotor = 0; the torque t acts like tau, so y = 1.
+    `extra`: list of rows whose force acts on the joint itself, like tau, so that y has a further part: 1 in rows that
+    take the joint's rotor away again, qdd - t / rotor = 0; of couplings see `couple`.
     """
     record, j = body_i[i, f.BODY_RECORD], body_i[i, f.V_INDEX]
     elimination, dof = body_i[i, f.ELIMINATION], body_i[i, f.DOF]
@@ -116,8 +117,10 @@ def step(i, front, rows, kept, rotors, rotor_size, judged, body_i, dof_f, tau, p
             A, B, C, p_w, p_v, pivot = eliminate_column(A, B, C, p_w, p_v, turning, moving, dof_f, j + d, tau, work,
                                                         axis, work, result)
             margin = minimum(margin, pivot)
-            rotor = np.int64(prog[rotors + d]) if rotors > 0 else -1
+            rotor = np.int64(prog[extra + d]) if extra > 0 else -1
             step_rows(front, rows, kept + d * rows, axis, result, rotor, judged, work)
+        if extra > 0:
+            couple(front, kept, factors_of(record, dof, 0), extra + dof, conn_f, prog, work)
         # Theta, as few times through memory as there are degrees of freedom over three
         d = 0
         while d + 3 <= dof:
@@ -141,11 +144,11 @@ def step(i, front, rows, kept, rotors, rotor_size, judged, body_i, dof_f, tau, p
                     store(work, o + m, load(work, o + m) + z0 * load(work, y0 + m))
                 o += f.ROW_THETA + k + 1
             d += 1
-        if rotors > 0:
-            for d in range(dof):
-                rotor = np.int64(prog[rotors + d])
+        for d in range(dof if extra > 0 else 0):
+            rotor = np.int64(prog[extra + d])
+            if rotor >= 0:
                 o = front + f.row_start(rotor) + f.ROW_THETA + rotor
-                store(work, o, load(work, o) - 1.0 / rotor_size)
+                store(work, o, load(work, o) - 1.0 / conn_f[0, f.ROTOR])
     if is_anchor(body_i, i):
         r = load3(work, record + f.REC_JOINT + joint_part_size(elimination, dof))
         A, B = shift_inertia(A, B, C, r)
@@ -188,6 +191,21 @@ def step_rows(front, rows, kept, axis, result, rotor, judged, work):
         store3(work, o + 3, sub(Y_v, scale(U_v, z)))
         store(work, o + f.ROW_BETA, load(work, o + f.ROW_BETA) + y * ur)  # [YN02, eq. 38]
         o += f.ROW_THETA + k + 1
+
+
+@inner
+def couple(front, kept, result, couplings, conn_f, prog, work):
+    """Rows of couplings, qdd_b - ratio qdd_a = .., at a joint of one degree of freedom: y = 1 at b, -ratio at a."""
+    U_w, U_v, r = load3(work, result), load3(work, result + 3), load(work, result + f.U_INVERSE)
+    ur = load(work, result + f.U_PUSH) * r
+    for n in range(prog[couplings]):
+        k, which = np.int64(prog[couplings + 1 + 2 * n]), prog[couplings + 2 + 2 * n]
+        y = 1.0 if which % 2 == 1 else -conn_f[which // 2, f.COUPLED_RATIO]
+        o, z = front + f.row_start(k), r * y
+        store(work, kept + k, load(work, kept + k) + y)
+        accumulate3(work, o, scale(U_w, 0.0 - z))
+        accumulate3(work, o + 3, scale(U_v, 0.0 - z))
+        store(work, o + f.ROW_BETA, load(work, o + f.ROW_BETA) + ur * y)
 
 
 @inner

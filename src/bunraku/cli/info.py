@@ -92,13 +92,15 @@ def summary(mechanism: bk.Mechanism, file: str, notes: list[str]) -> dict:
             "position_from": c.position_a.tolist(), "rotation_from": c.rotation_a.tolist(),
             "position_to": c.position_b.tolist(), "rotation_to": c.rotation_b.tolist(),
         } for c in mechanism.connections.values()],
+        "couplings": [{"joint": c.joint, "to": c.to, "ratio": c.ratio, "offset": c.offset}
+                      for c in mechanism.couplings.values()],
         "warnings": notes,
     }
 
 
 def mobility(mechanism: bk.Mechanism) -> int:
     """Mobility at the neutral position: nv minus the number of independent constraints."""
-    if not mechanism.connections:
+    if not mechanism.constrained:
         return mechanism.nv
     from bunraku.evaluate import closed_chain
 
@@ -130,6 +132,9 @@ def text(mechanism: bk.Mechanism, notes: list[str], moving_only: bool = False) -
         parts += ["", f"connections ({len(mechanism.connections)})"]
         parts += [f"  {c.name}: {names[c.link_a]} - {names[c.link_b]}, {' '.join(_motion(c.joint).split())}"
                   for c in mechanism.connections.values()]
+    if mechanism.couplings:
+        parts += ["", f"couplings ({len(mechanism.couplings)})"]
+        parts += [f"  {c.equation}" for c in mechanism.couplings.values()]
     if mechanism.springs:
         parts += ["", f"springs ({len(mechanism.springs)})"]
         parts += [f"  {s.name}: {names[s.link_a]} - {names[s.link_b]}, {s.stiffness:g} N/m, "
@@ -142,9 +147,11 @@ def text(mechanism: bk.Mechanism, notes: list[str], moving_only: bool = False) -
 def _totals(mechanism: bk.Mechanism) -> list[str]:
     fixed = sum(isinstance(link.joint, bk.Fixed) for link in mechanism.links)
     visuals = sum(len(link.visuals) for link in mechanism.links)
-    held = len(mechanism.connections)
+    held, coupled = len(mechanism.connections), len(mechanism.couplings)
+    with_them = [_count(held, "connection")] if held else []
+    with_them += [_count(coupled, "coupling")] if coupled else []
     loops = [f"  {_count(mechanism.nv + mechanism.nc, 'joint degree')} of freedom with those of "
-             f"{_count(held, 'connection')}; mobility {mobility(mechanism)} at the neutral position"] if held else []
+             f"{' and '.join(with_them)}; mobility {mobility(mechanism)} at the neutral position"] if with_them else []
     return [mechanism.name,
             f"  {_count(len(mechanism.links), 'link')} on {_count(len(mechanism.links) - fixed, 'moving joint')} "
             f"and {_count(fixed, 'fixed joint')}, {_count(visuals, 'visual')}",

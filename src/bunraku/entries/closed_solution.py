@@ -85,8 +85,10 @@ class Solution:
         return self.record(c)[f.CONN_BIAS:f.CONN_BIAS + self.plan.loops.conn_i[c, f.ROWS]]
 
     def gap(self, c) -> tuple[float, float]:
-        """Gap of connection c [m, rad], solved in mode POSITION."""
+        """Gap of connection c [m, rad], solved in mode POSITION; of a coupling, in the unit of its joint, and zero."""
         demand, directions = self.demand(c), self.directions(c)
+        if self.plan.loops.conn_i[c, f.LAW] == f.LAW_COUPLED:
+            return float(abs(demand[0])), 0.0
         length = self.plan.loops.conn_f[c, f.LENGTH]
         return (float(np.linalg.norm(demand @ directions[:, :3])),
                 float(np.linalg.norm(demand @ directions[:, 3:])) / length**2)
@@ -272,6 +274,9 @@ def _open(plan, q) -> str:
     worst, solution = gaps(plan, q)
     c = int(worst.argmax())
     length, angle = solution.gap(c)
+    if c >= len(plan.loops.held):
+        return (f"{plan.loops.label(c)} is off by {length:.3g} (rad, m) from ratio and offset, so accelerations are "
+                "not defined; correct it first: q, v = bk.project(mechanism, q, v)")
     return (f"connection {plan.loops.names[c]!r} is open by {length:.3g} m and {angle:.3g} rad, so "
             "accelerations are not defined; close it first: q, v = bk.project(mechanism, q, v)")
 
@@ -279,9 +284,7 @@ def _open(plan, q) -> str:
 def _clash(solution) -> str:
     """Names of the inconsistent connections."""
     names, excess = clashing(solution.plan.loops, solution.work)
-    several = len(names) > 1
-    listed = ", ".join(map(repr, names))
-    return (f"the constraints of connection{'s' * several} {listed} are inconsistent: {excess:.3g} (m/s^2, rad/s^2; "
+    return (f"the constraints of {solution.plan.loops.listed(names)} are inconsistent: {excess:.3g} (m/s^2, rad/s^2; "
             "m/s in an impact) remain in a direction without mobility. Are the loops closed and the velocities "
             "consistent (bk.project), and do prescribed joints agree with them?")
 

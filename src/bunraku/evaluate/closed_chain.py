@@ -169,9 +169,9 @@ def closed_chain(mechanism: Mechanism, q, v=None) -> ClosedChain:
     v matters only to `accelerations` and `consistent` (0 if not given).
     """
     one_state(q, v)
-    if not as_mechanism(mechanism).connections:
-        raise ModelError(f"{mechanism.name} has no connections, so it is no closed chain: every joint is a "
-                         "generalised coordinate, and bk.inverse_dynamics takes it")
+    if not as_mechanism(mechanism).constrained:
+        raise ModelError(f"{mechanism.name} has no connections and no couplings, so it is no closed chain: every joint "
+                         "is a generalised coordinate, and bk.inverse_dynamics takes it")
     return _closed_chain(mechanism, mechanism.plan(), q, v)
 
 
@@ -189,7 +189,7 @@ def _closed_chain(mechanism, plan, q, v) -> ClosedChain:
             A += range(where.start, where.stop)
             rows.append(W[where])
     for name, where in parts(plan, f.FIRST_FREEDOM, f.FREEDOMS).items():
-        if mechanism.connections[name].actuated:
+        if name in mechanism.connections and mechanism.connections[name].actuated:
             A += range(plan.nv + where.start, plan.nv + where.stop)
             rows.append(found.ways[:, where].T @ W)
     S = np.concatenate([np.zeros((0, len(G))), *rows])  # [YN99, eq. 2]

@@ -27,7 +27,7 @@ class Constraints:
     bias: np.ndarray              # (rows,): loops stay closed while J a + bias = 0
     rates: np.ndarray             # (rows,): J v, zero if the velocities fit
     gap: np.ndarray               # (rows,): how far each loop is open along its rows [m, rad], zero if closed
-    rows: dict[str, slice]        # rows of each connection
+    rows: dict[str, slice]        # rows of each connection, and the row q - ratio q_to - offset of each coupled joint
     coordinates: dict[str, np.ndarray]  # of each connection's joint, one per freedom; a rotation as vector
     velocities: dict[str, np.ndarray]   # their rates
 

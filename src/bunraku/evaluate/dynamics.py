@@ -66,10 +66,10 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
         if plan is None:
             if mechanism.may_touch():
                 a = None
-                if method == "auto" and schedule is None and not mechanism.connections and _are_vectors(q, v, tau):
+                if method == "auto" and schedule is None and not mechanism.constrained and _are_vectors(q, v, tau):
                     a = _with_contact()(mechanism, q, v, tau)
                 return _touching(mechanism, q, v, tau, None, None, method, schedule)[0] if a is None else a
-            plan = mechanism.plan_for(closed_plain if mechanism.connections else forward_one)
+            plan = mechanism.plan_for(closed_plain if mechanism.constrained else forward_one)
             mechanism.free_plan = plan
         if method != "auto" or schedule is not None:
             team = team_for(mechanism, plan, schedule, workers) if method == "auto" else None
@@ -172,7 +172,8 @@ def _plan_by_schedule(mechanism, plan, method, schedule):
     if schedule is not None and method not in ("auto", "ada"):
         raise ModelError(f"method {method!r} has no schedule; use method='ada'")
     if method == "aba" and plan.loops is not None:
-        raise ModelError(f"{mechanism.name} has connections, and method='aba' is for trees; use method='auto'")
+        raise ModelError(f"{mechanism.name} has connections or couplings, and method='aba' is for trees; use "
+                         "method='auto'")
     if method in ("aba", "unit_vector"):
         return plan
     if schedule is not None:
@@ -248,11 +249,11 @@ def dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None =
         if a is None:
             external = external_by_name(mechanism, acting()) if touching is not None else external
             a = forward_dynamics(mechanism, q, v, tau, external=external, prescribed=prescribed)
-        held, report = {}, Report(0, 0, 1.0, {}, {})
+        held, coupled, report = {}, {}, Report(0, 0, 1.0, {}, {})
     else:
         if prescribed:
             plan, tau = with_prescribed(mechanism, plan, True, tau, prescribed)
-        a, held, report = _connection_forces(mechanism, plan, q, v, tau, acting())
+        a, held, coupled, report = _connection_forces(mechanism, plan, q, v, tau, acting())
 
     @cache
     def moved() -> Kinematics:
@@ -264,7 +265,7 @@ def dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None =
         _, passed = inverse.inverse_dynamics(apart, q, v, a, total, None, wrenches=True)
         return Named({**joint_wrenches(mechanism, apart, passed), **held}, mechanism.no_joint)
 
-    return Dynamics(a, report, touching, moved, forces)
+    return Dynamics(a, report, touching, moved, forces, coupled)
 
 
 def external_by_name(mechanism, pushed) -> dict[str, np.ndarray]:
@@ -273,25 +274,30 @@ def external_by_name(mechanism, pushed) -> dict[str, np.ndarray]:
 
 
 def _connection_forces(mechanism, plan, q, v, tau, pushed):
-    """Accelerations, wrenches of the connections {name: (6,) or (B, 6)}, and the report (of the worst state)."""
+    """Accelerations, wrenches of the connections {name: (6,) or (B, 6)}, torques of the couplings {joint: number or
+    (B,)}, and the report (of the worst state)."""
     loops = plan.loops
     tau, drives = closed.split(plan, tau)
     batch, (q, v, tau, drives, pushed) = closed.aligned_states(plan, q, v, tau, drives, pushed)
     states = [(q, v, tau, drives, pushed)] if batch is None else [
         (q[k], v[k], tau[k], None if drives is None else drives[k], None if pushed is None else pushed[k])
         for k in range(batch)]
-    accelerations, wrenches, reports = [], [], []
+    held = len(loops.held)
+    accelerations, wrenches, torques, reports = [], [], [], []
     for state in states:
         solution = closed.solve(plan, DYNAMICS, *state)
         multipliers, basis = closed.forces(solution)
         accelerations.append(solution.a)
-        wrenches.append([solution.wrench(c, multipliers) for c in range(len(loops.names))])
+        wrenches.append([solution.wrench(c, multipliers) for c in range(held)])
+        torques.append(multipliers[len(multipliers) - loops.couplings:])
         reports.append(report_of(mechanism, solution, basis))
     worst = max(reports, key=lambda r: (r.constraints - r.rank, r.condition))
     if batch is None:
-        return accelerations[0], dict(zip(loops.names, wrenches[0], strict=True)), worst
-    columns = np.array(wrenches).reshape(batch, len(loops.names), 6)
-    return np.array(accelerations), {name: columns[:, c] for c, name in enumerate(loops.names)}, worst
+        return (accelerations[0], dict(zip(loops.held, wrenches[0], strict=True)),
+                dict(zip(loops.names[held:], map(float, torques[0]), strict=True)), worst)
+    columns, turning = np.array(wrenches).reshape(batch, held, 6), np.array(torques).reshape(batch, loops.couplings)
+    return (np.array(accelerations), {name: columns[:, c] for c, name in enumerate(loops.held)},
+            {name: turning[:, c] for c, name in enumerate(loops.names[held:])}, worst)
 
 
 def external_forces(mechanism, external):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -38,11 +39,13 @@ class Dynamics:
     links     {link: acceleration of its frame (linear, angular)}, world axes
     report    on the loop constraints
     contacts  with forces and modes; None if nothing can touch
+    couplings {joint: torque (force) by which its coupling drives it}; the joint it follows gets -ratio times that
     """
 
     def __init__(self, a: np.ndarray, report: Report, contacts: Contacts | list[Contacts] | None,
-                 moved: Callable[[], Kinematics], passed: Callable[[], dict[str, np.ndarray]]):
-        self.a, self.report, self.contacts = a, report, contacts
+                 moved: Callable[[], Kinematics], passed: Callable[[], dict[str, np.ndarray]],
+                 couplings: dict[str, Any]):
+        self.a, self.report, self.contacts, self.couplings = a, report, contacts, couplings
         self._moved, self._passed = moved, passed
 
     @cached_property

@@ -35,7 +35,7 @@ def impulse(mechanism: Mechanism, q, v, link: str, impulse, moment=None, *, poin
         return v + solution.a, {}
     multipliers, _ = closed.forces(solution)
     return v + solution.a, {name: solution.wrench(c, multipliers, drive=False)
-                            for c, name in enumerate(plan.loops.names)}
+                            for c, name in enumerate(plan.loops.held)}
 
 
 def _wrench(impulse, moment) -> np.ndarray:

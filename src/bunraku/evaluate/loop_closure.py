@@ -55,14 +55,14 @@ def impact(mechanism: Mechanism, q, v, *, impulses: bool = False, workers: int |
                         prescribed=prescribed)
                  for k in range(count)]
         return np.array([part[0] for part in parts]), {name: np.array([part[1][name] for part in parts])
-                                                       for name in plan.loops.names}
+                                                       for name in plan.loops.held}
     # J = K_C (J_1 - J_2) in place of the six rows and J_n: B^-1 (1 - C) is K_C^T (K_C B K_C^T)^-1 K_C
     solution = closed.solve(plan, IMPULSE, q, v)  # [YN99, eqs. 11-14, 20]
     if not impulses:
         return v + solution.a                     # [YN99, eqs. 15-19, 21-24]
     multipliers, _ = closed.forces(solution)
     return v + solution.a, {name: solution.wrench(c, multipliers, drive=False)
-                            for c, name in enumerate(plan.loops.names)}
+                            for c, name in enumerate(plan.loops.held)}
 
 
 def project(mechanism: Mechanism, q, v=None, *, tolerance: float = PROJECTED):
@@ -103,8 +103,10 @@ def closed_position(mechanism, plan, start, tolerance: float = PROJECTED, limit:
     if best > max(tolerance, limit):
         gap, _ = closed.gaps(plan, q)
         names = ", ".join(f"{name!r} {x:.3g}" for name, x in zip(plan.loops.names, gap, strict=True) if x > limit)
+        check = "the frames of these connections" + (", or ratio and offset of the couplings" if plan.loops.couplings
+                                                     else "")
         raise ConstraintError(f"the loops do not close from here; left open [m, rad]: {names}. Start nearer, or check "
-                              "the frames of these connections", result=q)
+                              f"{check}", result=q)
     return q
 
 

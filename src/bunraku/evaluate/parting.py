@@ -101,7 +101,7 @@ class Parting:
 
     def __init__(self, mechanism: Mechanism, start: np.ndarray):
         self.m, self.start = mechanism, np.ascontiguousarray(start)
-        self.plan, self.loops = mechanism.plan("tree"), mechanism.plan() if mechanism.connections else None
+        self.plan, self.loops = mechanism.plan("tree"), mechanism.plan() if mechanism.constrained else None
         self.shapes, self.arrays, _ = mechanism.all_contact_pairs()
         self.found = np.zeros((len(self.arrays.contact_i), c.FOUND))
         self.margin = np.inf

@@ -71,6 +71,10 @@ class Schedule:
         self._parents = [link.parent for link in mechanism.links]
         self._freedoms = [link.joint.nv for link in mechanism.links]
         self._connected = {c.name: (c.link_a, c.link_b) for c in mechanism.connections.values()}
+        self.coupled = bool(mechanism.couplings)
+        if self.coupled and cuts is not None:
+            raise ModelError(f"{mechanism.name} has coupled joints, and couplings are computed by one worker: leave "
+                             "cuts out, or give an order")
         known = _as_costs(costs)
         self._request: dict = {"cuts": None if cuts is None else tuple(cuts), "far": far, "passes": passes,
                                "costs": None if costs is None else known.to_dict()}
@@ -256,6 +260,7 @@ class Schedule:
         if self._made is not None:
             same = (same and self._parents == [link.parent for link in mechanism.links]
                     and self._freedoms == [link.joint.nv for link in mechanism.links]
+                    and self.coupled == bool(mechanism.couplings)
                     and self._connected == {c.name: (c.link_a, c.link_b) for c in mechanism.connections.values()})
         if not same:
             raise ModelError(f"this schedule was made for another structure than {mechanism.name} has now; make a new "
@@ -292,6 +297,8 @@ class Schedule:
             return ""
         if self.method == "jung":
             return "no branch is worth another processor by [J]'s estimate, and chains are not divided"
+        if self.coupled:
+            return "joints are coupled, and couplings are computed by one worker"
         if self._request["exactly"]:
             return "it cannot be cut into more chunks"
         return "more are not predicted to be faster"
@@ -317,7 +324,7 @@ def schedule(mechanism: Mechanism, workers: int = 1, *, method: str = "auto", cl
     found = Schedule(mechanism, None, closing, costs=costs, far=far, passes=passes)
     chunked, _ = found._parts()
     partitions = chunked.partitions
-    if asked > 1:
+    if asked > 1 and not found.coupled:
         choose = partitions.jung if method == "jung" else partitions.exactly if exactly else partitions.best
         found._take(chunked, choose(asked))
     found.asked = asked

@@ -24,6 +24,7 @@ class ChangedCopies:
     links: Any
     springs: Any
     connections: Any
+    couplings: Any
     shapes: Any
     copy: Any
     find_link: Any
@@ -88,6 +89,7 @@ class ChangedCopies:
                 raise NamingError(f"with_joint: there is already a joint or connection {called!r}; give another "
                                   "joint_name")
             twin._joint_index = {called if i == index else other: i for other, i in self._joint_index.items()}
+            twin.rename_coupled(index, called)
         return twin
 
     def with_spring(self, name: str, **changes) -> Mechanism:
@@ -136,6 +138,11 @@ class ChangedCopies:
         """A copy with one link changed."""
         link, twin = self.links[index], self.copy()
         what = f"link {link.name!r}"
+        if "joint" in changes and changes["joint"].nv != 1:
+            for coupling in self.couplings.values():
+                if index in (coupling.follower, coupling.leader):
+                    raise ModelError(f"with_joint: joint {link.joint_name!r} is coupled ({coupling.equation}), and "
+                                     "couplings are of joints with one degree of freedom; use m.uncouple first")
         if "position" in changes:
             changes["position"] = as_vector(f"{what}: position", changes["position"])
         if "rotation" in changes:

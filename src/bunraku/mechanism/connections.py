@@ -40,6 +40,30 @@ class Connection:
         return f"connection {self.name!r} is read-only: cut it, and connect anew with another {name}"
 
 
+@sealed
+@dataclass(frozen=True, eq=False)
+class Coupling:
+    """Two joints of one degree of freedom that move together, as by gears: q = ratio q_to + offset."""
+
+    joint: str     # name of the joint that follows
+    to: str        # name of the joint that leads
+    ratio: float
+    offset: float  # [rad, m]
+    follower: int  # index of the link that the joint moves
+    leader: int
+
+    @property
+    def equation(self) -> str:
+        """For example "finger2 = -0.5 finger1 + 0.1"."""
+        ratio = {1.0: "", -1.0: "-"}.get(self.ratio, f"{self.ratio:g} ")
+        offset = f" {'+' if self.offset > 0 else '-'} {abs(self.offset):g}" if self.offset else ""
+        return f"{self.joint} = {ratio}{self.to}{offset}"
+
+    def how_to_change(self, name, value="...") -> str:
+        return (f"the coupling of joint {self.joint!r} is read-only: m.uncouple({self.joint!r}), and couple anew with "
+                f"another {name}")
+
+
 class Family(NamedTuple):
     """The pointers of [YN99, sec. 3], by name; None where a link has no such relative.
 

@@ -40,6 +40,8 @@ def describe(mechanism: Mechanism) -> dict[str, Any]:
             "position_b": c.position_b.tolist(), "rotation_b": c.rotation_b.tolist(),
         } for c in mechanism.connections.values()],
         "connected": mechanism.connections_made,
+        **({"couplings": [{"joint": c.joint, "to": c.to, "ratio": c.ratio, "offset": c.offset}
+                          for c in mechanism.couplings.values()]} if mechanism.couplings else {}),
         "shapes": [{
             "name": s.name, "link": names[s.link], "shape": _describe_shape(s.shape), "position": s.position.tolist(),
             "rotation": s.rotation.tolist(), "friction": s.friction, "restitution": s.restitution, "group": s.group,
@@ -68,6 +70,8 @@ def rebuild(data: dict[str, Any]) -> Mechanism:
         mechanism.add_spring(**spring)
     for connection in data.get("connections", ()):  # files from before there were any have none
         mechanism.connect(**{**connection, "joint": _rebuild_joint(connection["joint"])})
+    for coupling in data.get("couplings", ()):
+        mechanism.couple(**coupling)
     mechanism.connections_made = max(mechanism.connections_made, as_count("connected", data.get("connected", 0), 0))
     for shape in data.get("shapes", ()):  # as above
         mechanism.put_shape(**{**shape, "shape": _rebuild_shape(shape["shape"]), "kind": "shape"})

@@ -15,12 +15,14 @@ import numpy as np
 from bunraku.checks import as_positive, as_rotation, as_size, as_vector, check_inertia, check_name, hint
 from bunraku.errors import ModelError, NamingError, ReadOnlyError
 from bunraku.mechanism.changed_copies import ChangedCopies
-from bunraku.mechanism.connections import Carry, Connection, Family, families
+from bunraku.mechanism.connections import Carry, Connection, Coupling, Family, families
+from bunraku.mechanism.couplings import Couplings
 from bunraku.mechanism.joints import Free, Joint, as_joint
 from bunraku.mechanism.links import GROUND, Link, Spring, Visual
 from bunraku.mechanism.names import Names
 from bunraku.mechanism.plans import Plans
 from bunraku.mechanism.readonly import (
+    ReadOnlyCouplings,
     ReadOnlyDict,
     ReadOnlyList,
     ReadOnlySprings,
@@ -37,8 +39,9 @@ if TYPE_CHECKING:
 _LOOSE = Free()  # the joint of everything cut off
 
 
-class Mechanism(Names, Plans, Shapes, ChangedCopies):
-    """Links, joints, connections and springs under gravity. "ground" is the fixed world; SI units, radians, z up."""
+class Mechanism(Names, Plans, Shapes, Couplings, ChangedCopies):
+    """Links, joints, connections, couplings and springs under gravity. "ground" is the fixed world; SI units, radians,
+    z up."""
 
     def __init__(self, gravity: Sequence[float] = (0.0, 0.0, -9.81), name: str = "mechanism"):
         self.name = name
@@ -46,6 +49,7 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
         self.links: list[Link] = ReadOnlyList()
         self.springs: list[Spring] = ReadOnlySprings()
         self.connections: dict[str, Connection] = ReadOnlyDict()
+        self.couplings: dict[str, Coupling] = ReadOnlyCouplings()  # by the joint that follows
         self.shapes: dict[str, ContactShape] = ReadOnlyShapes()
         self.excluded_pairs: dict[tuple[int, int], bool] = {}  # links whose shapes must not touch; False: may touch
         self._link_index: dict[str, int] = {}
@@ -160,7 +164,8 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
         """Remove a connection, or cut a tree joint (by joint name, else by link name): its link is then connected to
         the ground by a Free joint of the same name, whose coordinates are the link's pose in the world.
 
-        Returns `carry`: q, v = carry(q, v) maps states of the old structure, one or a batch, to the new one.
+        A tree joint loses its couplings. Returns `carry`: q, v = carry(q, v) maps states of the old structure, one or
+        a batch, to the new one.
         """
         self._refuse_if_locked("cut")
         if isinstance(name, str) and name in self.connections:
@@ -174,6 +179,7 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
             raise ModelError(f"cut: joint {link.joint_name!r} is a Free joint on the ground, so link {link.name!r} is "
                              "loose already")
         carry = Carry(self._as_tree(), index)
+        self._drop_couplings(index)
         self._replace(index, replace(link, parent=-1, joint=_LOOSE, actuated=False, position=np.zeros(3),
                                      rotation=np.eye(3)))
         return carry
@@ -197,14 +203,14 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
 
     def _refuse_if_locked(self, what: str):
         if self._locked:
-            instead = f"use sim.{what}(...), or " if what in ("connect", "cut") else ""
+            instead = f"use sim.{what}(...), or " if what in ("connect", "cut", "couple", "uncouple") else ""
             raise ReadOnlyError(f"{what}: this mechanism belongs to a simulation, and its recorded motion depends on "
                                 f"it; {instead}change a copy, m = sim.mechanism.copy(), and start a new bk.Simulation")
 
     def _as_tree(self) -> Mechanism:
-        """A copy without the connections, for the kinematics of the tree."""
+        """A copy without the connections and couplings, for the kinematics of the tree."""
         twin = self.copy()
-        twin.connections, twin._variants = {}, {}
+        twin.connections, twin.couplings, twin._variants = {}, {}, {}
         twin.ready_plan = self.plan("tree")
         return twin
 
@@ -235,8 +241,8 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
         """An independent copy; the same links and joints, which are never changed once made."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        for name in ("links", "springs", "connections", "shapes", "excluded_pairs", "_link_index", "_joint_index",
-                     "_spring_index", "_first_q", "_first_v"):
+        for name in ("links", "springs", "connections", "couplings", "shapes", "excluded_pairs", "_link_index",
+                     "_joint_index", "_spring_index", "_first_q", "_first_v"):
             mine = getattr(self, name)
             setattr(twin, name, type(mine)(mine))
         twin._variants, twin._locked = dict(self._variants), False
@@ -335,8 +341,9 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
         return energy(self.plan(), q, v)
 
     def _figures(self) -> str:
-        held = len(self.connections)
-        less = f", minus the constraints of {held} connection{'s' * (held > 1)}" if held else ""
+        held = [f"{len(table)} {what}{'s' * (len(table) > 1)}"
+                for table, what in ((self.connections, "connection"), (self.couplings, "coupling")) if table]
+        less = f", minus the constraints of {' and '.join(held)}" if held else ""
         return f"{self.name}: {len(self.links)} links, {self.nv} degrees of freedom{less}, {self.mass:.4g} kg"
 
     def _by_depth(self) -> Iterator[tuple[int, Link]]:
@@ -359,6 +366,9 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
         if self.connections:
             tables.append(html_table("connections", ("connection", "link a", "link b", "type"), (
                 (c.name, names[c.link_a], names[c.link_b], repr(c.joint)) for c in self.connections.values())))
+        if self.couplings:
+            tables.append(html_table("couplings", ("joint", "follows", "ratio", "offset"), (
+                (c.joint, c.to, c.ratio, c.offset) for c in self.couplings.values())))
         return "".join(tables)
 
     def __repr__(self):
@@ -373,6 +383,10 @@ class Mechanism(Names, Plans, Shapes, ChangedCopies):
             lines.append(f"  connection {c.name}: {names[c.link_a]} - {names[c.link_b]} by {c.joint!r}")
         if len(self.connections) > 20:
             lines.append(f"  ... and {len(self.connections) - 20} more connections")
+        for coupling in list(self.couplings.values())[:20]:
+            lines.append(f"  coupling {coupling.equation}")
+        if len(self.couplings) > 20:
+            lines.append(f"  ... and {len(self.couplings) - 20} more couplings")
         return "\n".join(lines)
 
 def as_mechanism(value) -> Mechanism:

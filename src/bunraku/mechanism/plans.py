@@ -18,6 +18,7 @@ class Plans:
     links: Any
     springs: Any
     connections: Any
+    couplings: Any
     length_scale: Any
     name: str
     nv: int
@@ -59,7 +60,7 @@ class Plans:
             from bunraku.jit import prepare
             from bunraku.plan.assemble import assemble, lay_out_records, mark_slots
 
-            prepare((assemble, entry, *((mark_slots, lay_out_records) if self.connections else ())))
+            prepare((assemble, entry, *((mark_slots, lay_out_records) if self.constrained else ())))
         return self.plan()
 
     def driven_plan(self, locked=frozenset(), given=frozenset(), passive=True) -> Plan:
@@ -87,7 +88,7 @@ class Plans:
     def touching_plan(self, locked=frozenset()) -> Plan:
         """The plan for contact: in a tree, every joint is eliminated column by column, so that the factors for contact
         forces are available."""
-        if self.connections:
+        if self.constrained:
             return self.driven_plan(locked) if locked else self.plan()
         key = ("touching", frozenset(locked))
         if key not in self._variants:
@@ -102,11 +103,12 @@ class Plans:
             raise ModelError(f"{self.name} has nothing to move: no joint has a degree of freedom; hang a link by a "
                              "joint that moves, such as bk.Revolute((0, 1, 0)) or bk.Free()")
         self._refuse_massless_ends(plan)
-        if not self.connections:
+        if not self.constrained:
             return plan
         from bunraku.plan.loop_plan import with_connections
 
-        return with_connections(plan, list(self.connections.values()), self.length_scale, frozenset(given), passive)
+        return with_connections(plan, list(self.connections.values()), self.length_scale, frozenset(given), passive,
+                                list(self.couplings.values()))
 
     def _refuse_massless_ends(self, plan):
         """Every joint must move some mass, or be held by a loop: a massless end would accelerate without bound."""
@@ -123,6 +125,7 @@ class Plans:
         for i in range(n - 1, -1, -1):
             if held[i]:
                 held[parent[i]] = True
+        self._hold_coupled(plan, held)
         if all(held):
             return
         armature = plan.dof_f[f.ARMATURE] > 0
@@ -132,6 +135,26 @@ class Plans:
                 link = self.links[plan.body_link[i]]
                 raise ModelError(f"joint {link.joint_name!r} moves no mass: link {link.name!r} and its subtree are "
                                  "massless. Give one of them mass, the joint an armature, or use a Fixed joint")
+
+    def _hold_coupled(self, plan, held: list[bool]):
+        """Mark joints that move no mass but are coupled to one that does."""
+        armature = plan.dof_f[f.ARMATURE] > 0
+        pairs = [[int(plan.link_i[link, f.LINK_BODY]) for link in (c.leader, c.follower)]
+                 for c in self.couplings.values()]
+        before = -1
+        while sum(held) > before:
+            before = sum(held)
+            for pair in pairs:
+                if any(held[i] or armature[plan.body_i[i, f.V_INDEX]] for i in pair):
+                    for i in pair:
+                        while i >= 0 and not held[i]:
+                            held[i] = True
+                            i = plan.body_i[i, f.PARENT]
+
+    @property
+    def constrained(self) -> bool:
+        """Whether connections or couplings constrain the joints of the tree."""
+        return bool(self.connections or self.couplings)
 
     def _changed(self):
         self._tree_plan = None

@@ -158,3 +158,10 @@ class ReadOnlyDict(dict):
 
     def __reduce__(self):
         return type(self), (dict(self),)
+
+
+class ReadOnlyCouplings(ReadOnlyDict):
+    """The couplings of a mechanism by the name of the joint that follows."""
+
+    remedy = ("a mechanism's table of couplings is read-only: use m.couple(...), m.uncouple(joint), or sim.couple and "
+              "sim.uncouple during a simulation")

@@ -21,8 +21,8 @@ LOOKED_AT = 20  # frames over which inertias are averaged
 
 def tracking(motion: Motion, kp, kd, frequency: float, feedforward: bool, external, hold: bool) -> Callable:
     m, curve = motion.mechanism, motion.curve
-    if m.connections:
-        raise ModelError(f"{m.name} has connections; tracking is for trees")
+    if m.constrained:
+        raise ModelError(f"{m.name} has connections or couplings; tracking is for trees")
     stiffness, damping = gains(motion, kp, kd, frequency)
     driven = np.ones(m.nv)
     for link in m.links:

@@ -173,7 +173,9 @@ GIVEN = 11       # 1: the tail of tau holds accelerations in place of torques
 ORIGIN_A = 12    # where the origin of body a's group is in the world; -1: found by going up to MEET   (chunks only)
 ORIGIN_B = 13
 CONN_I = 14
-LAW_FIXED, LAW_SCREW, LAW_CYLINDRICAL, LAW_PLANAR, LAW_SPHERICAL, LAW_FREE, LAW_COMPOUND = range(7)
+LAW_FIXED, LAW_SCREW, LAW_CYLINDRICAL, LAW_PLANAR, LAW_SPHERICAL, LAW_FREE, LAW_COMPOUND, LAW_COUPLED = range(8)
+# A coupling of two joints (LAW_COUPLED) is a connection without a place: its one row is q_b - ratio q_a - offset, of
+# the joints that bodies a (the leader) and b (the follower) hang by; MEET is above both joints.
 # header row (conn_i[connections, ...])
 HEAD_ROWS = 0        # multipliers of all connections
 HEAD_FREEDOMS = 1    # free directions of all connections
@@ -208,6 +210,8 @@ LENGTH = 156     # length that makes moments and forces comparable [m]
 ROTOR = 157      # first row only: rotor that joints get which only loops hold up, part of loops.dof_f [kg m^2, kg]
 HOLD = 158       # rate at which an open loop closes by itself (Baumgarte) [1/s]; 0: it does not
 CONN_F = 159
+COUPLED_RATIO = 0   # couplings only, in the place of the frames
+COUPLED_OFFSET = 1
 
 # Record of a connection in the work array (joint frame of b: its origin is where forces act)
 CONN_TURN = 0    # 9, joint frame of b in world axes
@@ -226,7 +230,9 @@ CONN_RECORD = 171
 # -- program: what forward dynamics of a closed structure does, one operation after the other ------------------------
 # prog is int32: how many operations there are, the operations (PROGRAM_STEP numbers each: kind and arguments), lists.
 OP_SWEEP = 0     # first body, last body (descending), 1 to measure: plain articulated bodies
-OP_STEP = 1      # body, front, rows, where y is kept, ids, list of rotor rows or 0, 1 to measure: eliminate its joint
+OP_STEP = 1      # body, front, rows, where y is kept, ids, list or 0, 1 to measure: eliminate its joint
+                 # list: for each degree of freedom its rotor's row or -1; how many couplings the joint has; of each its
+                 # row, and 2 connection + side
 OP_NEW = 2       # front, rows: zero
 OP_START = 3     # front, row, connection, side: put the handle of a connection on a front
 OP_HANDLE = 4    # front, row: six rows for the motion of the near body itself

@@ -37,6 +37,7 @@ class Loops:
     structure: Structure
     tree: Plan = field(repr=False)   # the plan without them
     frames: list[np.ndarray]         # rotation of the joint frame used here, in the one people gave
+    couplings: int = 0               # how many of them, the last, are couplings, which have the names of their joints
     work_size: int = field(init=False)
     rows: int = field(init=False)
     freedoms: int = field(init=False)
@@ -44,6 +45,22 @@ class Loops:
     def __post_init__(self):
         self.rows, self.freedoms = int(self.conn_i[-1, f.HEAD_ROWS]), int(self.conn_i[-1, f.HEAD_FREEDOMS])
         self.work_size = int(self.conn_i[-1, f.HEAD_TOTAL]) + self.dof_f.shape[1] + 30 * len(self.structure.parent)
+
+    @property
+    def held(self) -> list[str]:
+        """Names of the connections, without couplings."""
+        return self.names[:len(self.names) - self.couplings]
+
+    def label(self, c: int) -> str:
+        """What row c of the tables is, for error messages."""
+        return f"connection {self.names[c]!r}" if c < len(self.held) else f"the coupling of joint {self.names[c]!r}"
+
+    def listed(self, names) -> str:
+        """Some of them in words."""
+        connections, couplings = ([name for name in names if (name in self.held) == held] for held in (True, False))
+        return " and ".join(f"{what}{'s' * (len(found) > 1)} {', '.join(map(repr, found))}" for what, found in (
+            ("connection", connections), ("the coupling of joint", couplings)) if found).replace(
+                "the coupling of joints", "the couplings of joints")
 
     def closings(self):
         """The operations that eliminate forces, in order: (front, rows, count, slot of the near body, ids, sign)."""
@@ -124,10 +141,10 @@ def _directions(free, length) -> np.ndarray:
 
 
 def with_connections(plan: Plan, connections: Sequence, length: float = LENGTH_SCALE, given: frozenset = frozenset(),
-          passive: bool = True) -> Plan:
-    """The plan with connections; those named in `given` are driven by acceleration; without springs and dampers of
-    their own if not `passive`."""
-    conn_i, conn_f, structure, frames = _tables(plan, connections, length, given)
+          passive: bool = True, couplings: Sequence = ()) -> Plan:
+    """The plan with connections and couplings; connections named in `given` are driven by acceleration; without springs
+    and dampers of their own if not `passive`."""
+    conn_i, conn_f, structure, frames = _tables(plan, connections, length, given, couplings)
     if not passive:
         conn_f[:, f.CONN_PASSIVE:f.LENGTH] = 0.0
     body_i, dof_f = plan.body_i.copy(), plan.dof_f
@@ -140,7 +157,8 @@ def with_connections(plan: Plan, connections: Sequence, length: float = LENGTH_S
     mark_slots(body_i, keep[:n])
     structure.slot = body_i[:n, f.OWN_SLOT].tolist()
     program = tip_to_root(structure)
-    return _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program, frames, [c.name for c in connections])
+    names = [*(c.name for c in connections), *(c.joint for c in couplings)]
+    return _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program, frames, names, len(couplings))
 
 
 def reschedule(plan: Plan, order, together: bool) -> Plan:
@@ -148,28 +166,31 @@ def reschedule(plan: Plan, order, together: bool) -> Plan:
     n = plan.bodies
     body_i = plan.body_i.copy()
     if plan.loops is None:
-        conn_i, conn_f, structure, frames = _tables(plan, (), LENGTH_SCALE, frozenset())
-        names = []
+        conn_i, conn_f, structure, frames = _tables(plan, (), LENGTH_SCALE, frozenset(), ())
+        names, couplings = [], 0
     else:
         conn_i, conn_f, names = plan.loops.conn_i.copy(), plan.loops.conn_f, plan.loops.names
-        structure, frames = replace(plan.loops.structure), plan.loops.frames
+        structure, frames, couplings = replace(plan.loops.structure), plan.loops.frames, plan.loops.couplings
         body_i[:n, f.ELIMINATION] = plan.loops.tree.body_i[:n, f.ELIMINATION]
     mark_slots(body_i, np.ones(n, bool))
     structure.slot = body_i[:n, f.OWN_SLOT].tolist()
     program = scheduled(structure, clusters(plan), order, together)
     dof_f = plan.dof_f if plan.loops is None else plan.loops.dof_f
-    return _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program, frames, names)
+    return _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program, frames, names, couplings)
 
 
-def _tables(plan: Plan, connections, length, given):
-    count = len(connections)
+def _tables(plan: Plan, connections, length, given, couplings):
+    count = len(connections) + len(couplings)
     parent = plan.body_i[:-1, f.PARENT].tolist()
     conn_i = np.zeros((count + 1, f.CONN_I), np.int32)
     conn_f = np.zeros((count, f.CONN_F))
     ends, meets, first_row, row_counts, frames = [], [], [], [], []
     rows = freedoms = 0
-    for c, connection in enumerate(connections):
-        tie = _tie(plan, connection, length, connection.name in given, parent)
+    coupled: dict[int, list[tuple[int, int]]] = {}
+    ties = [_tie(plan, connection, length, connection.name in given, parent) for connection in connections]
+    for c, tie in enumerate([*ties, *(_coupled(plan, coupling, length, parent) for coupling in couplings)]):
+        for side, body in enumerate(tie.ends if c >= len(ties) else ()):
+            coupled.setdefault(body, []).append((c, side))
         conn_i[c], conn_f[c] = tie.integers, tie.floats
         conn_i[c, f.FIRST_ROW], conn_i[c, f.FIRST_FREEDOM] = rows, freedoms
         ends.append(tie.ends)
@@ -182,7 +203,7 @@ def _tables(plan: Plan, connections, length, given):
     dof, first = plan.body_i[:-1, f.DOF], plan.body_i[:-1, f.V_INDEX]
     rotors = np.concatenate([[0], np.cumsum(plan.dof_f[f.ARMATURE] > 0)])
     ball = (plan.body_i[:-1, f.KIND] == f.SPHERICAL) & (rotors[first + dof] == rotors[first])
-    structure = Structure(parent, dof.tolist(), [], ball.tolist(), ends, meets, first_row, row_counts)
+    structure = Structure(parent, dof.tolist(), [], ball.tolist(), ends, meets, first_row, row_counts, coupled=coupled)
     return conn_i, conn_f, structure, frames
 
 
@@ -212,11 +233,7 @@ def _tie(plan: Plan, connection, length, prescribed, parent) -> Tie:
                         floats[f.FRAME_A:f.FRAME_A + 12])
     b = body_b = _place(plan, connection.link_b, connection.position_b, connection.rotation_b @ law.turn,
                         floats[f.FRAME_B:f.FRAME_B + 12])
-    while a != b:  # parents have smaller numbers
-        if a > b:
-            a = parent[a]
-        else:
-            b = parent[b]
+    a = _meet(a, b, parent)
     directions = np.diag([length] * 3 + [1.0] * 3) if prescribed else law.directions
     integers = np.array((body_a, body_b, a, law.law, len(directions), 0, law.freedoms, 0, 0, 0, len(law.screws),
                          prescribed, -1, -1), np.int32)
@@ -232,6 +249,26 @@ def _tie(plan: Plan, connection, length, prescribed, parent) -> Tie:
     return tie
 
 
+def _coupled(plan: Plan, coupling, length, parent) -> Tie:
+    """A coupling on the bodies of a plan: a connection with one row, without a place."""
+    a, b = (int(plan.link_i[link, f.LINK_BODY]) for link in (coupling.leader, coupling.follower))
+    meet = _meet(parent[a], parent[b], parent)
+    floats = np.zeros(f.CONN_F)
+    floats[f.COUPLED_RATIO], floats[f.COUPLED_OFFSET], floats[f.LENGTH] = coupling.ratio, coupling.offset, length
+    integers = np.array((a, b, meet, f.LAW_COUPLED, 1, 0, 0, 0, 0, 0, 0, 0, -1, -1), np.int32)
+    return Tie(coupling, integers, floats, (a, b), meet, 1, 0, np.eye(3))
+
+
+def _meet(a: int, b: int, parent) -> int:
+    """The nearest body that is, or is above, both; -1 for the ground."""
+    while a != b:  # parents have smaller numbers
+        if a > b:
+            a = parent[a]
+        else:
+            b = parent[b]
+    return a
+
+
 def _place(plan, link, position, rotation, out) -> int:
     """Body that carries the link; the frame (position, rotation) of the link, in the body's frame."""
     body = -1
@@ -244,7 +281,7 @@ def _place(plan, link, position, rotation, out) -> int:
     return body
 
 
-def _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program: Program, frames, names) -> Plan:
+def _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program: Program, frames, names, couplings) -> Plan:
     """Lay out the work array: slots, records of bodies, connections, fronts, forces."""
     n = plan.bodies
     stepped = np.fromiter(program.stepped, int, len(program.stepped))
@@ -268,7 +305,8 @@ def _finished(plan, body_i, dof_f, conn_i, conn_f, structure, program: Program, 
     conn_i[-1, f.HEAD_JUDGED] = base + program.size + program.ids_used
     conn_i[-1, f.HEAD_TOTAL] = base + program.size + program.ids_used + f.JUDGED
     tree = plan if plan.loops is None else plan.loops.tree
-    return replace(plan, body_i=body_i, loops=Loops(names, dof_f, conn_i, conn_f, prog, structure, tree, frames))
+    return replace(plan, body_i=body_i, loops=Loops(names, dof_f, conn_i, conn_f, prog, structure, tree, frames,
+                                                    couplings))
 
 
 def _above(bodies, parent) -> set[int]:

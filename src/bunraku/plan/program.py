@@ -44,6 +44,7 @@ class Structure:
     first_row: Sequence[int]
     rows: Sequence[int]
     rotors: dict[int, list[int]] = field(default_factory=dict)  # body without mass: connections that hold it up
+    coupled: dict[int, list[tuple[int, int]]] = field(default_factory=dict)  # body: couplings of its joint, and side
 
     def rotor_ends(self, body: int) -> int:
         """Where, from the tips to the root, the rotor of a body is taken away: beyond its joint, when all loops that
@@ -132,11 +133,14 @@ class Program:
 
     def step(self, body: int, front: Front):
         kept = self.take(front.rows * self.s.dof[body])
-        rotors = 0
-        if ("rotor", body) in front.groups:
-            first = front.first[("rotor", body)]
-            rotors = self.listed(list(range(first, first + self.s.dof[body])))
-        self.ops.append((f.OP_STEP, body, front.place, front.rows, kept, front.ids, rotors, 0))
+        dof, extra = self.s.dof[body], 0
+        couplings = [(c, side) for c, side in self.s.coupled.get(body, ()) if ("connection", c) in front.groups]
+        if ("rotor", body) in front.groups or couplings:
+            first = front.first.get(("rotor", body))
+            rotors = [-1] * dof if first is None else list(range(first, first + dof))
+            rows = [n for c, side in couplings for n in (front.first["connection", c], 2 * c + side)]
+            extra = self.listed([*rotors, len(couplings), *rows])
+        self.ops.append((f.OP_STEP, body, front.place, front.rows, kept, front.ids, extra, 0))
         self.stepped.add(body)
 
     def sweep(self, first: int, last: int):

@@ -54,6 +54,7 @@ class _Assembly:
         self.open = {c for c in range(len(s.ends)) if s.rows[c]}
         self.turn: set[int] = set()                      # connections that may be closed
         self.rotors = dict(s.rotors)
+        self.coupled = {c for couplings in s.coupled.values() for c, _ in couplings}
 
     def run(self, order) -> Program:
         n = len(self.s.parent)
@@ -166,6 +167,8 @@ class _Assembly:
         self._release(above)  # a rotor that came with this joint, after the loops that hold it were closed
 
     def _ends_in(self, c, one: Subchain, two: Subchain) -> bool:
+        if c in self.coupled and not all(self.joined[end] for end in self.s.ends[c]):  # acts on joints
+            return False
         return all(self.holder[end] in (one, two) for end in self.s.ends[c])
 
     def _start_at_near(self, chain: Subchain, connections):

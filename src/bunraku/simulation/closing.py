@@ -94,8 +94,8 @@ def _widest(mechanism, plan, q, v, worst, what: str, unit: str) -> float:
     """The largest gap, or gap velocity; a ConstraintError if it exceeds the tolerance."""
     most = worst.max(initial=0.0)
     if most > CLOSED:
-        name = plan.loops.names[int(worst.argmax())]
-        raise ConstraintError(f"connection {name!r} is {what} {most:.3g} ({unit}); {_remedy(mechanism, q, v)}")
+        label = plan.loops.label(int(worst.argmax()))
+        raise ConstraintError(f"{label} is {what} {most:.3g} ({unit}); {_remedy(mechanism, q, v)}")
     return most
 
 

@@ -54,12 +54,12 @@ class LeftOpen(NamedTuple):
 
 def still_open(where: str, mechanism, left: LeftOpen) -> str:
     """Error text for a run that would continue with open loops."""
-    name = list(mechanism.connections)[left.connection]
+    label = mechanism.plan().loops.label(left.connection)
     gap = f"{left.gap:.3g} (m, rad)" if np.isfinite(left.gap) else "more than numbers can hold"
     if left.hold > 0.0:
-        return (f"the loops come apart {where}: baumgarte={left.hold:g} leaves connection {name!r} open by {gap}; take "
+        return (f"the loops come apart {where}: baumgarte={left.hold:g} leaves {label} open by {gap}; take "
                 "smaller steps, another rate, or leave baumgarte out: then loops are closed after every step")
-    what = (f"the loops cannot be closed {where}: a step of {left.step:.3g} s leaves connection {name!r} open by "
+    what = (f"the loops cannot be closed {where}: a step of {left.step:.3g} s leaves {label} open by "
             f"{gap}, and closing it would change ")
     if left.fixed:
         return what + ("the step or the velocities by more than half; take smaller steps, or a solver that chooses "

@@ -85,7 +85,7 @@ class Running:
         self.impulses: dict[str, np.ndarray] = {}
         self.in_step = False
         self.halted: Callable[[], bool] | None = None
-        prepare_simulation(settings, loops=bool(mechanism.connections), contact=self.contact is not None)
+        prepare_simulation(settings, loops=mechanism.constrained, contact=self.contact is not None)
 
     def begin(self, memory: m.Memory, extent: Extent) -> None:
         """Start from the state in a solver's memory, with an empty record."""

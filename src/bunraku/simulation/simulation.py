@@ -18,7 +18,7 @@ from bunraku.evaluate.dynamics import dynamics
 from bunraku.evaluate.dynamics_results import Dynamics
 from bunraku.integrate import solver_memory as m
 from bunraku.integrate.runge_kutta import Tableau
-from bunraku.mechanism import Connection, Joint, Mechanism
+from bunraku.mechanism import Connection, Coupling, Joint, Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.simulation import force_changes, state_changes, stretches, structure_changes
 from bunraku.simulation.acting import Acting
@@ -82,7 +82,8 @@ class Simulation:
     contact_step  [s] length of the time steps that replace contact events where these are crowded or have no end, for
                 as long as they are (docs/contact.md has the rule); None: never, a Zeno error instead
 
-    `q`, `v`, `t` and `mechanism` are read-only: `set_state`, `impulse`, `connect` and `cut` change them.
+    `q`, `v`, `t` and `mechanism` are read-only: `set_state`, `impulse`, `connect`, `cut`, `couple` and `uncouple`
+    change them.
     """
 
     def __init__(self, mechanism: Mechanism, q=None, v=None, solver: str | Tableau = "gear", rtol: float = 1e-6,
@@ -250,6 +251,19 @@ class Simulation:
         the same name, so q and v become longer. If anything fails nothing has changed.
         """
         structure_changes.cut(self._running, name)
+
+    def couple(self, joint: str, to: str, ratio: float = 1.0, offset: float | None = None, *,
+               max_gap: float = 1e-6) -> Coupling:
+        """Couple two joints now, as `Mechanism.couple`: velocities jump to satisfy q = ratio * q_to + offset.
+
+        Without offset the joints are coupled as they are now; a given one must fit up to `max_gap`, and the remaining
+        gap is closed by a small motion of all links. If anything fails nothing has changed.
+        """
+        return structure_changes.couple(self._running, joint, to, ratio, offset, max_gap)
+
+    def uncouple(self, joint: str) -> None:
+        """Remove the coupling by which a joint follows another one now: states stay as they are."""
+        structure_changes.uncouple(self._running, joint)
 
     # -- change the forces -----------------------------------------------------------------------------------------
 

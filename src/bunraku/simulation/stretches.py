@@ -103,7 +103,7 @@ def _tidy(run: Running) -> None:
     """A state between steps: exactly unit quaternions, closed loops and contacts, in the record too."""
     mechanism, prescribed = run.mechanism, run.acting.prescribed
     q, v = mechanism.integrate(run.q, np.zeros(mechanism.nv)), run.v
-    if mechanism.connections:
+    if mechanism.constrained:
         try:
             q = closed_position(mechanism, plan_of_moves(mechanism, prescribed), q, limit=math.inf)
             v = impact(mechanism, q, v, prescribed=prescribed)

@@ -11,8 +11,8 @@ from bunraku.checks import as_size
 from bunraku.errors import ShapeError, SimulationError
 from bunraku.evaluate import impact
 from bunraku.evaluate.loop_closure import closed_position
-from bunraku.mechanism import Connection
-from bunraku.simulation.closing import capture, gap, large_enough, plan_of_moves
+from bunraku.mechanism import Connection, Coupling
+from bunraku.simulation.closing import Gap, capture, gap, large_enough, plan_of_moves
 from bunraku.tolerances import EXACT
 
 if TYPE_CHECKING:
@@ -43,6 +43,37 @@ def connect(run: Running, link_a: str, link_b: str, joint, name: str | None, fra
                f"impulse {np.linalg.norm(hit[:3]):.4g} N s, {np.linalg.norm(hit[3:]):.4g} N m s")
     run.impulses = impulses
     return connection
+
+
+def couple(run: Running, joint: str, to: str, ratio: float, offset: float | None, max_gap: float) -> Coupling:
+    """See `Simulation.couple`."""
+    max_gap = as_size("max_gap [m, rad]", max_gap, ShapeError, infinite=True)
+    q, v, mechanism = run.q, run.v, run.mechanism.copy()
+    coupling = mechanism.couple(joint, to, ratio, 0.0 if offset is None else offset)
+    here, there = (float(q[mechanism.q_slice(name)][0]) for name in (coupling.joint, coupling.to))
+    open_ = here - coupling.ratio * there - coupling.offset
+    if offset is None:
+        mechanism.uncouple(joint)
+        coupling = mechanism.couple(joint, to, ratio, open_)
+    elif not abs(open_) <= max_gap:
+        raise SimulationError(f"couple {coupling.joint!r} at t = {run.t:.6g} s: it is {open_:.3g} (rad, m) from "
+                              f"{coupling.equation}; leave offset out to couple the joints as they are, move them "
+                              f"there, or allow max_gap={large_enough(Gap(abs(open_), 0.0))}", run.trajectory)
+    elif abs(open_) > EXACT:
+        q = closed_position(mechanism, plan_of_moves(mechanism, run.acting.prescribed), q)
+    before = v
+    v = impact(mechanism, q, v, prescribed=run.acting.prescribed)
+    run.change(mechanism, q, v, f"couple {coupling.joint!r}: {coupling.equation}, velocities jump by up to "
+               f"{np.abs(v - before).max(initial=0.0):.4g}")
+    return coupling
+
+
+def uncouple(run: Running, joint: str) -> None:
+    """See `Simulation.uncouple`."""
+    mechanism = run.mechanism.copy()
+    mechanism.uncouple(joint)
+    mechanism.plan()  # refuses ends without mass
+    run.change(mechanism, run.q, run.v, f"uncouple {joint!r}")
 
 
 def cut(run: Running, name: str) -> None:
