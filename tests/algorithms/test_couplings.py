@@ -142,3 +142,21 @@ def test_inconsistent_states_are_refused_by_name_and_projected():
     assert np.abs(bk.constraints(m, near, speed).rates).max() < 1e-11
     with pytest.raises(bk.StateError):
         bk.forward_dynamics(m, np.where(np.arange(m.nq) == 3, np.nan, q), v)
+
+
+@given(SEEDS)
+@settings(max_examples=8)
+def test_derivatives_are_those_of_the_independent_coordinates(seed):
+    m, q, v, tau = random_coupled(seed, kinds=("revolute", "prismatic", "helical", "compound"), couplings=2)
+    assume(m.couplings)
+    chain = bk.closed_chain(m, q)
+    d = bk.derivatives(m, q, v, tau)
+    close(d.jacobian @ chain.W, np.zeros((len(d.jacobian), chain.W.shape[1])), 1e-12)
+    for k in range(chain.W.shape[1]):
+        dq = 1e-6 * chain.W[:, k]
+        step = bk.forward_dynamics(m, q + dq, v, tau) - bk.forward_dynamics(m, q - dq, v, tau)
+        close(d.da_dq @ chain.W[:, k], step / 2e-6, 1e-4)
+        step = bk.forward_dynamics(m, q, v + dq, tau) - bk.forward_dynamics(m, q, v - dq, tau)
+        close(d.da_dv @ chain.W[:, k], step / 2e-6, 1e-4)
+    step = bk.forward_dynamics(m, q, v, tau + 1.0) - bk.forward_dynamics(m, q, v, tau)
+    close(d.da_dtau.sum(axis=1), step, 1e-7)

@@ -69,6 +69,8 @@ def test_all_robots_of_the_wheel_are_here():
 def test_every_robot_agrees_with_pinocchio(name, base):
     pytest.importorskip("pinocchio")
     mechanism = load_quietly(FOLDER / name, base=base)
+    for joint in list(mechanism.couplings):  # mimic joints are compared below
+        mechanism.uncouple(joint)
     twin = Twin(FOLDER / name, mechanism, base)
     if name in NOTHING_MOVES and base == "fixed":
         assert twin.model.nv == 0
@@ -258,14 +260,83 @@ def test_a_link_called_ground_gets_another_name(write):
     assert mechanism.links[1].parent == 0
 
 
-def test_mimic_joints_are_independent_with_a_warning(write):
-    inside = "<axis xyz='0 0 1'/><limit lower='0' upper='1'/><mimic joint='ab' multiplier='2'/>"
-    path = write(link("a"), link("b"), link("c"), joint("ab", "a", "b"), joint("ac", "a", "c", inside=inside))
+def mimic(to, more=""):
+    return f"<axis xyz='0 0 1'/><limit lower='0' upper='1'/><mimic joint='{to}' {more}/>"
+
+
+def test_mimic_joints_are_coupled(write):
+    path = write(link("a"), link("b"), link("c"), link("d"), joint("ac", "a", "c", inside=mimic("ab", "multiplier='2'")),
+                 joint("ab", "a", "b"), joint("cd", "c", "d", inside=mimic("ac", "offset='-0.1'")))
+    m = bk.load(path, strict=True)
+    assert [c.equation for c in m.couplings.values()] == ["ac = 2 ab", "cd = ac - 0.1"]
+    assert {link.joint_name: link.actuated for link in m.links[1:]} == {"ab": True, "ac": False, "cd": False}
+    assert bk.closed_chain(m, bk.project(m, m.neutral())).freedom == 6 + 1
+
+
+@pytest.mark.parametrize(("to", "kind", "reason"), [
+    ("nothing", "revolute", "moves independently: there is no joint 'nothing'"),
+    ("ac", "revolute", "moves independently: joint 'ac' cannot follow itself"),
+    ("stuck", "revolute", "moves independently: joint 'stuck' is a Fixed"),
+    ("ab", "fixed", "<mimic> has no effect on a fixed joint")])
+def test_mimic_that_cannot_be_is_a_finding(write, to, kind, reason):
+    path = write(link("a"), link("b"), link("c"), link("d"), joint("ab", "a", "b"),
+                 joint("stuck", "a", "d", "fixed"), joint("ac", "a", "c", kind, inside=mimic(to)))
     [note] = notes_of(path)
-    assert note.startswith("robot.urdf: joint 'ac', line 6: <mimic> is left out")
-    assert load_quietly(path).nv == 6 + 2
-    with pytest.raises(bk.LoadError, match=r"(?s)robot.urdf.*strict.*'ac', line 6"):
+    assert note.startswith("robot.urdf: joint 'ac', line 8: <mimic>")
+    assert reason in note
+    assert not load_quietly(path).couplings
+    with pytest.raises(bk.LoadError, match=r"(?s)robot.urdf.*strict.*'ac', line 8"):
         bk.load(path, strict=True)
+
+
+MIMICS = ("panda_description/urdf/panda.urdf", "baxter_description/urdf/baxter.urdf",
+          "pr2_description/urdf/pr2.urdf", "tiago_pro_description/robots/tiago_pro.urdf")
+MIMICS_AFTER = ("talos_data/robots/talos_full_v2.urdf", "talos_data/robots/talos_full_v2_box.urdf")
+"""Pinocchio refuses mimic joints that come before those they follow; here its whole tree is the oracle."""
+
+
+@needs_robots
+@pytest.mark.parametrize("name", [*MIMICS, *MIMICS_AFTER])
+def test_robots_with_mimic_joints_accelerate_as_in_pinocchio(name):
+    """Pinocchio's mimic joints have no coordinates of their own: G maps its velocities to ours."""
+    pin = pytest.importorskip("pinocchio")
+    mechanism = load_quietly(FOLDER / name, base="fixed")
+    rng = np.random.default_rng(7)
+    assert mechanism.couplings
+    if name in MIMICS:
+        model = pin.buildModelFromUrdf(str(FOLDER / name), mimic=True)
+        assert model.nv == mechanism.nv - len(mechanism.couplings)
+    else:
+        model = pin.buildModelFromUrdf(str(FOLDER / name))
+    data = model.createData()
+    place = {x.joint_name: mechanism.v_slice(x.joint_name).start for x in mechanism.links if x.joint.nv}
+    chosen = [k for x, k in place.items() if x not in mechanism.couplings]
+    G = np.eye(mechanism.nv)[:, chosen]
+    for _ in range(3):
+        q, v = np.zeros((2, mechanism.nv))
+        q[chosen], v[chosen] = rng.normal(size=(2, len(chosen)))
+        for _ in mechanism.couplings:  # chains
+            for c in mechanism.couplings.values():
+                q[place[c.joint]] = c.ratio * q[place[c.to]] + c.offset
+                v[place[c.joint]] = c.ratio * v[place[c.to]]
+                G[place[c.joint]] = c.ratio * G[place[c.to]]
+        theirs, speed, order = np.zeros(model.nq), np.zeros(model.nv), np.zeros((mechanism.nv, model.nv))
+        for x, k in place.items():
+            if x in mechanism.couplings and name in MIMICS:
+                continue
+            joint = model.joints[model.getJointId(x)]
+            own = [np.cos(q[k]), np.sin(q[k])] if joint.nq == 2 else [q[k]]
+            theirs[joint.idx_q:joint.idx_q + joint.nq], speed[joint.idx_v], order[k, joint.idx_v] = own, v[k], 1.0
+        G_theirs = order.T @ G  # (their velocities, independent ones)
+        M = np.triu(pin.crba(model, data, theirs))
+        M = G_theirs.T @ (M + np.triu(M, 1).T) @ G_theirs
+        h = G_theirs.T @ pin.rnea(model, data, theirs, speed, np.zeros(model.nv))
+        tau = rng.normal(size=mechanism.nv)
+        assert largest_error(G.T @ bk.mass_matrix(mechanism, q) @ G, M) < RELATIVE
+        expected = G @ np.linalg.solve(M, G.T @ tau - h)
+        assert largest_error(bk.forward_dynamics(mechanism, q, v, tau, passive=False), expected) < 1e-7
+        torques = bk.inverse_dynamics(mechanism, q, v, expected, passive=False)
+        assert largest_error(G.T @ torques, G.T @ tau) < 1e-7
 
 
 @pytest.mark.parametrize(("elements", "expected"), [

@@ -61,6 +61,15 @@ def loop_derivatives(body_i, body_f, conn_i, conn_f, number, outward, owner, wre
     """
     nv = number.shape[0]
     for c in range(conn_i.shape[0] - 1):
+        if conn_i[c, f.LAW] == f.LAW_COUPLED:
+            put(seen, 6 * c, (zero3(tree), zero3(tree)))
+            row = conn_i[c, f.FIRST_ROW] * nv
+            for table in (rows, row_rates, row_dq, row_dv):
+                for k in range(nv):
+                    table[row + k] = 0.0
+            rows[row + body_i[conn_i[c, f.BODY_A], f.V_INDEX]] = -conn_f[c, f.COUPLED_RATIO]
+            rows[row + body_i[conn_i[c, f.BODY_B], f.V_INDEX]] = 1.0
+            continue
         put(seen, 6 * c, relative_motions(c, body_i, body_f, conn_i, conn_f, outward, owner, wrenches, tree, work))
         follow_wrench(number, owner, nv, dq, work)
         for k in range(conn_i[c, f.ROWS]):

@@ -77,8 +77,8 @@ def inverse_derivatives(mechanism: Mechanism, q, v, a, *, external: Mapping | No
     """
     plan = as_mechanism(mechanism).plan(None if passive else "bare")
     if plan.loops is not None:
-        raise ModelError(f"{mechanism.name} has connections, and inverse_derivatives is for trees; derivatives takes "
-                         "both")
+        raise ModelError(f"{mechanism.name} has connections or couplings, and inverse_derivatives is for trees; "
+                         "derivatives takes both")
     by = entries.inverse_derivatives(plan, q, v, a, external_forces(mechanism, external), workers)
     return InverseDerivatives(by[0], by[1], by[2])
 

@@ -5,8 +5,8 @@ no cost, because the plan merges them. The joint between the root link and the g
 underscores appended if the file has a joint of that name) and is always that of `mechanism.links[0]`; the other links
 follow depth first, siblings in the order of their joints in the file.
 
-Read: inertial, visual; joints of all types with origin, axis, limits (as information) and damping. Mimic joints become
-independent and dry friction is ignored, with a warning each. Collision shapes are read with `shapes=True`. Effort and
+Read: inertial, visual; joints of all types with origin, axis, limits (as information) and damping; mimic joints as
+couplings (`Mechanism.couple`), not actuated themselves. Dry friction is ignored, with a warning. Collision shapes are read with `shapes=True`. Effort and
 velocity limits, and elements for control or simulators (QUIET) are ignored silently; elements unknown to URDF give a
 warning.
 """
@@ -108,7 +108,6 @@ class _Robot:
         self.links = self._read_links()
         self.joints = self._read_joints()
         self.colours: dict[str, tuple] = {}
-        self.mimics: list[str] = []
         self.rubbing: list[str] = []
 
     def build(self, base: str) -> Mechanism:
@@ -126,16 +125,16 @@ class _Robot:
                 joint, where, joint_name = self._root_joint(node, base), None, self._root_joint_name()
             else:
                 joint, where, joint_name = self._joint(hinge), hinge.node.one("origin"), hinge.name
+            follows = hinge is not None and hinge.node.one("mimic") is not None
             position, rotation = _origin(where)
             mass, com, inertia = self._inertial(node)
             try:
                 mechanism.add_link(called.get(link, link), called.get(hinge.parent, hinge.parent) if hinge else GROUND,
-                                   joint, joint_name, position=position, rotation=rotation, mass=mass, com=com,
-                                   inertia=inertia, visuals=self._visuals(node), physical=False)
+                                   joint, joint_name, actuated=False if follows else None, position=position,
+                                   rotation=rotation, mass=mass, com=com, inertia=inertia, visuals=self._visuals(node), physical=False)
             except ModelError as error:
                 raise node.refuse(str(error)) from None
-        self._note_many(self.mimics, "<mimic> is left out: these joints move independently of the ones they should "
-                                     "follow")
+        self._couple(mechanism)
         self._note_many(self.rubbing, "dry friction is left out")
         self.meshes.note_missing(self.findings)
         self._note_weightless(mechanism, order)
@@ -242,8 +241,6 @@ class _Robot:
         if kind == "fixed":
             return Fixed()
         passive = self._dynamics(node)
-        if node.one("mimic") is not None:
-            self.mimics.append(node.label)
         if kind in ("revolute", "prismatic"):
             passive.update(self._limits(node))
         element = node.one("axis")
@@ -275,6 +272,25 @@ class _Robot:
             self.findings.note(node.label, f"the lower limit {lower:g} lies above the upper {upper:g}; both left out")
             return {}
         return {"lower": lower, "upper": upper}
+
+    def _couple(self, mechanism: Mechanism) -> None:
+        """The joints that follow others."""
+        for hinge in self.joints:
+            node = hinge.node.one("mimic")
+            if node is None:
+                continue
+            if hinge.kind == "fixed":
+                self.findings.note(hinge.node.label, "<mimic> has no effect on a fixed joint")
+                continue
+            to = node.name("joint")
+            ratio, offset = node.number("multiplier", 1.0), node.number("offset", 0.0)
+            try:
+                if to not in {other.name for other in self.joints}:
+                    raise ModelError(f"there is no joint {clip(to)!r}")
+                mechanism.couple(hinge.name, to, ratio, offset)
+            except ModelError as error:
+                reason = str(error).removeprefix("couple: ")
+                self.findings.note(hinge.node.label, f"<mimic> is left out, so the joint moves independently: {reason}")
 
     # -- links -----------------------------------------------------------------------------------------------------
 
