@@ -232,6 +232,17 @@ def test_redundant_loops():
     assert r.gap < EXACT
 
 
+def test_coupled_joints_turn_together():
+    m, tip = arm((0.5, 0.4, 0.3), ((0, 1, 0),) * 3)
+    m.couple("2", "1", ratio=0.5, offset=0.1)
+    q = np.array([0.4, -0.9, 0.5 * -0.9 + 0.1])
+    x = tips(m, tip, q)[1]
+    r = bk.inverse_kinematics(m, {tip: x}, q + np.array([0.1, 0.1, 0.0]))
+    assert r.success
+    assert abs(r.q[2] - 0.5 * r.q[1] - 0.1) < EXACT
+    assert np.abs(tips(m, tip, r.q)[1] - x).max() < EXACT
+
+
 def test_only_the_given_joints_move():
     m, tip = seven()
     q0 = np.full(m.nq, 0.2)

@@ -1,6 +1,10 @@
 """Joint forces and link accelerations: every joint's whole wrench, Fixed joints included, is that of the oracle."""
 
+import copy
+import pickle
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -70,3 +74,33 @@ def test_a_tree_has_no_loop_constraints_to_report():
 def demo():
     tree = random_tree(5)
     return tree.m, *tree.state(np.random.default_rng(5))
+
+
+def test_entries_made_when_asked_for_are_a_plain_dictionary_otherwise():
+    m, q, v, tau = demo()
+    whole = {name: wrench.copy() for name, wrench in bk.joint_forces(m, q, v, tau).items()}
+    assert list(whole) == m.joint_names
+    assert len(bk.joint_forces(m, q, v, tau)) == len(whole)
+    assert set(bk.joint_forces(m, q, v, tau)) == set(whole)
+    assert all(np.array_equal(x, y) for x, y in zip(dict(bk.joint_forces(m, q, v, tau)).values(), whole.values(),
+                                                    strict=True))
+    last = m.joint_names[-1]
+    for each in (lambda r: r[last], lambda r: r.get(last), lambda r: {**r}[last], lambda r: pickle.loads(
+            pickle.dumps(r))[last], lambda r: copy.copy(r)[last], lambda r: r.pop(last)):
+        assert np.array_equal(each(bk.joint_forces(m, q, v, tau)), whole[last])
+    read = bk.joint_forces(m, q, v, tau)
+    assert last in read
+    assert "no such joint" not in read
+    assert list(read) == m.joint_names  # in order, whichever is read first
+    with pytest.raises(bk.NamingError, match="no joint or connection"):
+        bk.joint_forces(m, q, v, tau)["no such joint"]
+
+
+def test_coupled_joints_transmit_the_torque_of_their_coupling():
+    tree = bk.Mechanism(gravity=(0, 0, 0))
+    for name in ("a", "b"):
+        tree.add_link(name, joint=bk.Revolute((0, 0, 1)), mass=1.0, inertia=(1.0, 1.0, 2.0))
+    tree.couple("b", "a", ratio=3.0)
+    forces = bk.joint_forces(tree, np.zeros(2), np.zeros(2), np.array([20.0, 0.0]))  # (2 + 9 x 2) a = 20
+    assert np.allclose(forces["a"][5], 2.0)
+    assert np.allclose(forces["b"][5], 6.0)

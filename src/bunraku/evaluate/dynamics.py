@@ -17,13 +17,14 @@ from bunraku.entries import reference
 from bunraku.entries.forward_entries import forward_one
 from bunraku.entries.loop_entries import closed_plain
 from bunraku.entries.part_entries import lanes_of_state, lanes_one
+from bunraku.entries.wrench_entries import joint_wrenches, wrenches_one
 from bunraku.errors import ModelError, NamingError, ShapeError
 from bunraku.evaluate.closed_chain import closed_inverse_dynamics
 from bunraku.evaluate.contacts import Contacts, with_contacts, without_contact
 from bunraku.evaluate.dynamics_results import (
     Dynamics,
     Report,
-    joint_wrenches,
+    link_wrenches,
     report_of,
     with_connection_forces,
 )
@@ -33,7 +34,7 @@ from bunraku.evaluate.team import accelerations, team_for
 from bunraku.jit import ArrayMismatch
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
-from bunraku.mechanism.named import Named
+from bunraku.mechanism.named import Named, NamedRows
 from bunraku.plan.loop_plan import reschedule, with_connections
 
 METHODS = ("auto", "aba", "ada", "unit_vector")
@@ -209,6 +210,26 @@ def joint_forces(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | No
     Six numbers, or (B, 6), at the joint frame's origin in child-side axes, drive and passive forces included. Where
     connections are redundant: the forces of minimum norm, see `Report`.
     """
+    try:
+        known = mechanism.free_forces
+    except AttributeError:
+        as_mechanism(mechanism)
+        raise
+    if known is None and not mechanism.connections and not mechanism.couplings and not mechanism.may_touch():
+        mechanism.plan_for(wrenches_one)  # complains of massless ends
+        numbers = {name: k for k, name in enumerate(mechanism.joint_names)}
+        known = mechanism.free_forces = mechanism.plan("apart"), numbers
+    if known is not None and prescribed is None:
+        plan, numbers = known
+        if external is None:
+            try:  # straight to compiled code, which refuses whatever is not one state in plain arrays
+                out = empty(6 * len(numbers))
+                if wrenches_one.call(plan.arrays, q, v, plan.zero_tau if tau is None else tau, plan.nothing, out) == 0:
+                    return NamedRows(out, numbers, mechanism.no_joint)
+            except ArrayMismatch:
+                pass
+        passed = joint_wrenches(plan, q, v, tau, external_forces(mechanism, external))
+        return NamedRows(passed, numbers, mechanism.no_joint)
     return dynamics(mechanism, q, v, tau, external=external, prescribed=prescribed).forces
 
 
@@ -263,7 +284,7 @@ def dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None =
         total = with_connection_forces(mechanism, moved(), held, acting()) if held else acting()
         apart = whole.plan("apart")
         _, passed = inverse.inverse_dynamics(apart, q, v, a, total, None, wrenches=True)
-        return Named({**joint_wrenches(mechanism, apart, passed), **held}, mechanism.no_joint)
+        return Named({**link_wrenches(mechanism, apart, passed), **held}, mechanism.no_joint)
 
     return Dynamics(a, report, touching, moved, forces, coupled)
 

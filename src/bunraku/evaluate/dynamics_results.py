@@ -115,7 +115,7 @@ def with_connection_forces(mechanism, moved, held, pushed):
     return pushed
 
 
-def joint_wrenches(mechanism, plan, passed) -> dict[str, np.ndarray]:
+def link_wrenches(mechanism, plan, passed) -> dict[str, np.ndarray]:
     """From wrenches at body origins in body axes to wrenches at link origins in link axes."""
     passed = passed.reshape(*passed.shape[:-1], plan.bodies, 6)[..., plan.link_i[:, f.LINK_BODY], :]
     R = plan.link_f[:, f.LINK_ROTATION:f.LINK_ROTATION + 9].reshape(-1, 3, 3)

@@ -61,6 +61,7 @@ class Mechanism(Names, Plans, Shapes, Couplings, ChangedCopies):
         self._tree_plan: Plan | None = None
         self.ready_plan: Plan | None = None  # with the connections: what most callers want
         self.free_plan: Plan | None = None  # the same if it is known that nothing can touch
+        self.free_forces: tuple | None = None  # then, for trees: plan with a body for every link, {joint: number}
         self._variants: dict = {}
         self._length_scale = 1.0
         self.nq = 0

@@ -25,6 +25,7 @@ class Plans:
     _gravity: np.ndarray
     ready_plan: Plan | None
     free_plan: Plan | None
+    free_forces: tuple | None
     _tree_plan: Plan | None
     _variants: dict
 
@@ -162,5 +163,5 @@ class Plans:
 
     def _reconnected(self):
         """The plan after a change of connections alone: the plan of the tree is reused."""
-        self.ready_plan = self.free_plan = None
+        self.ready_plan = self.free_plan = self.free_forces = None
         self._variants = {}

@@ -95,6 +95,7 @@ class Shapes:
     excluded_pairs: dict[tuple[int, int], bool]
     _variants: dict
     free_plan: Any
+    free_forces: Any
     find_link: Any
     _refuse_if_locked: Any
 
@@ -171,7 +172,7 @@ class Shapes:
 
     def contact_changed(self) -> None:
         """Forget what depends on the shapes."""
-        self.free_plan = None
+        self.free_plan = self.free_forces = None
         for name in ("contact", "all contact", "touches"):
             self._variants.pop(name, None)
 
