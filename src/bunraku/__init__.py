@@ -29,7 +29,7 @@ from bunraku.errors import (
 )
 
 if TYPE_CHECKING:
-    from bunraku import convert, models
+    from bunraku import control, convert, models
     from bunraku.evaluate import (
         Schedule,
         closed_chain,
@@ -101,8 +101,8 @@ __all__ = [
     "MissingFileError", "Model", "ModelError", "Motion", "MotionTable", "NamingError", "Planar", "Points", "Prismatic",
     "ReadOnlyError", "Revolute", "Rollout", "RolloutCase", "Schedule", "SettingError", "ShapeError", "Simulation",
     "SimulationError", "SimulationWarning", "Sphere", "Spherical", "StateError", "Trajectory", "ViewerError", "Worlds",
-    "actuation", "closed_chain", "constraints", "contacts", "convert", "coordinates", "derivatives", "dynamics",
-    "ensemble", "force_above", "forward_dynamics", "impact", "inverse_derivatives", "inverse_dynamics",
+    "actuation", "closed_chain", "constraints", "contacts", "control", "convert", "coordinates", "derivatives",
+    "dynamics", "ensemble", "force_above", "forward_dynamics", "impact", "inverse_derivatives", "inverse_dynamics",
     "inverse_kinematics", "joint_forces", "kinematics", "load", "load_ensemble", "load_motion", "load_trajectory",
     "mass_matrix", "models", "operation_count", "part", "points_meet", "points_part", "poses", "processor_array",
     "project", "rollout", "schedule", "solve_ivp",
@@ -127,7 +127,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str):
-    if name in ("convert", "models", "motion", "view"):
+    if name in ("control", "convert", "models", "motion", "view"):
         return import_module(f"bunraku.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'bunraku' has no attribute {name!r}")

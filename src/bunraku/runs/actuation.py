@@ -43,6 +43,13 @@ class Actuation(CFunction):
 
     more: tuple = ()  # arguments after tau
 
+    def own_params(self) -> np.ndarray | None:
+        """Parameters where none are given."""
+        return None
+
+    def refuse(self, solver, step: float, alone: bool) -> None:
+        """Raise an error if it cannot run with this solver and step; `alone`: no other state has its parameters."""
+
     def __init__(self, function, with_model: bool = False):
         self.function, self.with_model = getattr(function, "py_func", function), with_model
         functools.update_wrapper(self, function)

@@ -67,19 +67,19 @@ class PlanModel:
 
     World axes. Results are written to `out`.
 
-    gravity(q, out)                    torques that hold it at rest against gravity
-    bias(q, v, out)                    the same while it moves: gravity and velocity products
-    inverse_dynamics(q, v, a, out)     as `bk.inverse_dynamics`, with springs, dampers, limits and rotors
-    mass_matrix(q, out)                (nv, nv)
-    pose(link, q, out)                 (3, 4) or (4, 4): [R p]; or (12,): R by rows, p
-    velocity(link, q, v, out)          (6,): linear, angular
-    acceleration(link, q, v, a, out)   (6,): linear, angular
-    jacobian(link, q, out)             (6, nv): linear, angular
-    com(q, out)                        (3,), centre of mass; com_velocity(q, v, out) likewise
-    momentum(q, v, out)                (6,): linear, angular about the centre of mass
-    difference(q0, q1, out)            the velocity that leads from q0 to q1 in one second
-    nq, nv                             numbers of coordinates and velocities
-    q_index(joint), v_index(joint)     a joint's first coordinate and velocity
+        gravity(q, out)                    torques that hold it at rest against gravity
+        bias(q, v, out)                    the same while it moves: gravity and velocity products
+        inverse_dynamics(q, v, a, out)     as `bk.inverse_dynamics`, with springs, dampers, limits and rotors
+        mass_matrix(q, out)                (nv, nv)
+        pose(link, q, out)                 (3, 4) or (4, 4): [R p]; or (12,): R by rows, p
+        velocity(link, q, v, out)          (6,): linear, angular
+        acceleration(link, q, v, a, out)   (6,): linear, angular
+        jacobian(link, q, out)             (6, nv): linear, angular
+        com(q, out)                        (3,), centre of mass; com_velocity(q, v, out) likewise
+        momentum(q, v, out)                (6,): linear, angular about the centre of mass
+        difference(q0, q1, out)            the velocity that leads from q0 to q1 in one second
+        nq, nv                             numbers of coordinates and velocities
+        q_index(joint), v_index(joint)     a joint's first coordinate and velocity
 
     Methods of a link take the point of the link that is meant, in its frame, as last argument: `point=(0, 0, 0.1)`.
     """

@@ -26,7 +26,7 @@ from bunraku.mechanism import Free, Joint, Mechanism, Spherical
 from bunraku.plan import fields as f
 from bunraku.plan.chunk_plan import Read
 from bunraku.runs.actuation import PlainActuation
-from bunraku.simulation.actuating import as_actuation, as_params
+from bunraku.simulation.actuating import as_actuation, as_params, given_params
 from bunraku.simulation.pulls import wrench_of
 
 RATE = 20.0        # [1/s] r of eq. (1)
@@ -157,6 +157,7 @@ class Acting:
         self.external, self.prescribed = dict(external or {}), dict(prescribed or {})
         self.reads = None if reads is None else list(reads)
         self.pulls: dict[str, np.ndarray] = {}
+        params = given_params(actuation, params)
         self.function, self.params = actuation, as_params(np.zeros(0) if params is None else params)
         self.fit(mechanism)
         self.drive(mechanism)

@@ -40,6 +40,11 @@ def takes_model(function, arguments: int) -> bool:
     return writes(function, arguments)
 
 
+def given_params(actuation, params):
+    """The parameters, or where there are none the actuation's own."""
+    return actuation.own_params() if params is None and isinstance(actuation, Actuation) else params
+
+
 def as_params(params):
     """Parameters of an actuation; in an array of floats they may change while running."""
     given = as_finite("params", params, infinite=True)

@@ -20,6 +20,7 @@ from bunraku.integrate import solver_memory as m
 from bunraku.integrate.runge_kutta import Tableau
 from bunraku.mechanism import Connection, Coupling, Joint, Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
+from bunraku.runs.actuation import Actuation
 from bunraku.simulation import force_changes, state_changes, stretches, structure_changes
 from bunraku.simulation.acting import Acting
 from bunraku.simulation.actuating import as_params
@@ -101,6 +102,8 @@ class Simulation:
         sharing = Sharing(settings, own, workers, schedule)
         extent, time_ = Extent.of(record, dense, settings.long_steps), as_number("t [s]", t, ShapeError)
         acting = Acting(own, actuation, params, external, prescribed, reads)
+        if isinstance(actuation, Actuation):
+            actuation.refuse(settings.solver, settings.step, True)
         self._running = Running(own, settings, acting, sharing)
         self.progress = progress
         state_changes.start(self._running, q, v, time_, extent)

@@ -51,6 +51,8 @@ class Group:
     def __init__(self, mechanism: Mechanism, q, v, params, times, settings: Settings, actuation):
         self.mechanism, self.params, self.times = mechanism.copy().locked(), params, times
         self.settings, self.function = settings, actuation
+        if isinstance(actuation, Actuation):
+            actuation.refuse(settings.solver, settings.step, len(params) == len(q))
         self.actuation = as_actuation(actuation, self.mechanism)
         self.plan = plan = self.mechanism.plan()
         self.nq, self.nv, count = plan.nq, plan.nv, len(q)

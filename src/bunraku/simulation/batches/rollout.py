@@ -15,6 +15,7 @@ from bunraku.integrate.runge_kutta import Tableau
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.runs.actuation import Actuation
+from bunraku.simulation.actuating import given_params
 from bunraku.simulation.batches.group import Group, one_by_one, touching_one_by_one
 from bunraku.simulation.batches.tiles import in_lanes
 from bunraku.simulation.needed_kernels import prepare_simulation
@@ -118,6 +119,7 @@ def _times(until, times) -> np.ndarray:
 
 def _states(mechanism, q, v, params, actuation):
     """(size of the batch or None, q, v, params): all with a leading axis, params with one row where shared."""
+    params = given_params(actuation, params)
     given = np.zeros(0) if params is None else as_finite("params", params, infinite=True)
     if given.ndim not in (1, 2):
         raise ShapeError(f"params has shape {given.shape}; it must be (k,), or (B, k) for a batch")

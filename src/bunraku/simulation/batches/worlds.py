@@ -21,6 +21,7 @@ from bunraku.integrate import solver_memory as m
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.runs.actuation import Actuation
+from bunraku.simulation.actuating import given_params
 from bunraku.simulation.batches.group import CANNOT_START, Group
 from bunraku.simulation.batches.singles import Singles
 from bunraku.simulation.batches.streams import Streams
@@ -83,6 +84,7 @@ class Worlds:
         settings = Settings.of(solver, 1e-6, 1e-8, step=step, baumgarte=baumgarte, max_contacts=max_contacts)
         self.start = (self._rows("q", mechanism.neutral() if q is None else q, mechanism.nq),
                       self._rows("v", np.zeros(mechanism.nv) if v is None else v, mechanism.nv))
+        params = given_params(actuation, params)
         own = as_array("params", np.zeros(0) if params is None else params)
         own = self._rows("params", own, own.shape[-1] if own.ndim else 1)
         self._group = group = Group(mechanism, *self.start, own, FOREVER, settings, actuation)
