@@ -296,9 +296,15 @@ def test_copies_find_room_for_more_contacts():
     assert w.running.all()
     assert (w.t == 30 * STEP).all()
     assert (w.q == r.q[:, 0]).all()
-    few = bk.Worlds(m, count, STEP, q=q)
-    with pytest.warns(bk.SimulationWarning, match=r"more than 128 contacts.*max_contacts=256"):
-        few.step(count=20)
+    few = bk.Worlds(m, count, STEP, 5, q=q)  # room for each by itself, but for one
+    few.reset(1, q[1], [0, 0, 0, 1e-9, 0, 0])
+    few.reset(np.arange(2, count), q[2:] + np.eye(7)[2])
+    with pytest.warns(bk.SimulationWarning, match=r"copy 0 .*1 more.* more than 128 contacts; .*max_contacts=256"):
+        few.step(count=6)
+    free = bk.Worlds(m, count, STEP, 5, q=q[-1] + np.eye(7)[2])
+    free.step(count=6)
+    assert (few.q[-1] == free.q[0]).all()
+    assert few.running.tolist() == [False, False] + [True] * (count - 2)
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------

@@ -58,6 +58,12 @@ BENCHES = {
         "with the same number of threads; actuation compiled and in plain Python; adaptive steps. Final states are "
         "compared first.",
         EXTRA, quick="shorter and less exact"),
+    "worlds": Bench(
+        "thousands of figures that step together, beside MuJoCo's rollout and Gymnasium's VectorEnv",
+        "Steps a second on one core of humanoid, ant and half-cheetah, with contact and without, beside mujoco.rollout "
+        "and Gymnasium's environments in one run; one call a step beside one call for all. Accelerations are compared "
+        "with MuJoCo's first.",
+        "'bunraku[gym]'", quick="shorter and less exact"),
     "contact": Bench(
         "contact with friction beside MuJoCo, Pinocchio and Drake: errors and times",
         "Boxes on slopes, a cube that slides, balls that roll and bounce, a rimless wheel, a rocking block, a sphere "

@@ -138,7 +138,7 @@ class Singles:
     def more_places(self) -> bool:
         return False
 
-    def crowded(self) -> None:
+    def crowded(self, where: str = "") -> None:
         """Reasons are known already."""
 
     def forget(self, states: np.ndarray) -> None:

@@ -129,13 +129,12 @@ class Tiles:
         self.handles = handles_of(self.arrays, self.places) if self.touches else 0
         return self.places > before
 
-    def crowded(self) -> None:
+    def crowded(self, where: str = " in the states that are computed together") -> None:
         """Say why states stopped that have more contacts than there are places."""
         group = self.group
         for k in np.flatnonzero(group.status == m.CONTACTS_FULL).tolist():
-            group.stops[k] = (f"at t = {group.reached[k]:.6g} s there are more than {self.places} contacts in the "
-                              "states that are computed together; give room for more: "
-                              f"max_contacts={2 * self.places}")
+            group.stops[k] = (f"at t = {group.reached[k]:.6g} s there are more than {self.places} contacts{where}; "
+                              f"give room for more: max_contacts={2 * self.places}")
 
 
 def in_lanes(group: Group, workers: int, bar) -> float:

@@ -169,8 +169,8 @@ class Worlds:
             np.multiply(before, group.settings.step, out=group.origin)
             try:
                 tiles.advance(self.workers, most=most)
-                while group.status.any() and (group.status == m.CONTACTS_FULL).any() and tiles.more_places():
-                    self._go_on(most, before)
+                if group.status.any():
+                    self._make_room(most, before)
             finally:
                 group.controls = self._none
             if group.status.any():
@@ -178,18 +178,20 @@ class Worlds:
             if tiles.touches:
                 self._look_at_contact()
 
-    def _go_on(self, most: int, before) -> None:
-        """Steps of the copies that had no room for their contacts; those of a tile were stopped together."""
-        group = self._group
-        full, others = group.status == m.CONTACTS_FULL, group.status.copy()
-        taken = group.steps - before
-        for done in np.unique(taken[full]).tolist():
-            now = full & (taken == done)
-            group.status[:] = np.where(now, 0, STOPPED)
-            group.origin[:] = self.t - done * group.settings.step
-            self._tiles.advance(self.workers, most=most, taken=done)
-            others[now] = group.status[now]
-        group.status[:] = others
+    def _make_room(self, most: int, before) -> None:
+        """Steps of the copies of tiles that had no room for all their contacts: with more room, or each by itself."""
+        group, more = self._group, isinstance(self._tiles, Tiles)
+        while more and (full := np.flatnonzero((group.status == m.CONTACTS_FULL) & ~self._known)).size:
+            more = self._tiles.more_places()
+            taken = (group.steps - before)[full]
+            for part in [full[taken == done] for done in np.unique(taken)] if more else full[:, None]:
+                others, done = group.status.copy(), int(group.steps[part[0]] - before[part[0]])
+                group.status[:] = STOPPED
+                group.status[part] = 0
+                np.multiply(group.steps, group.settings.step, out=group.origin)
+                self._tiles.advance(1, most=most, taken=done)
+                others[part] = group.status[part]
+                group.status[:] = others
 
     def _controls(self, tau, count) -> tuple[np.ndarray, int]:
         """((n, T torques) or nothing, steps)."""
@@ -368,7 +370,7 @@ class Worlds:
         if not copies.size:
             return
         group.reached[copies] = self.t[copies]
-        self._tiles.crowded()
+        self._tiles.crowded("")
         self._known[copies] = True
         more = f" (and {len(copies) - 1} more: {_listed(copies[1:])})" if len(copies) > 1 else ""
         warnings.warn(f"copy {copies[0]} stopped{more}: {self._reason(int(copies[0]))}. The others go on; w.failed has "

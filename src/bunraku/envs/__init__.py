@@ -1,0 +1,1 @@
+"""Tasks for learning: figures with motors, environments of Gymnasium, planning by sampling."""
