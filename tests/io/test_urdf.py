@@ -265,8 +265,9 @@ def mimic(to, more=""):
 
 
 def test_mimic_joints_are_coupled(write):
-    path = write(link("a"), link("b"), link("c"), link("d"), joint("ac", "a", "c", inside=mimic("ab", "multiplier='2'")),
-                 joint("ab", "a", "b"), joint("cd", "c", "d", inside=mimic("ac", "offset='-0.1'")))
+    path = write(link("a"), link("b"), link("c"), link("d"), joint("ab", "a", "b"),
+                 joint("ac", "a", "c", inside=mimic("ab", "multiplier='2'")),
+                 joint("cd", "c", "d", inside=mimic("ac", "offset='-0.1'")))
     m = bk.load(path, strict=True)
     assert [c.equation for c in m.couplings.values()] == ["ac = 2 ab", "cd = ac - 0.1"]
     assert {link.joint_name: link.actuated for link in m.links[1:]} == {"ab": True, "ac": False, "cd": False}

@@ -14,10 +14,11 @@ becomes a link of the same name and frame, and q is MuJoCo's qpos, joint by join
 Springs with their reference, damping, armature and gravity act; ranges are kept as information (`lower`, `upper`), with
 a LoadWarning: `Mechanism.with_joint(name, limit_stiffness=...)` makes them act.
 With `shapes=True`, geoms that can touch become shapes, with their masks and sliding friction (for a pair MuJoCo takes
-the larger, bunraku the geometric mean). Otherwise contacts, and always equality constraints, tendons, actuators, dry
-friction, fluid and gravity compensation are ignored, each kind with one LoadWarning. Geoms that MuJoCo draws (groups 0
-to 2) become visuals. The initial state of a file, such as the height of a free body, is not part of a mechanism: it is
-MuJoCo's `qpos0`.
+the larger, bunraku the geometric mean). Equality constraints become connections and couplings where they can
+(`mjcf_constraints.py`); with any of them, joints are actuated that an actuator drives. Otherwise contacts, and always
+tendons, actuators, dry friction, fluid and gravity compensation are ignored, each kind with one LoadWarning. Geoms
+that MuJoCo draws (groups 0 to 2) become visuals. The initial state of a file, such as the height of a free body, is not
+part of a mechanism: it is MuJoCo's `qpos0`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from bunraku.errors import LoadError, MissingExtra, ModelError
 from bunraku.io.collision import Notes, mesh_hull
 from bunraku.io.findings import Findings
 from bunraku.io.mjcf_compile import MeshData, compile_model
+from bunraku.io.mjcf_constraints import Constraints
 from bunraku.io.mjcf_left_out import LeftOut
 from bunraku.io.prescan import prescan
 from bunraku.mechanism import (
@@ -110,6 +112,11 @@ class _Reader:
         self.body_names = body_names(model)
         self.taken_links = {GROUND, *self.body_names[1:]}
         self.taken_joints = {name for name in self.joint_names if name}
+        self.constraints = Constraints(model, findings, [self._text(model.names, int(a)) for a in model.name_eqadr],
+                                       rotation)
+        self.alone = self.constraints.coupled  # joints that must not be part of a Compound
+        drive = len(meshes.driven) > 0 and model.neq > 0
+        self.driven = set(meshes.driven) if drive else set(self.joint_names)
 
     def build(self) -> Mechanism:
         model = self.model
@@ -125,6 +132,7 @@ class _Reader:
             self._add(mechanism, body)
         if self.shapes:
             self._add_shapes(mechanism)
+        self.constraints.add(mechanism, self.called, self.joint_names)
         LeftOut(model, self.findings, self.called, self.joint_names).note(self.limits, self.shapes, mechanism.mass)
         return mechanism
 
@@ -153,15 +161,20 @@ class _Reader:
             *before, last = self._steps(body)
             for step in before:
                 link = self._fresh(f"{name}/{step.name}", self.taken_links)
-                mechanism.add_link(link, parent, step.joint, step.name, position=step.position, rotation=step.rotation)
+                mechanism.add_link(link, parent, step.joint, step.name, self._actuated(step), step.position,
+                                   step.rotation)
                 parent = link
-            mechanism.add_link(name, parent, last.joint, last.name, position=last.position, rotation=last.rotation,
+            mechanism.add_link(name, parent, last.joint, last.name, self._actuated(last), last.position, last.rotation,
                                mass=mass, com=model.body_ipos[body], inertia=turn @ np.diag(moments) @ turn.T,
                                visuals=self._visuals(body))
         except LoadError:
             raise
         except ModelError as error:
             raise self.findings.refuse(f"body {name!r}", str(error)) from None
+
+    def _actuated(self, step: _Step) -> bool | None:
+        """None: as joints of its kind are."""
+        return None if self.driven.intersection(step.name.split("+")) else False
 
     def _fresh(self, name: str, taken: set[str]) -> str:
         while name in taken:
@@ -180,12 +193,12 @@ class _Reader:
             kind = model.jnt_type[j]
             if kind == FREE:
                 return self._free(j)
+            if run and (kind == BALL or j in self.alone or run[-1] in self.alone):
+                steps.append(self._screws(run, R, p))
+                R, p, run = np.eye(3), np.zeros(3), []
             if kind in (HINGE, SLIDE):
                 run.append(j)
                 continue
-            if run:
-                steps.append(self._screws(run, R, p))
-                R, p, run = np.eye(3), np.zeros(3), []
             anchor = np.array(model.jnt_pos[j])
             steps.append(_Step(self._ball(j), self.joint_names[j], R, p + R @ anchor))
             R, p = np.eye(3), -anchor

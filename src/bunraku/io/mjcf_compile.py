@@ -14,7 +14,7 @@ from bunraku.errors import LoadError
 from bunraku.io.findings import Findings
 
 LEFT_OUT = {
-    "actuators": "actuator", "sensors": "sensor", "equalities": "equality constraint", "tendons": "tendon",
+    "actuators": "actuator", "sensors": "sensor", "tendons": "tendon",
     "keys": "keyframe", "pairs": "contact pair", "plugins": "plugin",
 }
 """Lists of the specification that a mechanism has no place for, and what one of them is called."""
@@ -67,23 +67,28 @@ class MeshData(NamedTuple):
 
     folder: str
     references: dict[str, tuple[np.ndarray, np.ndarray]]  # refpos, refquat by name
+    driven: list[str]                # joints that actuators drive directly
     excluded: list[tuple[str, str]]  # bodies that do not touch
 
 
 def _strip(spec, findings: Findings) -> MeshData:
     """Remove unsupported elements from a specification, with one warning for each kind."""
+    couple = {name for item in spec.equalities for name in (item.name1, item.name2)}  # tendons among them
     for kind, called in LEFT_OUT.items():
-        items = list(getattr(spec, kind, ()))
+        items = [x for x in getattr(spec, kind, ()) if kind != "tendons" or x.name not in couple]
         if items:
             findings.note(*_several(called, [item.name for item in items]))
     for flex in spec.flexes:
         raise findings.refuse(f"flex {flex.name!r}", "deformable bodies cannot be represented")
     _note_option(spec.option, findings)
     excluded = [(item.bodyname1, item.bodyname2) for item in spec.excludes]
+    joints = {joint.name for joint in spec.joints}
+    driven = [item.target for item in spec.actuators if item.target in joints]
     # In this order nothing is left that refers to what has gone
-    for kind in ("sensors", "keys", "actuators", "equalities", "tendons", "pairs", *UNUSED):
+    for kind in ("sensors", "keys", "actuators", "tendons", "pairs", *UNUSED):
         for item in list(getattr(spec, kind, ())):
-            _delete(spec, item)
+            if kind != "tendons" or item.name not in couple:
+                _delete(spec, item)
     for material in spec.materials:
         material.textures = [""] * len(material.textures)
     for texture in list(spec.textures):
@@ -96,7 +101,7 @@ def _strip(spec, findings: Findings) -> MeshData:
     spec.nkey = spec.nuserdata = 0
     return MeshData(getattr(spec, "meshdir", "") or "",
                    {mesh.name: (np.array(mesh.refpos), np.array(mesh.refquat)) for mesh in spec.meshes},
-                   excluded)
+                   driven, excluded)
 
 
 def _delete(spec, item) -> None:

@@ -6,9 +6,9 @@ underscores appended if the file has a joint of that name) and is always that of
 follow depth first, siblings in the order of their joints in the file.
 
 Read: inertial, visual; joints of all types with origin, axis, limits (as information) and damping; mimic joints as
-couplings (`Mechanism.couple`), not actuated themselves. Dry friction is ignored, with a warning. Collision shapes are read with `shapes=True`. Effort and
-velocity limits, and elements for control or simulators (QUIET) are ignored silently; elements unknown to URDF give a
-warning.
+couplings (`Mechanism.couple`), not actuated themselves. Dry friction is ignored, with a warning. Collision shapes are
+read with `shapes=True`. Effort and velocity limits, and elements for control or simulators (QUIET) are ignored
+silently; elements unknown to URDF give a warning.
 """
 
 from __future__ import annotations
@@ -131,7 +131,8 @@ class _Robot:
             try:
                 mechanism.add_link(called.get(link, link), called.get(hinge.parent, hinge.parent) if hinge else GROUND,
                                    joint, joint_name, actuated=False if follows else None, position=position,
-                                   rotation=rotation, mass=mass, com=com, inertia=inertia, visuals=self._visuals(node), physical=False)
+                                   rotation=rotation, mass=mass, com=com, inertia=inertia,
+                                   visuals=self._visuals(node), physical=False)
             except ModelError as error:
                 raise node.refuse(str(error)) from None
         self._couple(mechanism)
