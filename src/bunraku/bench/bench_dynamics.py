@@ -36,10 +36,11 @@ MODELS: dict[str, Callable[[], bk.Mechanism]] = {"humanoid": lambda: bk.models.h
                                                 "human": lambda: bk.models.human(48)}
 BATCH = 4096
 IN_TURN = 64          # states that single calls go through
+DERIVED = 256         # states of a batch of derivatives
 WORLD = "pin.aba, WORLD"
 AGREEMENT = 1e-8      # relative; nothing is timed with less
-TARGETS = {"python": 2.0, "compiled": 4.0, "batch": 15.0, "exponent": 1.05, "memory": 1024.0, "residual": 1e-8,
-           "returned": 1e-12}
+TARGETS = {"python": 2.0, "compiled": 4.0, "batch": 15.0, "derivatives": 1.0, "derivatives of batches": 8.0,
+           "exponent": 1.05, "memory": 1024.0, "residual": 1e-8, "returned": 1e-12}
 NEARLY_STRAIGHT = (1e-3, 1e-2)  # [rad] spread of the joint angles of chains that are
 SPACE = ((0, 1, 0), (1, 0, 0))  # axes of chains
 
@@ -123,7 +124,9 @@ def _model(field: Field, flops, peak, options, progress) -> dict:
     m, pinocchio, states, races = field.mechanism, field.pinocchio, field.states, {}
     for what, contestants in (("forward dynamics", _forward(m, pinocchio, field.mujoco, states)),
                               ("inverse dynamics", _inverse(m, pinocchio, states)),
-                              ("mass matrix", _matrix(m, pinocchio, states))):
+                              ("mass matrix", _matrix(m, pinocchio, states)),
+                              ("derivatives of forward dynamics", _derivatives(m, pinocchio, states, True)),
+                              ("derivatives of inverse dynamics", _derivatives(m, pinocchio, states, False))):
         progress(f"{field.title}: {what}")
         race(contestants, options.seconds)
         races[what] = [_row(c, contestants, flops if what == "forward dynamics" else None, peak) for c in contestants]
@@ -139,7 +142,8 @@ def check_agreement(m, pinocchio, mujoco, q, v, tau) -> dict[str, float]:
     """
     batch = bk.forward_dynamics(m, q, v, tau, workers=1)
     inverse, matrix = bk.inverse_dynamics(m, q[:IN_TURN], v[:IN_TURN], batch[:IN_TURN]), bk.mass_matrix(m, q[:IN_TURN])
-    worst = {"pin.aba": 0.0, "mj_forward": 0.0, "one call": 0.0, "pin.rnea": 0.0, "pin.crba": 0.0}
+    worst = {"pin.aba": 0.0, "mj_forward": 0.0, "one call": 0.0, "pin.rnea": 0.0, "pin.crba": 0.0,
+             "pin.compute..Derivatives": 0.0}
     if mujoco is None:
         del worst["mj_forward"]
 
@@ -157,6 +161,12 @@ def check_agreement(m, pinocchio, mujoco, q, v, tau) -> dict[str, float]:
         compare("pin.rnea", inverse[k], pinocchio.back(theirs))
         theirs = pin.crba(pinocchio.model, pinocchio.data, pinocchio.q(q[k]))
         compare("pin.crba", np.triu(matrix[k][np.ix_(order, order)]), np.triu(theirs))
+        args = pinocchio.model, pinocchio.data, pinocchio.q(q[k]), pinocchio.v(v[k])
+        d, inverse_d = bk.derivatives(m, q[k], v[k], tau[k]), bk.inverse_derivatives(m, q[k], v[k], batch[k])
+        for found, expected in ((d, pin.computeABADerivatives(*args, pinocchio.v(tau[k]))),
+                                (inverse_d, pin.computeRNEADerivatives(*args, pinocchio.v(batch[k])))):
+            for by in range(2):
+                compare("pin.compute..Derivatives", found[by][np.ix_(order, order)], expected[by])
     if not max(worst.values()) < AGREEMENT:
         raise BunrakuError(f"{m.name}: the libraries disagree, so there is nothing to compare: {worst}")
     return worst
@@ -245,6 +255,23 @@ def _matrix(m, pinocchio, states):
     ]
 
 
+def _derivatives(m, pinocchio, states, forward):
+    """Of forward dynamics by torques, or of inverse dynamics by accelerations; batches are smaller: results are big."""
+    many = [x[:DERIVED].copy() for x in states]
+    few = [x[:IN_TURN] for x in many]
+    pin = pinocchio.pin
+    name, theirs, ours = (("pin.computeABADerivatives", pin.computeABADerivatives, bk.derivatives) if forward else
+                          ("pin.computeRNEADerivatives", pin.computeRNEADerivatives, bk.inverse_derivatives))
+    return [
+        Contestant(name, each(functools.partial(theirs, pinocchio.model, pinocchio.data), pinocchio.q(few[0]),
+                              pinocchio.v(few[1]), pinocchio.v(few[2])), IN_TURN),
+        Contestant("bunraku, one call from Python", each(functools.partial(ours, m), *few), IN_TURN, against=name,
+                   target=TARGETS["derivatives"]),
+        Contestant(f"bunraku, batch of {DERIVED}, one core", lambda: ours(m, *many, workers=1), DERIVED, against=name,
+                   target=TARGETS["derivatives of batches"]),
+    ]
+
+
 # -- long chains ---------------------------------------------------------------------------------------------------
 
 
@@ -322,9 +349,9 @@ def _round_trip(m) -> dict:
 
 def target_lines(models, scaling) -> list[dict]:
     """Every target, the measured value, and whether it is met."""
-    rows = [{"what": f"{model['title']}: {row['label'].removeprefix('bunraku, ')}", "measured": row["speedup"],
+    rows = [{"what": f"{model['title']}: {what}, {row['label'].removeprefix('bunraku, ')}", "measured": row["speedup"],
              "target": row["target"], "unit": f"x {row['against']}", "met": row["met"]}
-            for model in models.values() for row in model["races"]["forward dynamics"] if "target" in row]
+            for model in models.values() for what, race in model["races"].items() for row in race if "target" in row]
     if scaling is None:
         return rows
     for what, measured, target, unit in (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bunraku.bench import machine
 
 WIDE = 34
-SHOWN = ("pin.aba", "mj_forward", "pin.rnea", "pin.crba")
+SHOWN = ("pin.aba", "mj_forward", "pin.rnea", "pin.crba", "pin.compute..Derivatives")
 
 
 def text(result: dict, colour: bool = False) -> str:
@@ -54,7 +54,7 @@ def _model(model, paint):
         first = rows[0]["label"]
         forward = "speedup_world" in rows[-1]
         extra = f"{'x WORLD':>9}{'GFLOP/s':>9}{'of peak':>9}" if forward else ""
-        heading = f"  {title:<{WIDE}}{'best us':>9}{'median':>9}{'x ' + first:>12}{extra}"
+        heading = f"  {title:<{WIDE}}{'best us':>9}{'median':>9}{'  x ' + first:>12}{extra}"
         lines += ["", paint("4", heading)]
         lines += [_row(row, forward, paint) for row in rows]
     return lines

@@ -9,19 +9,18 @@ from numba import types
 from bunraku.algorithms import inverse_derivatives as inverse
 from bunraku.algorithms import loop_derivatives as loop
 from bunraku.algorithms.forward_passes import accelerate, accelerate_tree, scratch_sizes
-from bunraku.algorithms.tree_factors import factorise, solve
+from bunraku.algorithms.tree_factors import factorise, solve, subtree_ends
 from bunraku.checks import aligned
 from bunraku.entries.explain import refuse
 from bunraku.entries.pool import spread
 from bunraku.entries.signatures import FAILED, FINE, PLAN, WRONG_SHAPE, flags, floats, int64, lane_array, table
-from bunraku.jit import entry, inline
+from bunraku.jit import allocating, entry, inline
 from bunraku.plan import fields as f
 from bunraku.spatial.lane_memory import gather, scatter
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import clear, constant, load, store
 
 SMALLEST_SHARE = 32  # states worth a thread
-BLOCK = 8            # columns of right-hand sides solved together in lanes: they stay in the nearest cache
 
 
 @inline
@@ -31,10 +30,9 @@ def inverse_in(plan, q, v, a, external, number, outward, dq, dv, mass, work):
 
 
 @inline
-def forward_from_inverse(body_i, number, outward, dq, dv, mass, inertia_inverse, block):
-    """Derivatives of accelerations from those of torques: dq, dv are replaced, `mass` becomes its factors. Where a
-    joint's acceleration is given, that takes the place of its torque. Returns the smallest pivot of the factors."""
-    nv = number.shape[0]
+def right_sides(nv, body_i, dq, dv, mass, inertia_inverse):
+    """Right-hand sides for the derivatives of accelerations from the derivatives of torques, in their place; those by
+    torques in `inertia_inverse`. Where a joint's acceleration is given, that takes the place of its torque."""
     clear(inertia_inverse)
     one, none = constant(mass, 1.0), constant(mass, 0.0)
     for k in range(nv):
@@ -46,13 +44,6 @@ def forward_from_inverse(body_i, number, outward, dq, dv, mass, inertia_inverse,
         if body_i[i, f.ELIMINATION] == f.LOCKED:
             for j in range(body_i[i, f.V_INDEX], body_i[i, f.V_INDEX] + body_i[i, f.DOF]):
                 lock(body_i, j, nv, dq, dv, mass, inertia_inverse, one, none)
-    least = factorise(number, outward, mass)
-    for first in range(0, nv, block):
-        count = min(block, nv - first)
-        solve(number, outward, mass, dq, first, count)
-        solve(number, outward, mass, dv, first, count)
-        solve(number, outward, mass, inertia_inverse, first, count)
-    return least
 
 
 @inline
@@ -102,8 +93,29 @@ def forward_derivatives_one(plan, q, v, tau, external, a, dq, dv, dtau):
     mass = np.empty(nv * nv)
     dq, dv, dtau = dq.reshape(-1), dv.reshape(-1), dtau.reshape(-1)
     residue = inverse_in(plan, q, v, a, external, number, outward, dq, dv, mass, work[:size])
-    least = forward_from_inverse(plan.body_i, number, outward, dq, dv, mass, dtau, nv)
+    right_sides(nv, plan.body_i, dq, dv, mass, dtau)
+    least = factorise(number, outward, mass)
+    solve_in_lanes(number, outward, mass, dq, dv, dtau)
     return FINE if residue == 0.0 and least > 0.0 else FAILED
+
+
+@allocating
+def solve_in_lanes(number, outward, factors, dq, dv, dtau):
+    """M^-1 times three matrices of one state, W columns of all their columns in a lane."""
+    nv = number.shape[0]
+    columns = (3 * nv + WIDTH - 1) // WIDTH
+    end, filled, b = np.empty(nv, np.int64), np.empty(nv, np.int64), lane_array(nv * columns)
+    subtree_ends(outward, end)
+    rows = b.reshape((nv, columns * WIDTH))
+    for i in range(nv):
+        for j in range(nv):
+            rows[i, j], rows[i, nv + j], rows[i, 2 * nv + j] = dq[i * nv + j], dv[i * nv + j], dtau[i * nv + j]
+        for j in range(3 * nv, columns * WIDTH):
+            rows[i, j] = 0.0
+    solve(number, outward, end, True, factors, b, columns, filled)
+    for i in range(nv):
+        for j in range(nv):
+            dq[i * nv + j], dv[i * nv + j], dtau[i * nv + j] = rows[i, j], rows[i, nv + j], rows[i, 2 * nv + j]
 
 
 @entry("derivatives of inverse dynamics of batches",
@@ -137,6 +149,8 @@ def forward_derivatives_batch(plan, q, v, tau, external, a, dq, dv, dtau, bad, s
     n, nq, nv, pushed = plan.body_i.shape[0] - 1, q.shape[1], v.shape[1], external.shape[0] > 0
     number, outward = np.empty(nv, np.int64), np.empty(nv, np.int64)
     inverse.number_velocities(plan.body_i, number, outward)
+    end, filled = np.empty(nv, np.int64), np.empty(nv, np.int64)
+    subtree_ends(outward, end)
     q_lanes, v_lanes, tau_lanes, a_lanes = lane_array(nq), lane_array(nv), lane_array(nv), lane_array(nv)
     external_lanes, judged = lane_array(external.shape[1] if pushed else 0), lane_array(4)
     sizes = scratch_sizes(plan.body_i, plan.dof_f, pushed)
@@ -158,8 +172,12 @@ def forward_derivatives_batch(plan, q, v, tau, external, a, dq, dv, dtau, bad, s
         store(judged, 1, residue)
         store(judged, 2, inverse_in(plan, q_lanes, v_lanes, a_lanes, external_lanes, number, outward, dq_lanes,
                                     dv_lanes, mass_lanes, work))
-        store(judged, 3, forward_from_inverse(plan.body_i, number, outward, dq_lanes, dv_lanes, mass_lanes,
-                                              dtau_lanes, BLOCK))
+        right_sides(nv, plan.body_i, dq_lanes, dv_lanes, mass_lanes, dtau_lanes)
+        store(judged, 3, factorise(number, outward, mass_lanes))
+        linked = plan.spring_i.shape[0] > 0  # they relate joints that do not carry each other
+        solve(number, outward, end, linked, mass_lanes, dq_lanes, nv, filled)
+        solve(number, outward, end, linked, mass_lanes, dv_lanes, nv, filled)
+        solve(number, outward, end, False, mass_lanes, dtau_lanes, nv, filled)
         scatter(a_lanes, a, first)
         scatter(dq_lanes, dq, first)
         scatter(dv_lanes, dv, first)
