@@ -23,7 +23,7 @@ def test_an_axis_is_three_finite_numbers_not_all_zero(make, axis):
     (lambda: bk.Revolute((0, 0, 1), stiffness=np.nan), "stiffness"),
     (lambda: bk.Revolute((0, 0, 1), lower=1, upper=0), "lower"),
     (lambda: bk.Revolute((0, 0, 1), upper=np.nan), "upper"),
-    (lambda: bk.Revolute((0, 0, 1), friction=1), "friction"),
+    (lambda: bk.Revolute((0, 0, 1), fricton=1), "friction"),
     (lambda: bk.Revolute((0, 0, 1), armature=[1, 2]), "armature"),
     (lambda: bk.Revolute((0, 0, 1), at=(1, 2)), "at"),
     (lambda: bk.Revolute((0, 0, 1), at="here"), "at"),

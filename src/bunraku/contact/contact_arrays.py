@@ -16,3 +16,5 @@ class ContactArrays(NamedTuple):
     pair_i: np.ndarray
     contact_i: np.ndarray
     contact_f: np.ndarray
+    joint_i: np.ndarray
+    joint_f: np.ndarray

@@ -20,9 +20,11 @@ ALL_PAIRS = 200
 """Shapes up to which the list of pairs has all of them; those of more are listed when they are near."""
 
 
-def build(shapes: Sequence[Any], rigid: Sequence[int], apart: Iterable[tuple[int, int]], plan) -> ContactArrays:
+def build(shapes: Sequence[Any], rigid: Sequence[int], apart: Iterable[tuple[int, int]], plan,
+          joints: Sequence[Any] = ()) -> ContactArrays:
     """The arrays of shapes for a plan, with an empty list of pairs. `rigid`: for each link, and last for the ground,
-    the first link of its rigid body; `apart`: pairs of links whose shapes do not touch."""
+    the first link of its rigid body; `apart`: pairs of links whose shapes do not touch; `joints`: those of the links,
+    if any has friction or hard limits."""
     shape_i, shape_f = np.zeros((len(shapes), c.SHAPE_I), np.int32), np.zeros((len(shapes), c.SHAPE_F))
     rows = Rows()
     for k, shape in enumerate(shapes):
@@ -42,8 +44,37 @@ def build(shapes: Sequence[Any], rigid: Sequence[int], apart: Iterable[tuple[int
             shape_f[k, c.SHAPE_ROTATION:c.SHAPE_ROTATION + 9] = (R @ turn).ravel()
             for at in (c.SHAPE_OFFSET, c.SHAPE_MIDDLE):
                 shape_f[k, at:at + 3] = x + R @ shape.row[at:at + 3]
+    joint_i, joint_f, contacts, surfaces = joint_tables(joints, plan)
     return ContactArrays(shape_i, shape_f, np.concatenate([np.zeros((0, 3)), *rows.kept]),
-                         np.array(sorted(apart), np.int32).reshape(-1, 2), kind_table(), *tables([], [], []))
+                         np.array(sorted(apart), np.int32).reshape(-1, 2), kind_table(),
+                         *tables([], contacts, surfaces), joint_i, joint_f)
+
+
+def joint_tables(joints: Sequence[Any], plan):
+    """joint_i, joint_f, and rows of contact_i and contact_f, of joints with friction or hard limits."""
+    numbers: list[tuple[int, ...]] = []
+    bounds: list[tuple[float, ...]] = []
+    contacts: list[tuple[int, ...]] = []
+    surfaces: list[tuple[float, ...]] = []
+    before: dict[int, int] = {}  # degrees of freedom of a link's joint in earlier bodies
+    for body in range(plan.bodies if joints else 0):
+        row, link = plan.body_i[body], int(plan.body_link[body])
+        d = before.get(link, 0)
+        before[link] = d + int(row[f.DOF])
+        if row[f.DOF] != 1 or not joints[link].laws[d].any():
+            continue
+        (friction, hard, restitution), passive = joints[link].laws[d], joints[link].passive[d]
+        angular = float(row[f.KIND] == f.REVOLUTE or plan.body_f[body, f.RATE_ANGULAR] != 0.0)
+        found = [(c.LOWER, passive[f.LOWER], 0.0, restitution), (c.UPPER, passive[f.UPPER], 0.0, restitution)]
+        found = [limit for limit in found if hard and np.isfinite(limit[1])]
+        found += [(c.DRY, friction, 1.0, 0.0)] if friction > 0.0 else []
+        for kind, bound, coefficient, e in found:
+            numbers.append((kind, body, int(row[f.Q_INDEX]), int(row[f.V_INDEX])))
+            bounds.append((float(bound), angular))
+            contacts.append((-1, body, int(row[f.PARENT])))
+            surfaces.append((coefficient, float(e)))
+    return (np.array(numbers, np.int32).reshape(-1, c.JOINT_I), np.array(bounds, float).reshape(-1, c.JOINT_F),
+            contacts, surfaces)
 
 
 def tables(pairs, contacts, surfaces) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -57,8 +88,9 @@ def with_pairs(arrays: ContactArrays, pairs: Iterable[tuple[int, int]]) -> Conta
     shape_i, shape_f = arrays.shape_i, arrays.shape_f
     kind = shape_i[:, c.SHAPE_KIND].tolist()
     listed: list[tuple[int, ...]] = []
-    contacts: list[tuple[int, ...]] = []
-    surfaces: list[tuple[float, ...]] = []
+    joints = len(arrays.joint_i)
+    contacts: list[tuple[int, ...]] = arrays.contact_i[:joints].tolist()
+    surfaces: list[tuple[float, ...]] = arrays.contact_f[:joints].tolist()
     for p, (of, a, b) in enumerate(sorted((c.KIND_OF[kind[a], kind[b]], a, b) for a, b in pairs)):
         count = contacts_of(of, shape_i[a], shape_i[b])
         listed.append((of, a, b, len(contacts), count))

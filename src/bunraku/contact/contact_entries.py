@@ -10,6 +10,7 @@ from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_arrays import ContactArrays
 from bunraku.contact.contact_calls import solve_problem
 from bunraku.contact.detect import find_contacts, place_shapes
+from bunraku.contact.joint_rows import joint_gaps
 from bunraku.contact.problem_memory import problem_size
 from bunraku.contact.smallest_forces import smallest_forces
 from bunraku.entries.explain import refuse
@@ -29,6 +30,7 @@ def detect(plan, contact, q, still, margin, states, places, found):
     body_states(plan.body_i, plan.body_f, q, still, still, states)
     place_shapes(contact.shape_i, contact.shape_f, states, places)
     find_contacts(contact.shape_i, contact.shape_f, contact.point_f, contact.pair_i, places, margin, found)
+    joint_gaps(contact.joint_i, contact.joint_f, plan.body_i, q, found)
 
 
 @entry("contacts", types.void(PLAN, CONTACTS, floats, float64, floats), seconds=3)
@@ -75,7 +77,8 @@ def multiply_and_add(rows, theta, force, b, velocity):
 
 
 def found_contacts(plan, contact: ContactArrays, q, margin: float, workers=None) -> np.ndarray:
-    """(contacts, FOUND) of one state, or (B, contacts, FOUND); q is checked already for its shape."""
+    """(contacts, FOUND) of one state, or (B, contacts, FOUND), of shapes (contacts of joints have the gap inf); q is
+    checked already for its shape."""
     if not np.isfinite(q).all():
         bad = ~np.isfinite(q).all(axis=-1)
         refuse(plan, q, {}, None if q.ndim == 1 else bad)
@@ -88,6 +91,7 @@ def found_contacts(plan, contact: ContactArrays, q, margin: float, workers=None)
         spread(lambda start, stop: contacts_batch.call(plan.arrays, contact, q, margin, found, start, stop), len(q),
                WIDTH, workers, SMALLEST_SHARE)
     found = found.reshape(*q.shape[:-1], size, c.FOUND)
+    found[..., :len(contact.joint_i), c.FOUND_GAP] = np.inf  # of shapes alone
     wrong = np.isnan(found[..., c.FOUND_GAP]).any(axis=-1)
     if wrong.any():
         refuse(plan, q, {}, None if q.ndim == 1 else wrong)

@@ -7,6 +7,9 @@ apart have the gap `inf`. The tables of pairs and contacts are a list: of all pa
 
 Normals point from shape b to shape a: a force along the normal pushes a away. The gap is the distance of the surfaces
 along the normal, negative if they overlap. The point is half-way: surface of a = point + gap/2 normal.
+
+The first contacts of every list are those of joints with friction or hard limits (`joint_rows.py`), which belong to no
+pair: joint_i and joint_f have one row each.
 """
 
 # -- shape_i (shapes, SHAPE_I) int32 -----------------------------------------------------------------------------------
@@ -94,13 +97,24 @@ def contacts_of_convex(corners_a: int, corners_b: int) -> int:
 
 
 # -- contact_i (contacts, CONTACT_I) int32, contact_f (contacts, CONTACT_F) float64: input of the contact solvers ------
-CONTACT_PAIR = 0   # its pair
-CONTACT_A = 1      # body of shape a, -1 for ground
-CONTACT_B = 2      # body of shape b
+CONTACT_PAIR = 0   # its pair; -1: that of a joint
+CONTACT_A = 1      # body of shape a, -1 for ground; body of the joint
+CONTACT_B = 2      # body of shape b; parent of that body
 CONTACT_I = 3
-FRICTION = 0       # coefficient of the pair: geometric mean of the two shapes'
+FRICTION = 0       # coefficient of the pair: geometric mean of the two shapes'; DRY: 1
 RESTITUTION = 1    # of the pair: the larger one
 CONTACT_F = 2
+
+# -- joint_i (joints' contacts, JOINT_I) int32, joint_f (the same, JOINT_F) float64 ------------------------------------
+JOINT_KIND = 0     # LOWER, UPPER: a hard limit; DRY: Coulomb friction
+JOINT_BODY = 1     # body that the joint moves
+JOINT_Q = 2        # its place in q
+JOINT_V = 3        # its place in v
+JOINT_I = 4
+LOWER, UPPER, DRY = range(3)
+JOINT_BOUND = 0    # the limit [rad, m]; DRY: largest friction [N m, N]
+JOINT_ANGULAR = 1  # 1: a torque about its axis; 0: a force along it
+JOINT_F = 2
 
 # -- work arrays, of the scalar in use: (size,) or (size, W) -----------------------------------------------------------
 # places, PLACE per shape: where it is in the world                                     `place_shapes`

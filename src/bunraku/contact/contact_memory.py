@@ -39,7 +39,8 @@ DENSE = 13       # contacts of an island from which on it has no full matrix (`c
 PAIRS = 14       # pairs in the list
 WANTED_PAIRS = 15     # 0, or pairs for which the list has no room, and
 WANTED_CONTACTS = 16  # their contacts
-COUNTS = 17
+JOINTS = 17      # contacts of joints, the first of every list
+COUNTS = 18
 FULL = 10        # a status: more contacts than there is room for
 
 ROW = 12         # scalars of a row: force on the handle of a (moment, force), on that of b
@@ -53,7 +54,8 @@ MARK = 4
 class Extent(NamedTuple):
     """Numbers that the lengths of buffers depend on."""
 
-    contacts: int   # contacts of listed pairs
+    contacts: int   # contacts of joints and listed pairs
+    joints: int     # those of joints
     pairs: int      # pairs of a list that changes; 0: it does not
     shapes: int
     searched: int   # shapes, if the list changes; 0: it does not
@@ -102,6 +104,7 @@ BUFFERS = tuple(Buffer(*row) for row in (
     ("states", LANE, "STATE * bodies", "STATE per body: pose, velocity, acceleration", "see_bodies"),
     ("places", LANE, "PLACE * shapes", "PLACE per shape: pose", "place_shapes"),
     ("found", LANE, "FOUND * contacts", "FOUND per contact: gap, normal, point", "find_contacts"),
+    ("joint_speed", LANE, "joints", "[rad/s or m/s] velocity of the live rows of joints", "see_joints"),
     ("origins", FLOAT, "3 * shapes + 1", "[m] centres of shapes when pairs were listed; last: reach", "list_pairs"),
     ("cells", COUNT, "4 * searched", "per shape: cell (3), grid", "put_into_cells"),
     ("heads", COUNT, "buckets", "first shape of each bucket of cells; -1: none", "put_into_cells"),
@@ -132,6 +135,7 @@ BUFFERS = tuple(Buffer(*row) for row in (
     ("theta", FLOAT, "9 * dense * dense", "[1/kg] velocity per impulse, by rows", "make_theta"),
     ("gap", FLOAT, "room", "[m]", "load_island"),
     ("friction", FLOAT, "room", "coefficient of the pair", "load_island"),
+    ("dry", COUNT, "room", "1: dry friction of a joint, whose normal force is given", "load_island"),
     ("bounce", FLOAT, "room", "restitution of the pair", "load_island"),
     ("arriving", FLOAT, "3 * room", "[m/s] velocity at the beginning of the step", "load_island"),
     ("gaining", FLOAT, "3 * room", "[m/s] its change in the step without contact", "load_island"),
@@ -172,10 +176,10 @@ _lane_touch = allocating(_made["_lane_touch"])  # Numba needs each of the values
 @allocating
 def lane_touch(given, body_i, nv, room, handles):
     """A workspace with lanes where the scalar is LANE, for `room` contacts of all states at once."""
-    touch = _lane_touch(given, given.contact_i.shape[0], 0, given.shape_i.shape[0], 0, 0, 0, body_i.shape[0] - 1, nv,
-                        room, room, handles, handles, 0, problem_size(room))
+    touch = _lane_touch(given, given.contact_i.shape[0], given.joint_i.shape[0], 0, given.shape_i.shape[0], 0, 0, 0,
+                        body_i.shape[0] - 1, nv, room, room, handles, handles, 0, problem_size(room))
     touch.still[:, :] = 0.0
-    touch.count[PAIRS] = given.pair_i.shape[0]
+    touch.count[PAIRS], touch.count[JOINTS] = given.pair_i.shape[0], given.joint_i.shape[0]
     _begin_compiled(touch, body_i)
     return touch
 
@@ -193,7 +197,8 @@ _begin_compiled = allocating(_begin)
 
 def handles_of(arrays: ContactArrays, room: int) -> int:
     """Maximum number of bodies in contact at once."""
-    bodies = np.unique(arrays.shape_i[:, c.SHAPE_BODY])
+    joints = arrays.contact_i[:len(arrays.joint_i), [c.CONTACT_A, c.CONTACT_B]]
+    bodies = np.unique([*arrays.shape_i[:, c.SHAPE_BODY], *joints.ravel()])
     return min(int((bodies >= 0).sum()), 2 * room)
 
 
@@ -209,7 +214,8 @@ def extent_of(arrays: ContactArrays, bodies: int, nv: int, room: Room, loops: bo
     """Lengths of a workspace."""
     handles, shapes = handles_of(arrays, room.contacts), len(arrays.shape_i)
     pairs, searched = (room.listed[0], shapes) if room.listed else (0, 0)
-    return Extent(len(arrays.contact_i), pairs, shapes, searched, 1 << (2 * searched).bit_length() if searched else 0,
+    return Extent(len(arrays.contact_i), len(arrays.joint_i), pairs, shapes, searched,
+                  1 << (2 * searched).bit_length() if searched else 0,
                   room.contacts if searched else 0, bodies, nv, room.contacts, room.dense, handles,
                   min(handles, 2 * room.dense), 6 * handles * nv if loops else 0, int(problem_size(room.dense)))
 
@@ -218,13 +224,15 @@ def make_touch(arrays: ContactArrays, body_i, nv: int, room: Room, loops: bool) 
     """(workspace, the same as compiled code has it) of one run; without `room.listed` the list is that of `arrays`."""
     if room.listed:
         pairs, contacts = room.listed
-        arrays = arrays._replace(pair_i=np.zeros((pairs, c.PAIR_I), np.int32),
-                                 contact_i=np.zeros((contacts, c.CONTACT_I), np.int32),
-                                 contact_f=np.zeros((contacts, c.CONTACT_F)))
+        joints = len(arrays.joint_i)
+        tables = np.zeros((joints + contacts, c.CONTACT_I), np.int32), np.zeros((joints + contacts, c.CONTACT_F))
+        tables[0][:joints], tables[1][:joints] = arrays.contact_i[:joints], arrays.contact_f[:joints]
+        arrays = arrays._replace(pair_i=np.zeros((pairs, c.PAIR_I), np.int32), contact_i=tables[0],
+                                 contact_f=tables[1])
     extent = extent_of(arrays, len(body_i) - 1, nv, room, loops)._asdict()
     touch = Touch(*arrays, *(np.zeros(eval(buffer.length, UNITS, extent), np.int64 if buffer.scalar == COUNT else float)
                              for buffer in BUFFERS))
     _begin(touch, body_i)
-    touch.count[LOOPS], touch.count[DENSE] = loops, room.dense
+    touch.count[LOOPS], touch.count[DENSE], touch.count[JOINTS] = loops, room.dense, len(arrays.joint_i)
     touch.count[PAIRS], touch.origins[-1] = (0, -np.inf) if room.listed else (len(arrays.pair_i), np.inf)
     return touch, laid_out(touch)

@@ -34,6 +34,7 @@ from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_fields import DISC, GIVEN, KEEP_CLOSED, NO_SOLUTION, NONE, OPEN, SLIDING, STICKING
 from bunraku.contact.contact_memory import ACTIVE, BASE, MARK, MARK_GAP, MARK_SLIP, ROW, ROWS, STATUS, WORST, touch_of
 from bunraku.contact.detect import bounds_apart
+from bunraku.contact.joint_rows import is_dry, is_joint, load_of
 from bunraku.contact.least_norm import least_norm
 from bunraku.contact.rows import (
     contact_drift,
@@ -83,6 +84,8 @@ def slip_direction(touch, place, k):
     o = ROWS * place + ROW + 3
     mark = load3(touch.mark, MARK * k + MARK_SLIP)
     x, y = dot(load3(touch.rows, o), mark), dot(load3(touch.rows, o + ROW), mark)
+    if is_joint(k, touch):
+        x, y = mark[1], mark[2]
     size = np.sqrt(x * x + y * y)
     if size > 0.0:
         x, y = x / size, y / size
@@ -121,6 +124,9 @@ def closed_contacts(touch, structure, dof_f, q, a, work):
         drift = contact_drift(touch, place)
         for r in range(3):
             touch.b[3 * place + r] = touch.change[3 * place + r] + drift[r]
+        if is_dry(k, touch):
+            at = 3 * place * (3 * touch.count[ACTIVE] + 1)
+            touch.b[3 * place] = 0.0 - touch.theta[at] * load_of(k, touch)
         if touch.modes[k] == SLIDING:
             d, e, _ = slip_direction(touch, place, k)
             touch.slip[2 * place], touch.slip[2 * place + 1] = d, e
@@ -318,10 +324,14 @@ def signal_at(touch, plan, q, v, tau, drives, external, a, work):
         if touch.modes[k] == OPEN:
             near = touch.mark[MARK * k + MARK_GAP] - min(gap, CONTACT_FAR)
             if near > signal:  # it closes where it approaches: the first steps of a solver are not exact in between
-                x = load3(touch.found, c.FOUND * k + c.FOUND_POINT)
-                v_a, _ = motion_at(np.int64(touch.contact_i[k, c.CONTACT_A]), x, touch.states)
-                v_b, _ = motion_at(np.int64(touch.contact_i[k, c.CONTACT_B]), x, touch.states)
-                parting = dot(load3(touch.found, c.FOUND * k + c.FOUND_NORMAL), sub(v_a, v_b))
+                parting = 0.0
+                if is_joint(k, touch):
+                    parting = touch.joint_speed[k]
+                else:
+                    x = load3(touch.found, c.FOUND * k + c.FOUND_POINT)
+                    v_a, _ = motion_at(np.int64(touch.contact_i[k, c.CONTACT_A]), x, touch.states)
+                    v_b, _ = motion_at(np.int64(touch.contact_i[k, c.CONTACT_B]), x, touch.states)
+                    parting = dot(load3(touch.found, c.FOUND * k + c.FOUND_NORMAL), sub(v_a, v_b))
                 signal = max(signal, min(near, -parting), near - GRAZED)
         else:
             closed = True
@@ -410,12 +420,31 @@ def solve_at(what, touch, plan, q, v, tau, drives, external, restitution, a, wor
 
 
 @inner
+def mode_of_joint(touch, k, near, slow, impact):
+    """The same of a joint's contact; returns whether it is such a one."""
+    gap, speed = touch.found[c.FOUND * k + c.FOUND_GAP], touch.joint_speed[k]
+    if not gap <= near:
+        return False
+    if is_dry(k, touch):
+        touch.modes[k] = SLIDING if abs(speed) > slow else STICKING
+        store3(touch.mark, MARK * k + MARK_SLIP, (0.0, 1.0 if speed > 0.0 else -1.0, 0.0))
+        return False
+    if speed < -impact or gap < -near:
+        return True
+    touch.modes[k] = STICKING if speed <= slow else OPEN
+    return False
+
+
+@inner
 def modes_of_state(touch, near, slow, impact):
     """Modes of contacts from the state: closed below the gap `near` if they do not part, sliding if there is slip.
     Returns one that approaches faster than `impact` or overlaps by more than `near`; or -1."""
     for k in range(touch.modes.shape[0]):
         touch.modes[k] = OPEN
-        if touch.found[c.FOUND * k + c.FOUND_GAP] <= near:
+        if is_joint(k, touch):
+            if mode_of_joint(touch, k, near, slow, impact):
+                return k
+        elif touch.found[c.FOUND * k + c.FOUND_GAP] <= near:
             normal = load3(touch.found, c.FOUND * k + c.FOUND_NORMAL)
             x = load3(touch.found, c.FOUND * k + c.FOUND_POINT)
             v_a, _ = motion_at(np.int64(touch.contact_i[k, c.CONTACT_A]), x, touch.states)

@@ -26,8 +26,9 @@ from bunraku.algorithms.stepping import fastest_turn, half_turn, turn
 from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_calls import heap_impulses
 from bunraku.contact.contact_fields import OPEN
-from bunraku.contact.contact_memory import ACTIVE, DENSE, ISLANDS, LOOPS, PAIRS
+from bunraku.contact.contact_memory import ACTIVE, DENSE, ISLANDS, JOINTS, LOOPS, PAIRS
 from bunraku.contact.island_impulses import island_impulses
+from bunraku.contact.joint_rows import is_dry, joint_reaches, load_dry
 from bunraku.contact.near_pairs import find_near
 from bunraku.contact.response import respond
 from bunraku.contact.rows import arrange, forget_problem, level_points, make_rows, motion_at, put_forces, take_up
@@ -103,9 +104,22 @@ def reaches(gap, approach, h):
 
 
 @inner
+def take_up_joints(touch, h):
+    """Put the joints' contacts that may matter in a step into the problem. Returns whether there is room."""
+    for k in range(touch.count[JOINTS]):
+        near = joint_reaches(touch.joint_i[k, c.JOINT_KIND], touch.found[c.FOUND * k + c.FOUND_GAP],
+                             touch.joint_speed[k], h)
+        if near and not take_up(k, touch):
+            return False
+    return True
+
+
+@inner
 def choose_contacts(touch, h):
     """Put the contacts that may close in a step into the problem. Returns whether there is room."""
     forget_problem(touch)
+    if not take_up_joints(touch, h):
+        return False
     for p in range(touch.count[PAIRS]):
         first = touch.pair_i[p, c.PAIR_CONTACT]
         for k in range(first, first + touch.pair_i[p, c.PAIR_COUNT]):
@@ -141,6 +155,7 @@ def load_island(touch, first, count):
         k = touch.active[place]
         touch.gap[i] = touch.found[c.FOUND * k + c.FOUND_GAP]
         touch.friction[i], touch.bounce[i] = touch.contact_f[k, c.FRICTION], touch.contact_f[k, c.RESTITUTION]
+        touch.dry[i] = is_dry(k, touch)
         for r in range(3):
             touch.arriving[3 * i + r] = touch.speed[3 * place + r]
             touch.gaining[3 * i + r] = touch.change[3 * place + r]
@@ -175,6 +190,7 @@ def resolve_contacts(touch, structure, dof_f, q, flown, h, work):
             parts = heap_impulses(touch, n, structure.body_i, h, work)
         else:
             make_any_problem(touch, n, structure, dof_f, q, work)
+            load_dry(touch, first, count, h, touch.theta, touch.gaining)
             parts = island_impulses(touch, count, h)
         keep_solution(touch, first, count)
         if loops:

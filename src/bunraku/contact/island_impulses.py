@@ -108,9 +108,10 @@ def energy_taken(velocities, matrix, touch, count):
     for i in range(3 * count):  # as they are, without gaps and rebounds
         touch.b[i] = touch.arriving[i] + touch.gaining[i]
     velocities(matrix, touch, count)
-    for i in range(3 * count):
-        taken -= 0.5 * touch.force[i] * (touch.b[i] + touch.velocity[i])
-        given += abs(touch.force[i] * touch.b[i])
+    for k in range(count):
+        for i in range(3 * k + touch.dry[k], 3 * k + 3):  # a given normal force does no work
+            taken -= 0.5 * touch.force[i] * (touch.b[i] + touch.velocity[i])
+            given += abs(touch.force[i] * touch.b[i])
     return taken if abs(taken) > AT_REST * given else 0.0
 
 

@@ -19,6 +19,7 @@ from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_memory import ACTIVE
 from bunraku.contact.island_impulses import OVERLAP, island_impulses
 from bunraku.contact.islands import find_islands
+from bunraku.contact.joint_rows import is_dry, is_joint
 from bunraku.contact.lane_problem import (
     CLOSE,
     find_velocities,
@@ -50,6 +51,7 @@ class LaneImpulses(NamedTuple):
     gap: Any       # FEW
     friction: Any  # FEW
     bounce: Any    # FEW
+    dry: Any       # FEW, 1: dry friction of a joint, whose normal force is given
     twin: Any      # FEW, 1: the state has another contact of the same bodies
     before: Any    # 3 FEW, velocity at the beginning of the step
     free: Any      # 3 FEW, at its end without impulses
@@ -60,7 +62,8 @@ def lane_impulses(contacts, places):
     return LaneImpulses(
         lane_array(contacts), lane_array(9 * places * places), lane_array(3 * places), lane_array(3 * places),
         np.zeros(WIDTH, np.int64), np.zeros(FEW * WIDTH, np.int64), lane_array(1), lane_array(9 * FEW * FEW),
-        lane_array(FEW), lane_array(FEW), lane_array(FEW), lane_array(FEW), lane_array(3 * FEW), lane_array(3 * FEW))
+        lane_array(FEW), lane_array(FEW), lane_array(FEW), lane_array(FEW), lane_array(FEW), lane_array(3 * FEW),
+        lane_array(3 * FEW))
 
 
 @inner
@@ -119,7 +122,7 @@ def find_slots(touch, own, held, first, status):
 
 @inline
 def same_bodies(touch, k, other):
-    return (touch.contact_i[k, c.CONTACT_A] == touch.contact_i[other, c.CONTACT_A]
+    return (not is_joint(k, touch) and touch.contact_i[k, c.CONTACT_A] == touch.contact_i[other, c.CONTACT_A]
             and touch.contact_i[k, c.CONTACT_B] == touch.contact_i[other, c.CONTACT_B])
 
 
@@ -141,6 +144,7 @@ def load_all(touch, own, p, count, held, first):
         store(own.gap, i, where_positive(wanted, load(touch.found, c.FOUND * k + c.FOUND_GAP), zero))
         store(own.friction, i, zero + touch.contact_f[k, c.FRICTION])
         store(own.bounce, i, zero + touch.contact_f[k, c.RESTITUTION])
+        store(own.dry, i, zero + (1.0 if is_dry(k, touch) else 0.0))
         store(own.twin, i, zero)
         for j in range(count):
             if j != i and same_bodies(touch, k, touch.active[j]):
@@ -165,6 +169,7 @@ def load_some(touch, own, p, count, held, first):
             own.gap[i, w] = pick(touch.found, c.FOUND * k + c.FOUND_GAP, w) if there else 0.0
             own.friction[i, w] = touch.contact_f[k, c.FRICTION] if there else 0.0
             own.bounce[i, w] = touch.contact_f[k, c.RESTITUTION] if there else 0.0
+            own.dry[i, w] = 1.0 if there and is_dry(k, touch) else 0.0
             own.twin[i, w] = 0.0
             for j in range(own.counts[w] if there else 0):
                 if j != i and same_bodies(touch, k, touch.active[own.slots[j * WIDTH + w]]):
@@ -234,6 +239,8 @@ def part_slots(own, theta, p, count, wanted, overlaps, h):
     for i in range(count):
         for r in range(3):
             f, b, free = load(p.force, 3 * i + r), load(p.b, 3 * i + r), load(own.free, 3 * i + r)
+            if r == 0:
+                f = where_positive(load(own.dry, i), zero, f)  # a given normal force does no work
             taken = taken - 0.5 * f * (free + (load(p.velocity, 3 * i + r) - b + free))
             given = given + magnitude(f * free)
     taken = where_positive(magnitude(taken) - AT_REST * given, taken, zero)
@@ -307,6 +314,7 @@ def load_in_lane(w, touch, theta, first, count, held):
         k = touch.active[place]
         touch.gap[i] = pick(touch.found, c.FOUND * k + c.FOUND_GAP, w)
         touch.friction[i], touch.bounce[i] = touch.contact_f[k, c.FRICTION], touch.contact_f[k, c.RESTITUTION]
+        touch.dry[i] = is_dry(k, touch)
         for r in range(3):
             touch.arriving[3 * i + r] = pick(touch.speed, 3 * place + r, w)
             touch.gaining[3 * i + r] = pick(touch.change, 3 * place + r, w)

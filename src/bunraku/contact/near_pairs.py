@@ -15,7 +15,7 @@ import numpy as np
 from bunraku.contact import contact_fields as c
 from bunraku.contact.cell_grids import contacts_of, find_pairs, key_of, smallest_radius
 from bunraku.contact.contact_fields import OPEN
-from bunraku.contact.contact_memory import ACTIVE, PAIRS, WANTED_CONTACTS, WANTED_PAIRS
+from bunraku.contact.contact_memory import ACTIVE, JOINTS, PAIRS, WANTED_CONTACTS, WANTED_PAIRS
 from bunraku.contact.detect import find_pair, place_shapes
 from bunraku.jit import inline, inner
 from bunraku.spatial.algebra import load3, norm, store3, sub
@@ -52,7 +52,7 @@ def list_pairs(touch, reach):
     """Make the list anew, and take modes and impulses of the last step along. Without room for it all stays as it is,
     but for the numbers WANTED_PAIRS and WANTED_CONTACTS, and the answer is False."""
     pairs, contacts = find_pairs(touch, reach)
-    if pairs > touch.keys.shape[0] or contacts > touch.contact_i.shape[0]:
+    if pairs > touch.keys.shape[0] or contacts > touch.contact_i.shape[0] - touch.count[JOINTS]:
         touch.count[WANTED_PAIRS], touch.count[WANTED_CONTACTS] = pairs, contacts
         return False
     put_aside(touch)
@@ -94,7 +94,7 @@ def sort_by_digit(count, keys, unit, base, tally, out):
 @inner
 def write_list(pairs, touch):
     """The tables of pairs and contacts of sorted keys."""
-    shapes, first = touch.shape_i.shape[0], 0
+    shapes, first = touch.shape_i.shape[0], touch.count[JOINTS]
     for p in range(pairs):
         key = touch.keys[p]
         kind, a, b = key // (shapes * shapes), key // shapes % shapes, key % shapes
@@ -119,9 +119,12 @@ def put_aside(touch):
     for i in range(touch.count[ACTIVE]):
         k = touch.active[i]
         p = np.int64(touch.contact_i[k, c.CONTACT_PAIR])
-        touch.aside[3 * i] = key_of(np.int64(touch.pair_i[p, c.PAIR_KIND]), np.int64(touch.pair_i[p, c.PAIR_A]),
-                                    np.int64(touch.pair_i[p, c.PAIR_B]), touch)
-        touch.aside[3 * i + 1] = k - touch.pair_i[p, c.PAIR_CONTACT]
+        if p < 0:  # a joint's, which keeps its number
+            touch.aside[3 * i], touch.aside[3 * i + 1] = -1, k
+        else:
+            touch.aside[3 * i] = key_of(np.int64(touch.pair_i[p, c.PAIR_KIND]), np.int64(touch.pair_i[p, c.PAIR_A]),
+                                        np.int64(touch.pair_i[p, c.PAIR_B]), touch)
+            touch.aside[3 * i + 1] = k - touch.pair_i[p, c.PAIR_CONTACT]
         touch.aside[3 * i + 2] = touch.modes[k]
         store3(touch.aside_force, 3 * i, load3(touch.held, 3 * k))
         touch.modes[k] = OPEN
@@ -133,9 +136,10 @@ def take_back(touch):
     """Back into the contact state, those whose pair is still listed."""
     listed = 0
     for i in range(touch.count[ACTIVE]):
-        p = pair_of(touch.aside[3 * i], touch)
-        if p >= 0:
-            k = touch.pair_i[p, c.PAIR_CONTACT] + touch.aside[3 * i + 1]
+        joint = touch.aside[3 * i] < 0
+        p = -1 if joint else pair_of(touch.aside[3 * i], touch)
+        if joint or p >= 0:
+            k = touch.aside[3 * i + 1] + (0 if joint else np.int64(touch.pair_i[p, c.PAIR_CONTACT]))
             touch.modes[k] = touch.aside[3 * i + 2]
             store3(touch.held, 3 * k, load3(touch.aside_force, 3 * i))
             touch.active[listed] = k

@@ -23,10 +23,11 @@ from bunraku.algorithms.body_motion import STATE
 from bunraku.algorithms.tree import row3, row9, zero3
 from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_calls import solids
-from bunraku.contact.contact_memory import ACTIVE, FULL, HANDLES, ISLANDS, PATH, ROW, ROWS, STATUS, WORST
+from bunraku.contact.contact_memory import ACTIVE, FULL, HANDLES, ISLANDS, JOINTS, PATH, ROW, ROWS, STATUS, WORST
 from bunraku.contact.face_points import flat_side
 from bunraku.contact.field_contacts import corners_above
 from bunraku.contact.islands import find_islands
+from bunraku.contact.joint_rows import fill_idle_rows, is_joint, joint_contact_rows
 from bunraku.contact.nearest import across, magnitude
 from bunraku.contact.response import between_ground_and, group_origin
 from bunraku.jit import inline, inner
@@ -170,6 +171,10 @@ def make_rows(touch, body_i):
     for place in range(touch.count[ACTIVE]):
         k = touch.active[place]
         a, b = np.int64(touch.contact_i[k, c.CONTACT_A]), np.int64(touch.contact_i[k, c.CONTACT_B])
+        if is_joint(k, touch):
+            joint_contact_rows(touch, place, k, group_origin(a, body_i, touch.states),
+                               group_origin(b, body_i, touch.states))
+            continue
         normal, x = load3(touch.found, c.FOUND * k + c.FOUND_NORMAL), load3(touch.found, c.FOUND * k + c.FOUND_POINT)
         first = across(normal)
         second = cross(normal, first)
@@ -200,6 +205,8 @@ def level_points(touch):
     for place in range(touch.count[ACTIVE]):
         k = touch.active[place]
         o, p = c.FOUND * k, touch.contact_i[k, c.CONTACT_PAIR]
+        if p < 0:  # of a joint
+            continue
         gap, n = load(touch.found, o + c.FOUND_GAP), load3(touch.found, o + c.FOUND_NORMAL)
         x = load3(touch.found, o + c.FOUND_POINT)
         if touch.pair_i[p, c.PAIR_KIND] <= c.LAST_PLANE:
@@ -267,6 +274,8 @@ def make_theta(touch, n, theta):
                                                                 + x[4] * y[4] + x[5] * y[5]))
                 for s in range(3):
                     store(theta, (3 * other + s) * 3 * count + 3 * place + r, load(theta, row + 3 * other + s))
+    if touch.count[JOINTS] > 0:
+        fill_idle_rows(touch, first, count, theta)
 
 
 @inner
@@ -308,6 +317,8 @@ def put_forces(touch, n, force, wrenches):
 def contact_drift(touch, place):
     """(d2g/dt2, and du/dt along the tangents) of a contact while no joint accelerates."""
     k = touch.active[place]
+    if is_joint(k, touch):
+        return 0.0, 0.0, 0.0
     a, b = np.int64(touch.contact_i[k, c.CONTACT_A]), np.int64(touch.contact_i[k, c.CONTACT_B])
     states, found = touch.states, touch.found
     normal, x = load3(found, c.FOUND * k + c.FOUND_NORMAL), load3(found, c.FOUND * k + c.FOUND_POINT)

@@ -36,6 +36,7 @@ from bunraku.contact.contact_memory import (
     STATUS,
 )
 from bunraku.contact.detect import find_contacts, place_shapes
+from bunraku.contact.joint_rows import is_joint, joint_change, see_joints
 from bunraku.contact.response import group_origin, handle_responses, respond
 from bunraku.contact.rows import arrange, make_rows, make_theta, put_forces
 from bunraku.entries.signatures import FINE, move
@@ -48,8 +49,9 @@ from bunraku.tolerances import AT_REST
 
 @inner
 def see_bodies(touch, structure, q, v):
-    """States of the bodies, joints not accelerating."""
+    """States of the bodies, joints not accelerating; gaps and velocities of the joints' contacts."""
     body_states(structure.body_i, structure.body_f, q, v, touch.still, touch.states)
+    see_joints(touch, structure.body_i, q, v)
 
 
 @inner
@@ -106,6 +108,9 @@ def change_of_contacts(touch, structure, v):
     spread_motion(touch, structure, v)
     for place in range(touch.count[ACTIVE]):
         k = touch.active[place]
+        if is_joint(k, touch):
+            joint_change(touch, place, k, v)
+            continue
         x = load3(touch.found, c.FOUND * k + c.FOUND_POINT)
         u = sub(point_motion(np.int64(touch.contact_i[k, c.CONTACT_A]), x, touch),
                 point_motion(np.int64(touch.contact_i[k, c.CONTACT_B]), x, touch))

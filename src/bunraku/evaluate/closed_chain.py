@@ -210,13 +210,21 @@ def _labels(mechanism) -> list[Label]:
     return [(name, k) for name, count in [*joints, *connections] for k in range(count)]
 
 
-def closed_inverse_dynamics(mechanism: Mechanism, plan, q, v, a, external=None) -> np.ndarray:
+def against_friction(mechanism: Mechanism, v, a) -> np.ndarray:
+    """Torques that overcome the Coulomb friction of joints: of the sign of v, or of a where v is zero."""
+    v, a = np.asarray(v, float), np.asarray(a, float)
+    return mechanism.coulomb_friction() * np.where(v != 0.0, np.sign(v), np.sign(a))
+
+
+def closed_inverse_dynamics(mechanism: Mechanism, plan, q, v, a, external=None, passive=True) -> np.ndarray:
     """Actuator torques of one state or a batch, for plans with loops; `external` is None or (links * 6) per state.
 
     nv numbers, or nv + nc if some connection with freedom is actuated. States that fail in a batch are named in one
     error.
     """
     tau_O = inverse_dynamics(plan, q, v, a, external, None)  # [YN99] step 2
+    if passive and mechanism.has_joint_laws():
+        tau_O = tau_O + against_friction(mechanism, v, a)
     batch, (q, v, a) = aligned(("q", q, plan.nq), ("v", v, plan.nv), ("a", a, plan.nv))
     if batch is None:
         return _one(mechanism, plan, q, v, a, tau_O)

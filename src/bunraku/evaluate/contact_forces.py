@@ -17,6 +17,7 @@ from bunraku.contact.contact_fields import NO_SOLUTION, OPEN, ROUGH, SLIDING, SO
 from bunraku.contact.contact_memory import ACTIVE, FULL, ROW, ROWS, STATUS, WORST
 from bunraku.contact.contact_motion import APPROACHING, DIRECT, LOOK, LOOK_LEVEL, OVERLAPPING, contact_solve
 from bunraku.contact.contact_step import QUICK
+from bunraku.contact.joint_rows import QUICK_JOINT
 from bunraku.entries import closed_solution as closed
 from bunraku.entries.explain import refuse, several
 from bunraku.entries.signatures import FINE
@@ -140,6 +141,10 @@ def _strictly(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.
         status = contact_solve.call(DIRECT, touching.structure, q, v, *acts, numbers, a, touching.work)
         if touch.count[STATUS] != FULL or not touching.grow():
             break
+    if status in (APPROACHING, OVERLAPPING) and touch.count[WORST] < touching.joints:
+        touching.refuse_overlap(q, "hard limits")
+        raise ContactError(f"{touching.joint_contact(int(touch.count[WORST]))} moves on towards it: an impact, which "
+                           "changes velocities at once; bk.Simulation resolves it")
     if status == APPROACHING:
         raise ContactError(f"shapes {touching.pair(int(touch.count[WORST]))} touch and approach each other: an impact, "
                            "which changes velocities at once; bk.Simulation resolves it")
@@ -147,7 +152,8 @@ def _strictly(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.
         touching.refuse_overlap(q, "contact")
     if status != FINE:
         refuse(plan, q, {"v": v, "tau": acts.tau, "external": acts.external})
-    found = touch.found.reshape(-1, c.FOUND)
+    found = touch.found.reshape(-1, c.FOUND).copy()
+    found[:touching.joints, c.FOUND_GAP] = np.inf
     n = int(touch.count[ACTIVE])
     if n and touch.count[STATUS] == NO_SOLUTION:
         raise ContactError(touching.jammed_by(touch.active[:n]))
@@ -159,8 +165,9 @@ def _strictly(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.
     forces = np.zeros((len(found), 3))
     axes = touch.rows[:ROWS * n].reshape(n, 3, ROW)[:, :, 3:6]
     forces[touch.active[:n]] = (touch.force[:3 * n].reshape(n, 1, 3) @ axes)[:, 0]
-    return a, Contacts(touching.mechanism, q, found.copy(), MARGIN, forces, touch.modes.copy(),
-                       float(touch.residual[0]) if n else 0.0, touching.arrays)
+    return a, Contacts(touching.mechanism, q, found, MARGIN, forces, touch.modes.copy(),
+                       float(touch.residual[0]) if n else 0.0, touching.arrays,
+                       touching.joint_forces(touch.force[:3 * n].reshape(n, 3), touch.active[:n]))
 
 
 def _take_modes(touching: Touching, n: int) -> None:
@@ -203,14 +210,16 @@ def _leniently(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np
 def _listed(touching: Touching, q, rows, force, axes, residual: float) -> Contacts:
     """Contacts within the margin, and those in `rows` at any gap, with their forces (normal, two tangents)."""
     found = touching.touch.found.reshape(-1, c.FOUND).copy()
+    found[:touching.joints, c.FOUND_GAP] = np.inf
     return _with_forces(touching, q, touching.arrays, found, rows, force, axes, touching.touch.modes.copy(), residual)
 
 
 def _with_forces(touching: Touching, q, arrays, found, rows, force, axes, modes, residual: float) -> Contacts:
-    forces = np.zeros((len(found), 3))
-    forces[rows] = np.einsum("nr,nrx->nx", force, axes)
+    forces, resistance = np.zeros((len(found), 3)), touching.joint_forces(force, rows)
+    shapes = rows >= touching.joints
+    forces[rows[shapes]] = np.einsum("nr,nrx->nx", force[shapes], axes[shapes])
     margin = max(MARGIN, float(found[forces.any(axis=1), c.FOUND_GAP].max(initial=0.0)))
-    return Contacts(touching.mechanism, q, found, margin, forces, modes, residual, arrays)
+    return Contacts(touching.mechanism, q, found, margin, forces, modes, residual, arrays, resistance)
 
 
 def step_forces(mechanism: Mechanism, q, v, tau, step: float, external=None, prescribed=None) -> Contacts:
@@ -227,7 +236,8 @@ def step_forces(mechanism: Mechanism, q, v, tau, step: float, external=None, pre
     touching.set_modes(np.flatnonzero(np.isfinite(gap)))
     look = touching.solve(LOOK, q, v, acts)
     before[look.rows] = look.before[:, 0]
-    touching.set_modes(np.flatnonzero(gap <= 2.0 * step * np.maximum(0.0, -before) + QUICK * step * step))
+    soon, quick = np.where(np.arange(len(gap))[:, None] < touching.joints, (4.0, QUICK_JOINT), (2.0, QUICK)).T
+    touching.set_modes(np.flatnonzero(gap <= soon * step * np.maximum(0.0, -before) + quick * step * step))
     found = touching.touch.found.copy()
     look = touching.solve(LOOK_LEVEL, q, after_step(mechanism, v, touching.a, step), acts)
     rows, b, (friction, e) = look.rows, look.before.copy(), touching.arrays.contact_f[look.rows].T
@@ -235,6 +245,8 @@ def step_forces(mechanism: Mechanism, q, v, tau, step: float, external=None, pre
     rebound = (e > 0.0) & (before < 0.0) & (gap + step * free <= 0.0) & (-e * before > 2.0 * np.abs(free - before))
     b[:, 0] += np.where(rebound, e * before, np.maximum(gap, 0.0) / step)
     theta = touching.touch.theta[:9 * len(rows)**2].reshape(3 * len(rows), 3 * len(rows))
+    for place in np.flatnonzero(touching.is_dry(rows)):
+        b[place, 0] = -step * theta[3 * place, 3 * place] * touching.given.joint_f[rows[place], c.JOINT_BOUND]
     answer = solve_problem(theta, b.ravel(), friction, smallest=True)
     touching.touch.found[:] = found
     touching.set_modes([])
@@ -264,7 +276,7 @@ def forces_of_last_step(touching: Touching, q, step: float) -> Contacts:
         if (rows >= 0).all():
             break
         margin *= 4.0
-    lost, modes = ~np.isfinite(found[rows, c.FOUND_GAP]), np.full(len(found), OPEN)
+    lost, modes = ~np.isfinite(found[rows, c.FOUND_GAP]) & (rows >= touching.joints), np.full(len(found), OPEN)
     found[rows[lost]], modes[rows] = before[lost], touch.modes[last]
     return _with_forces(touching, q, arrays, found, rows, touch.held.reshape(-1, 3)[last] / step, axes, modes,
                         float(touch.residual[0]))

@@ -103,11 +103,12 @@ class Touching:
         self.locked, self.asked, self.in_turn = locked, most, in_turn
         self.given = near or self.pairs.arrays
         self.plan = plan = mechanism.touching_plan(locked)
-        self.most = most_of(len(self.given.contact_i) if near or self.pairs.complete else sys.maxsize, most, stepping)
+        self.joints = len(self.given.joint_i)  # contacts of joints, the first of every list
+        self.most = self._most_of(len(self.given.contact_i) if near or self.pairs.complete else sys.maxsize)
         loops = plan.loops is not None
         self.base = closed_one if loops else tree_one
         self.structure = plan.with_rotors
-        self._make_room(min(self.most, CONTACT_ROOM), FIRST_LIST if self.listing else None)
+        self._make_room(min(self.most, CONTACT_ROOM + self.joints), FIRST_LIST if self.listing else None)
         size = int(plan.loops.work_size) if loops else plan.work_size
         self.work = np.empty(size + plan.nv + 64 * plan.bodies)
         self.a = np.empty(plan.nv)
@@ -120,6 +121,10 @@ class Touching:
             raise ContactError(f"{count} shapes have too many pairs for event-driven simulation, which looks at all of "
                                "them: use fixed steps (solver='symplectic_euler', step=...)")
         return self.mechanism.all_contact_pairs()
+
+    def _most_of(self, contacts: int) -> int:
+        """Maximum number of closed contacts, with all of the joints, which a limit given does not count."""
+        return self.joints + most_of(contacts - self.joints, self.asked, self.stepping)
 
     @property
     def arrays(self) -> ContactArrays:
@@ -156,13 +161,13 @@ class Touching:
     @property
     def sparse(self) -> bool:
         """Whether large islands are solved without a full matrix."""
-        return self.stepping and not self.in_turn and not self.mechanism.constrained
+        return self.stepping and not self.in_turn and not self.mechanism.constrained and not self.joints
 
     def lay_out(self, stepping: bool) -> None:
         """Change between events and time steps, which have room for any number of contacts unless one was asked for."""
         known, before = self.known(), self.touch
         self.stepping = stepping
-        self.most = most_of(self.contacts, self.asked, stepping)
+        self.most = self._most_of(self.contacts)
         self._make_room(min(self.most, self.room), None)
         self.recall(known)
         self.touch.residual[:], self.touch.count[list(TALLIES)] = before.residual, before.count[list(TALLIES)]
@@ -200,9 +205,9 @@ class Touching:
             self._make_room(min(room, self.most), self.room_for_list)
         identity, touch = known[IDENTITY], self.touch
         if self.listing:
-            own = with_pairs(self.given, {(a, b) for a, b, _ in identity.tolist()})
+            own = with_pairs(self.given, {(a, b) for a, b, _ in identity.tolist() if a >= 0})
             if len(own.pair_i) > len(touch.pair_i) or len(own.contact_i) > len(touch.contact_i):
-                self._make_room(self.room, (len(own.pair_i), len(own.contact_i)))
+                self._make_room(self.room, (len(own.pair_i), len(own.contact_i) - self.joints))
                 touch = self.touch
             for name in ("pair_i", "contact_i", "contact_f"):
                 getattr(touch, name)[:len(getattr(own, name))] = getattr(own, name)
@@ -218,6 +223,11 @@ class Touching:
     def refuse_unknown(self, identity: np.ndarray) -> None:
         """A ContactError if these are not contacts of this mechanism."""
         kind, shapes = self.given.shape_i[:, c.SHAPE_KIND], len(self.given.shape_i)
+        of_joints = identity[:, 0] < 0
+        if not ((identity[of_joints][:, [0, 2]] == (-1, 0)).all() and (identity[of_joints, 1] >= 0).all()
+                and (identity[of_joints, 1] < self.joints).all()):
+            raise ContactError("contacts of joints that this mechanism does not have")
+        identity = identity[~of_joints]
         pairs = sorted({(a, b) for a, b, _ in identity.tolist()})
         if not all(0 <= a < shapes and 0 <= b < shapes and (kind[a], kind[b]) in c.KIND_OF for a, b in pairs):
             raise ContactError("contacts of shapes that this mechanism does not have")
@@ -236,18 +246,23 @@ class Touching:
         return self.found[:, c.FOUND_GAP]
 
     def pair(self, k: int) -> str:
-        """Names of the two shapes of a contact, for messages."""
+        """Names of the two shapes of a contact, or of its joint, for messages."""
+        if k < self.joints:
+            return self.joint_contact(k)
         return pair_names(self.mechanism.contact_pairs().shapes, self.arrays, k)
 
     def named(self, rows) -> str:
         """The pairs of these contacts: the first few by name, the others by number."""
-        pairs = list(dict.fromkeys(self.pair(int(k)) for k in rows))
+        pairs = list(dict.fromkeys(self.pair(int(k)) for k in rows))  # or joints
         more = f" and {len(pairs) - FEW_NAMES} other pairs" if len(pairs) > FEW_NAMES else ""
         return (", ".join(pairs[:FEW_NAMES]) or "none is closed") + more
 
     def refuse_overlap(self, q, what: str, deepest: Callable[[], float] | None = None) -> None:
         """A ContactError if shapes penetrate by more than TOO_DEEP, or `deepest()`: with the depth, the pair, and the
         remedy."""
+        self._refuse_beyond_limits(np.asarray(q), what, deepest)
+        if not self.mechanism.may_touch():
+            return
         arrays, found = contacts_near(self.mechanism, np.asarray(q), CONTACT_NEAR)
         gap = found[:, c.FOUND_GAP]
         if not len(gap) or gap.min() >= -TOO_DEEP:
@@ -266,6 +281,61 @@ class Touching:
         raise ContactError(f"{what}: shapes {pair_names(shapes, arrays, k)} overlap by {deep:.4g} m{too}; "
                            "q = bk.part(m, q) parts all of them by the smallest move, or move link "
                            f"{link!r} by ({way}) m, or let them not touch: m.exclude, or masks (group, meets)")
+
+    # -- joints ----------------------------------------------------------------------------------------------------
+
+    def is_dry(self, rows: np.ndarray) -> np.ndarray:
+        """Which of these contacts are dry friction of a joint."""
+        dry = np.zeros(len(rows), bool)
+        of_joints = rows < self.joints
+        dry[of_joints] = self.given.joint_i[rows[of_joints], c.JOINT_KIND] == c.DRY
+        return dry
+
+    def joint_name(self, k: int) -> str:
+        """Name of the joint of contact k."""
+        return self.mechanism.links[self.plan.body_link[self.given.joint_i[k, c.JOINT_BODY]]].joint_name
+
+    def joint_contact(self, k: int) -> str:
+        """A joint's contact in messages: the joint, and which limit."""
+        kind, name = self.given.joint_i[k, c.JOINT_KIND], f"joint {self.joint_name(k)!r}"
+        return name if kind == c.DRY else f"{name} at its {LIMITS[kind]} limit"
+
+    def impulse_unit(self, k: int) -> str:
+        """Unit of the impulse of contact k."""
+        return "N m s" if k < self.joints and self.given.joint_f[k, c.JOINT_ANGULAR] else "N s"
+
+    def joint_change(self, k: int, mode: int) -> str:
+        """Event text for a new mode of a joint's contact."""
+        kind, name = self.given.joint_i[k, c.JOINT_KIND], f"joint {self.joint_name(k)!r}"
+        if kind == c.DRY:
+            return f"{name} {'sticks' if mode == STICKING else 'slides'}"
+        return f"{name} {'leaves' if mode == OPEN else 'rests at'} its {LIMITS[kind]} limit"
+
+    def joint_forces(self, force: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """(nv,) torques and forces of joints by their contacts, among those in `rows` with `force` (normal,
+        tangents)."""
+        out = np.zeros(self.plan.nv)
+        for k, f in zip(rows.tolist(), force, strict=True):
+            if k < self.joints:
+                kind, at = self.given.joint_i[k, [c.JOINT_KIND, c.JOINT_V]]
+                out[at] += f[1] if kind == c.DRY else f[0] if kind == c.LOWER else -f[0]
+        return out
+
+    def _refuse_beyond_limits(self, q, what: str, deepest: Callable[[], float] | None) -> None:
+        """A ContactError if a joint is beyond a hard limit by more than TOO_DEEP, or `deepest()`."""
+        if not self.joints:
+            return
+        numbers, bounds = self.given.joint_i, self.given.joint_f[:, c.JOINT_BOUND]
+        over = q[numbers[:, c.JOINT_Q]] - bounds
+        over = np.where(numbers[:, c.JOINT_KIND] == c.UPPER, over, -over)
+        over[numbers[:, c.JOINT_KIND] == c.DRY] = 0.0
+        if over.max() <= TOO_DEEP or (deepest is not None and over.max() <= deepest()):
+            return
+        k = int(over.argmax())
+        unit = "rad" if self.given.joint_f[k, c.JOINT_ANGULAR] else "m"
+        raise ContactError(f"{what}: joint {self.joint_name(k)!r} is at {q[numbers[k, c.JOINT_Q]]:.6g} {unit}, beyond "
+                           f"its hard {LIMITS[numbers[k, c.JOINT_KIND]]} limit of {bounds[k]:.6g} {unit}: begin within "
+                           f"the limits, or move them by m.with_joint({self.joint_name(k)!r}, ...)")
 
     # -- problems --------------------------------------------------------------------------------------------------
 
@@ -318,10 +388,11 @@ class Touching:
         for place, d in zip(slides, direction, strict=True):
             k = answer.rows[place]
             self.touch.modes[k] = SLIDING
-            vector = d @ answer.axes[place, 1:]
+            vector = np.array([0.0, *d]) if k < self.joints else d @ answer.axes[place, 1:]
             size = np.linalg.norm(vector)
             at = MARK * k + MARK_SLIP
-            self.touch.mark[at:at + 3] = vector / size if size > 0 else answer.axes[place, 1]
+            other = (0.0, 1.0, 0.0) if k < self.joints else answer.axes[place, 1]
+            self.touch.mark[at:at + 3] = vector / size if size > 0 else other
 
     def forces(self, q, v, acts: Acts, closed, slow: float = CONTACT_SLOW) -> Answer:
         """Forces of closed contacts; their new modes are stored in `touch`."""
@@ -420,6 +491,7 @@ def gains_energy(answer: Answer) -> bool:
     return bool(gained > AT_REST * given.sum())
 
 
+LIMITS = {c.LOWER: "lower", c.UPPER: "upper"}
 IDENTITY = "identity"
 STATE = {"modes": 1, "held": 3, "mark": MARK}
 """Contact state of a run, with the number of scalars of a contact; beside `margin`."""

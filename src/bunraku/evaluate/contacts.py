@@ -52,9 +52,11 @@ class Contacts(Sequence[Contact]):
 
     def __init__(self, mechanism: Mechanism, q: np.ndarray, found: np.ndarray, margin: float,
                  forces: np.ndarray | None = None, modes: np.ndarray | None = None, residual: float = 0.0,
-                 arrays: ContactArrays | None = None):
-        """`arrays` with the list of the pairs of `found`; unless given, that of the mechanism."""
+                 arrays: ContactArrays | None = None, resistance: np.ndarray | None = None):
+        """`arrays` with the list of the pairs of `found`; unless given, that of the mechanism. `resistance`: (nv,)
+        torques and forces of the joints by their friction and hard limits, which belong to the same problem."""
         self.mechanism, self.margin, self.q = mechanism, margin, q
+        self.resistance = np.zeros(mechanism.nv) if resistance is None else resistance
         rows = np.flatnonzero(found[:, c.FOUND_GAP] <= margin)
         self._rows = rows[np.argsort(found[rows, c.FOUND_GAP], kind="stable")]
         self._found = found[self._rows]
@@ -204,7 +206,7 @@ def without_contact(mechanism: Mechanism) -> Mechanism:
     """The mechanism without contact."""
     def make() -> Mechanism:
         twin = mechanism.copy()
-        twin.shapes = type(mechanism.shapes)()
+        twin.shapes, twin.frictionless = type(mechanism.shapes)(), True
         twin.contact_changed()
         return twin
 

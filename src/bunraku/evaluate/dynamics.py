@@ -19,7 +19,7 @@ from bunraku.entries.loop_entries import closed_plain
 from bunraku.entries.part_entries import lanes_of_state, lanes_one
 from bunraku.entries.wrench_entries import joint_wrenches, wrenches_one
 from bunraku.errors import ModelError, NamingError, ShapeError
-from bunraku.evaluate.closed_chain import closed_inverse_dynamics
+from bunraku.evaluate.closed_chain import against_friction, closed_inverse_dynamics
 from bunraku.evaluate.contacts import Contacts, with_contacts, without_contact
 from bunraku.evaluate.dynamics_results import (
     Dynamics,
@@ -48,7 +48,7 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
     tau         nv torques; with connections, nv + nc where their drives follow (`Mechanism.drive_slice`)
     external    {link: (fx, fy, fz, mx, my, mz)} at the link frame's origin in world axes, (6,) or (B, 6)
     prescribed  {joint or connection: acceleration} in place of its torque
-    passive     springs, dampers, limits, armature and contact act
+    passive     springs, dampers, limits, armature, contact, and friction and hard limits of joints act
     method      "auto": articulated bodies, and with connections assembly and disassembly, O(N); "aba": trees only;
                 "ada": assembly and disassembly; "unit_vector": the O(N^3) reference
     workers     threads: for a batch by default as many as there are cores; for one state at most so many, with a part
@@ -65,7 +65,7 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
             as_mechanism(mechanism)
             raise
         if plan is None:
-            if mechanism.may_touch():
+            if mechanism.needs_contact():
                 a = None
                 if method == "auto" and schedule is None and not mechanism.constrained and _are_vectors(q, v, tau):
                     a = _with_contact()(mechanism, q, v, tau)
@@ -93,7 +93,7 @@ def forward_dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping 
         except ArrayMismatch:
             pass
     plan = as_mechanism(mechanism).plan(None if passive else "bare")
-    if passive and mechanism.may_touch():
+    if passive and mechanism.needs_contact():
         return _touching(mechanism, q, v, tau, external, prescribed, method, schedule, workers)[0]
     if prescribed:
         plan, tau = with_prescribed(mechanism, plan, passive, tau, prescribed)
@@ -134,8 +134,8 @@ def _touching(mechanism, q, v, tau, external, prescribed, method="auto", schedul
     from bunraku.evaluate.contact_forces import contact_forces
 
     if method != "auto" or schedule is not None or workers not in (None, 1):
-        raise ModelError("shapes of this mechanism may touch, and contact is for method='auto' with one worker and no "
-                         "schedule; mechanism.copy() without planes has none")
+        raise ModelError(f"{mechanism.why_contact()}, and contact, friction and hard limits are for method='auto' with "
+                         "one worker and no schedule; passive=False leaves them out")
     return contact_forces(mechanism, q, v, tau, external, prescribed)
 
 
@@ -192,6 +192,8 @@ def inverse_dynamics(mechanism: Mechanism, q, v, a, *, external: Mapping | None 
 
     With connections: torques of the actuated joints (and connections), zero elsewhere; those of minimum norm if the
     mechanism is redundantly actuated, an ActuationError if it is underactuated. See `bk.closed_chain`.
+    Friction of joints opposes their velocity, or the acceleration that begins one; contact and hard limits are left
+    out, since their forces do not follow from the motion.
     """
     try:
         plan = mechanism.plan_for(inverse.inverse_one) if passive else mechanism.plan("bare")
@@ -199,8 +201,9 @@ def inverse_dynamics(mechanism: Mechanism, q, v, a, *, external: Mapping | None 
         as_mechanism(mechanism)
         raise
     if plan.loops is not None:
-        return closed_inverse_dynamics(mechanism, plan, q, v, a, external_forces(mechanism, external))
-    return inverse.inverse_dynamics(plan, q, v, a, external_forces(mechanism, external), workers)
+        return closed_inverse_dynamics(mechanism, plan, q, v, a, external_forces(mechanism, external), passive)
+    tau = inverse.inverse_dynamics(plan, q, v, a, external_forces(mechanism, external), workers)
+    return tau + against_friction(mechanism, v, a) if passive and mechanism.has_joint_laws() else tau
 
 
 def joint_forces(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None = None,
@@ -253,12 +256,15 @@ def dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None =
     contact forces, for example from `Trajectory.contacts`, can be passed as `contacts`.
     """
     plan, pushed = as_mechanism(mechanism).plan(), external_forces(mechanism, external)
-    whole, touching, a = mechanism, None, None
-    if mechanism.may_touch():
+    whole, touching, a, resistance = mechanism, None, None, None
+    if mechanism.needs_contact():
         if contacts is None:
             a, touching = _touching(mechanism, q, v, tau, external, prescribed)
         else:
             touching = contacts
+        resistance = np.array([x.resistance for x in touching]) if isinstance(touching, list) else touching.resistance
+        if mechanism.has_joint_laws():
+            tau = with_resistance(mechanism, tau, resistance)
         mechanism = without_contact(mechanism)
 
     @cache
@@ -286,7 +292,15 @@ def dynamics(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None =
         _, passed = inverse.inverse_dynamics(apart, q, v, a, total, None, wrenches=True)
         return Named({**link_wrenches(mechanism, apart, passed), **held}, mechanism.no_joint)
 
-    return Dynamics(a, report, touching, moved, forces, coupled)
+    return Dynamics(a, report, touching if whole.may_touch() else None, moved, forces, coupled,
+                    resistance)
+
+
+def with_resistance(mechanism, tau, resistance):
+    """tau with the torques of friction and hard limits added."""
+    added = np.zeros((*resistance.shape[:-1], mechanism.nv if tau is None else np.shape(tau)[-1]))
+    added[..., :mechanism.nv] = resistance
+    return added if tau is None else np.asarray(tau, float) + added
 
 
 def external_by_name(mechanism, pushed) -> dict[str, np.ndarray]:

@@ -34,18 +34,20 @@ class Report:
 class Dynamics:
     """Results of one evaluation of the dynamics; `forces` and `links` are computed when they are first read.
 
-    a         accelerations
-    forces    {joint or connection: wrench}: see `joint_forces`
-    links     {link: acceleration of its frame (linear, angular)}, world axes
-    report    on the loop constraints
-    contacts  with forces and modes; None if nothing can touch
-    couplings {joint: torque (force) by which its coupling drives it}; the joint it follows gets -ratio times that
+    a           accelerations
+    forces      {joint or connection: wrench}: see `joint_forces`
+    links       {link: acceleration of its frame (linear, angular)}, world axes
+    report      on the loop constraints
+    contacts    with forces and modes; None if nothing can touch
+    couplings   {joint: torque (force) by which its coupling drives it}; the joint it follows gets -ratio times that
+    resistance  torques and forces of joints by their Coulomb friction and hard limits, in the order of v
     """
 
     def __init__(self, a: np.ndarray, report: Report, contacts: Contacts | list[Contacts] | None,
                  moved: Callable[[], Kinematics], passed: Callable[[], dict[str, np.ndarray]],
-                 couplings: dict[str, Any]):
+                 couplings: dict[str, Any], resistance: np.ndarray | None = None):
         self.a, self.report, self.contacts, self.couplings = a, report, contacts, couplings
+        self.resistance = np.zeros_like(a) if resistance is None else resistance
         self._moved, self._passed = moved, passed
 
     @cached_property

@@ -74,7 +74,7 @@ def more(touch) -> tuple[int, int]:
 def listed(touch, arrays: ContactArrays, copied=False) -> ContactArrays:
     """The arrays with the list of a workspace."""
     pair_i = touch.pair_i[:touch.count[PAIRS]]
-    size = int(pair_i[-1, c.PAIR_CONTACT] + pair_i[-1, c.PAIR_COUNT]) if len(pair_i) else 0
+    size = int(pair_i[-1, c.PAIR_CONTACT] + pair_i[-1, c.PAIR_COUNT]) if len(pair_i) else len(arrays.joint_i)
     tables = pair_i, touch.contact_i[:size], touch.contact_f[:size]
     if copied:
         tables = tuple(table.copy() for table in tables)
@@ -82,12 +82,19 @@ def listed(touch, arrays: ContactArrays, copied=False) -> ContactArrays:
 
 
 def identities(arrays: ContactArrays, rows) -> np.ndarray:
-    """(n, 3) shape a, shape b, place among the contacts of the pair, of contacts given by number."""
-    pairs = arrays.pair_i[arrays.contact_i[rows, c.CONTACT_PAIR]]
-    return np.stack([pairs[:, c.PAIR_A], pairs[:, c.PAIR_B], rows - pairs[:, c.PAIR_CONTACT]], axis=1).astype(np.int64)
+    """(n, 3) shape a, shape b, place among the contacts of the pair, of contacts given by number; of a joint's contact
+    -1, its number, 0."""
+    rows, found = np.asarray(rows, np.int64), np.zeros((len(rows), 3), np.int64)
+    of_joints = rows < len(arrays.joint_i)
+    found[of_joints, 0], found[of_joints, 1] = -1, rows[of_joints]
+    pairs = arrays.pair_i[arrays.contact_i[rows[~of_joints], c.CONTACT_PAIR]]
+    found[~of_joints] = np.stack([pairs[:, c.PAIR_A], pairs[:, c.PAIR_B],
+                                  rows[~of_joints] - pairs[:, c.PAIR_CONTACT]], axis=1)
+    return found
 
 
 def numbers(arrays: ContactArrays, identity: np.ndarray) -> np.ndarray:
     """(n,) numbers of contacts in a list; -1: not listed."""
     first = {(a, b): contact for a, b, contact in arrays.pair_i[:, [c.PAIR_A, c.PAIR_B, c.PAIR_CONTACT]].tolist()}
+    first |= {(-1, k): k for k in range(len(arrays.joint_i))}
     return np.array([first[a, b] + place if (a, b) in first else -1 for a, b, place in identity.tolist()], np.int64)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from bunraku.checks import as_rotation, as_size, as_vector, check_inertia, check_name, hint
 from bunraku.contact.contact_fields import PLANE
 from bunraku.errors import ModelError, NamingError
-from bunraku.mechanism.joints import PASSIVE, Joint, as_joint
+from bunraku.mechanism.joint_laws import refuse_laws
+from bunraku.mechanism.joints import LAWS, PASSIVE, Joint, as_joint
 from bunraku.mechanism.shape_kinds import Plane, Shape
 from bunraku.mechanism.shapes import check_belt, find_shape, surface
 from bunraku.plan import fields as f
@@ -45,7 +46,7 @@ class ChangedCopies:
         link, what = self.links[index], f"link {name!r}"
         known = ("mass", "com", "inertia", "position", "rotation", "visuals", "actuated")
         for given in changes:
-            if given == "joint" or given in PASSIVE:
+            if given == "joint" or given in PASSIVE or given in LAWS:
                 raise ModelError(f"with_link: {given} belongs to the joint; use with_joint({link.joint_name!r}, "
                                  f"{given}=...)")
             if given not in known:
@@ -70,6 +71,7 @@ class ChangedCopies:
             made = _changed_joint(f"connection {name!r}", connection.joint, joint, changes)
             if made.passive[:, f.ARMATURE].any():
                 raise ModelError(f"connection {name!r}: a connection has no armature; give it to a joint of the tree")
+            refuse_laws(f"connection {name!r}", made)
             twin = self.copy()
             dict.__setitem__(twin.connections, name, replace(connection, joint=made, actuated=actuated))
             twin._reconnected()

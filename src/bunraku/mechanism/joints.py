@@ -9,6 +9,13 @@ Every joint takes, per degree of freedom (one number for all, or one each):
     limit_stiffness  makes the limits act, as one-sided springs; without it they are information only
     limit_damping    damping while beyond a limit
 
+Joints of one degree of freedom (Revolute, Prismatic, Helical; also in a Compound) take three more, which are laws of
+the contact problem, not forces that follow from the state:
+
+    friction         Coulomb friction: the largest friction torque or force [N m, N]; it sticks and slides
+    hard_limits      True makes `lower` and `upper` rigid stops
+    restitution      of these stops: 0 (no bounce) to 1 (no loss)
+
 A joint is read-only; `Mechanism.with_joint` returns a mechanism with other parameters.
 """
 
@@ -34,6 +41,10 @@ PASSIVE = ("armature", "damping", "stiffness", "rest", "lower", "upper", "limit_
 DEFAULTS = {"armature": 0.0, "damping": 0.0, "stiffness": 0.0, "rest": 0.0, "lower": -np.inf, "upper": np.inf,
             "limit_stiffness": 0.0, "limit_damping": 0.0}
 
+
+LAWS = ("friction", "hard_limits", "restitution")
+"""Names of the parameters of the contact problem, in the order of the columns of `Joint.laws`; 0 by default."""
+FRICTION, HARD, RESTITUTION = range(3)
 
 _DEFAULT_ROW = np.array([[DEFAULTS[name] for name in PASSIVE]])
 
@@ -61,17 +72,25 @@ class Joint(metaclass=_Sealing):
     nv: ClassVar[int]
     springs: ClassVar[bool] = True
     default_actuated = True
+    has_laws: ClassVar[bool] = False  # whether it may have friction and hard limits
 
     def __init__(self, **passive: Any) -> None:
         self.passive = np.repeat(_DEFAULT_ROW, self.nv, axis=0)
+        self.laws = np.zeros((self.nv, len(LAWS)))
         for name, value in passive.items():
-            if name not in DEFAULTS:
-                meant = hint(name, PASSIVE, close=True) or f"; it takes {', '.join(PASSIVE)}"
+            if name in LAWS and not self.has_laws:
+                raise ModelError(f"{type(self).__name__} has no {name}: friction and hard limits belong to joints of "
+                                 "one degree of freedom (Revolute, Prismatic, Helical, also in a Compound)")
+            if name not in DEFAULTS and name not in LAWS:
+                known = (*PASSIVE, *LAWS) if self.has_laws else PASSIVE
+                meant = hint(name, known, close=True) or f"; it takes {', '.join(known)}"
                 raise ModelError(f"{type(self).__name__} has no parameter {name!r}{meant}")
             if value is not None:
                 self._set(name, value)
         if passive:
             self._check_passive()
+            if self.laws.any():
+                self._check_laws()
 
     def __setattr__(self, name, value):
         if "_sealed" in self.__dict__:
@@ -83,12 +102,20 @@ class Joint(metaclass=_Sealing):
         if name in DEFAULTS and "passive" in self.__dict__:
             column = self.passive[:, PASSIVE.index(name)]
             return float(column[0]) if self.nv == 1 else column.copy()
+        if name in LAWS and "laws" in self.__dict__:
+            column = self.laws[:, LAWS.index(name)]
+            if name == "hard_limits":
+                column = column != 0.0
+            return column[0].item() if self.nv == 1 else column.copy()
         raise AttributeError(f"{type(self).__name__!r} joints have no attribute {name!r}"
-                             f"{hint(name, [*PASSIVE, *self.__dict__], close=True)}")
+                             f"{hint(name, [*PASSIVE, *LAWS, *self.__dict__], close=True)}")
 
     def _set(self, name, value):
+        if name == "hard_limits" and not isinstance(value, (bool, np.bool_)):
+            raise ModelError(f"{type(self).__name__}: hard_limits must be True or False, not {value!r}")
+        table, at = (self.laws, LAWS.index(name)) if name in LAWS else (self.passive, PASSIVE.index(name))
         try:
-            self.passive[:, PASSIVE.index(name)] = np.asarray(value, float)
+            table[:, at] = np.asarray(value, float)
         except (TypeError, ValueError):
             several = f" or {self.nv} numbers" if self.nv > 1 else ""
             raise ModelError(f"{type(self).__name__}: {name} must be one number{several}, not {value!r}") from None
@@ -105,17 +132,38 @@ class Joint(metaclass=_Sealing):
             raise ModelError(f"{type(self).__name__}: lower limit {values['lower'].tolist()} lies above upper limit "
                              f"{values['upper'].tolist()}; exchange them, or leave one out")
 
+    def _check_laws(self):
+        (friction, hard, restitution), what = self.laws[0], type(self).__name__
+        if not (np.isfinite(friction) and friction >= 0.0):
+            raise ModelError(f"{what}: friction must be finite and not negative (a torque in N m, or a force in N), "
+                             f"but is {friction}")
+        if not 0.0 <= restitution <= 1.0:
+            raise ModelError(f"{what}: restitution must be 0 (no bounce) to 1 (no loss), not {restitution}")
+        if restitution and not hard:
+            raise ModelError(f"{what}: restitution is that of hard limits; give hard_limits=True as well")
+        if hard and np.isinf([self.lower, -self.upper]).all():
+            raise ModelError(f"{what}: hard_limits=True needs limits; give lower=, upper= or both")
+        if hard and (self.limit_stiffness or self.limit_damping):
+            raise ModelError(f"{what}: limits are either hard (hard_limits=True) or springs (limit_stiffness, "
+                             "limit_damping), not both")
+
     def changed(self, **changes) -> Self:
-        """A joint like this one with other parameters: passive ones, axis, normal, at, pitch."""
+        """A joint like this one with other parameters: passive ones, friction, hard_limits, axis, normal, at, pitch."""
         own = self._geometry()
         for name in changes:
-            if name not in own and name not in DEFAULTS:
-                known = [*own, *PASSIVE]
+            if name not in own and name not in DEFAULTS and name not in LAWS:
+                known = [*own, *PASSIVE, *(LAWS if self.has_laws else ())]
                 meant = hint(name, known, close=True) or f"; it takes {', '.join(known)}"
                 raise ModelError(f"{type(self).__name__} has no parameter {name!r}{meant}")
-        kept = {name: column for name, column in zip(PASSIVE, self.passive.T, strict=True)
-                if np.any(column != DEFAULTS[name])}
+        kept = self.given_laws() | {name: column for name, column in zip(PASSIVE, self.passive.T, strict=True)
+                                    if np.any(column != DEFAULTS[name])}
         return type(self)(**{**own, **kept, **changes})
+
+    def given_laws(self) -> dict[str, Any]:
+        """{name: value} of friction, hard_limits and restitution that differ from their defaults."""
+        if not self.has_laws or not self.laws.any():
+            return {}
+        return {name: getattr(self, name) for name in LAWS if getattr(self, name)}
 
     def _geometry(self) -> dict[str, object]:
         """The arguments of the constructor that are not passive parameters."""
@@ -143,6 +191,7 @@ class Joint(metaclass=_Sealing):
             if np.any(column != DEFAULTS[name]):
                 value = column.tolist() if len(set(column)) > 1 else float(column[0])
                 extra.append(f"{name}={value}")
+        extra += [f"{name}={value}" for name, value in self.given_laws().items()]
         return f"{type(self).__name__}({', '.join(filter(None, [self._arguments(), *extra]))})"
 
 
@@ -162,6 +211,7 @@ class _Screw(Joint):
     """One degree of freedom along or about an axis through a point of the joint frame (the origin unless `at`)."""
 
     nq = nv = 1
+    has_laws = True
     angular: float
     linear: float
 
@@ -320,6 +370,7 @@ class Compound(Joint):
         self.nq = self.nv = len(screws)  # type: ignore[misc]
         super().__init__()
         self.passive = np.array([screw.passive[0] for screw in screws])
+        self.laws = np.array([screw.laws[0] for screw in screws])
 
     def changed(self, **changes):
         """A joint like this one with other passive parameters: one number for all, or one for each freedom."""

@@ -17,6 +17,7 @@ from bunraku.errors import ModelError, NamingError, ReadOnlyError
 from bunraku.mechanism.changed_copies import ChangedCopies
 from bunraku.mechanism.connections import Carry, Connection, Coupling, Family, families
 from bunraku.mechanism.couplings import Couplings
+from bunraku.mechanism.joint_laws import JointLaws, refuse_laws
 from bunraku.mechanism.joints import Free, Joint, as_joint
 from bunraku.mechanism.links import GROUND, Link, Spring, Visual
 from bunraku.mechanism.names import Names
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 _LOOSE = Free()  # the joint of everything cut off
 
 
-class Mechanism(Names, Plans, Shapes, Couplings, ChangedCopies):
+class Mechanism(Names, Plans, Shapes, JointLaws, Couplings, ChangedCopies):
     """Links, joints, connections, couplings and springs under gravity. "ground" is the fixed world; SI units, radians,
     z up."""
 
@@ -151,6 +152,7 @@ class Mechanism(Names, Plans, Shapes, Couplings, ChangedCopies):
             raise ModelError(f"{what} has both ends on {link_a!r}, so it has no effect; name two links")
         if joint.passive[:, f.ARMATURE].any():
             raise ModelError(f"{what}: a connection has no armature; give it to a joint of the tree")
+        refuse_laws(what, joint)
         connection = Connection(name, a, b, joint, bool(actuated),
                                 as_vector(f"{what}: position_a", (0, 0, 0) if position_a is None else position_a),
                                 as_rotation(f"{what}: rotation_a", rotation_a),

@@ -97,6 +97,7 @@ class Shapes:
     free_plan: Any
     free_forces: Any
     find_link: Any
+    has_joint_laws: Any
     _refuse_if_locked: Any
 
     def add_shape(self, link: str, shape: Shape, position=None, rotation=None, friction: float = 0.5,
@@ -182,7 +183,8 @@ class Shapes:
             from bunraku.contact.contact_build import ALL_PAIRS, build
 
             shapes, rigid = tuple(self.shapes.values()), self._rigid()
-            pairs = Pairs(shapes, build(shapes, rigid, self._links_apart(rigid), self.plan("tree")), False)
+            joints = [link.joint for link in self.links] if self.has_joint_laws() else []
+            pairs = Pairs(shapes, build(shapes, rigid, self._links_apart(rigid), self.plan("tree"), joints), False)
             self._variants["contact"] = pairs if len(shapes) > ALL_PAIRS else self._completed(pairs)
         return self._variants["contact"]
 

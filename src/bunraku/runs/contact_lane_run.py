@@ -15,6 +15,7 @@ from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_entries import CONTACTS
 from bunraku.contact.contact_memory import ACTIVE, lane_touch
 from bunraku.contact.contact_step import QUICK, fly, reaches, travel
+from bunraku.contact.joint_rows import is_joint, joint_reaches, load_dry
 from bunraku.contact.lane_impulses import FEW, impulses_in_lanes, lane_impulses
 from bunraku.contact.lane_problem import lane_problem
 from bunraku.contact.rows import arrange, forget_problem, level_points, make_rows, motion_at, take_up
@@ -40,6 +41,18 @@ from bunraku.tolerances import AT_REST
 
 
 @inner
+def choose_joint(k, touch, h, first, status, near):
+    """Whether a joint's contact is in the problem of any of the states; near[k, w] tells in which."""
+    some = False
+    for w in range(WIDTH):
+        on = w < status.shape[0] - first and status[first + w] == 0 and joint_reaches(
+            touch.joint_i[k, c.JOINT_KIND], pick(touch.found, c.FOUND * k, w), pick(touch.joint_speed, k, w), h)
+        near[k, w] = 1.0 if on else 0.0
+        some = some or on
+    return some
+
+
+@inner
 def choose_in_lanes(touch, h, first, status, near):
     """Put the contacts that may close in a step in any of the states into the problem; near[k, w] tells in which
     states. Returns whether there is room."""
@@ -48,6 +61,10 @@ def choose_in_lanes(touch, h, first, status, near):
     for k in range(touch.contact_i.shape[0]):
         gap = load(touch.found, c.FOUND * k + c.FOUND_GAP)
         if largest(0.0 - gap) > -np.inf:
+            if is_joint(k, touch):
+                if choose_joint(k, touch, h, first, status, near) and not take_up(k, touch):
+                    return False
+                continue
             x = load3(touch.found, c.FOUND * k + c.FOUND_POINT)
             v_a, _ = motion_at(np.int64(touch.contact_i[k, c.CONTACT_A]), x, touch.states)
             v_b, _ = motion_at(np.int64(touch.contact_i[k, c.CONTACT_B]), x, touch.states)
@@ -88,6 +105,7 @@ def contact_step_in_lanes(touch, own, problem, structure, q, v, a, h, work, firs
         for j in range(v.shape[0]):
             store(touch.delta, j, load(a, j) - load(v, j))
         change_of_contacts(touch, structure, touch.delta)
+        load_dry(touch, 0, touch.count[ACTIVE], h, own.theta, touch.change)
         overlap = impulses_in_lanes(touch, own, problem, h, held, first, status, residual)
         touch.island[1] = touch.count[ACTIVE]  # those of all states together
         answer_forces(touch, structure, own.force, work, touch.delta)

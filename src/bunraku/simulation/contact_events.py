@@ -80,9 +80,9 @@ class Contact:
 
     def __init__(self, mechanism: Mechanism, settings: Settings, locked=()):
         if settings.structured or settings.solver == "rk4":
-            raise ModelError(f"solver {settings.solver!r} does not resolve contact, and shapes of this mechanism may "
-                             "touch; use 'gear', 'bdf' or another adaptive solver (events), or 'symplectic_euler' with "
-                             "a step (time-stepping)")
+            raise ModelError(f"solver {settings.solver!r} does not resolve contact, and {mechanism.why_contact()}; use "
+                             "'gear', 'bdf' or another adaptive solver (events), or 'symplectic_euler' with a step "
+                             "(time-stepping)")
         self.settings, self.locked = settings, frozenset(locked)
         self.slack = min(1e-7, max(1e-11, 10.0 * settings.atol))  # [m] errors of a solver that has just started
         self.touching = Touching(mechanism, self.locked, settings.max_contacts, settings.impacts == SEQUENTIAL,

@@ -113,7 +113,7 @@ class Settling:
             self.v, answer = touching.impulses(self.q, self.v, self.acts, self.closed, self.restitution())
         strong = (answer.force[:, 0] > 0) & (answer.before[:, 0] < -DRIFTED)
         self.jumped = bool(strong.any())
-        self.texts += [f"impact of {touching.pair(int(k))}: {p:.4g} N s" for k, p in
+        self.texts += [f"impact of {touching.pair(int(k))}: {p:.4g} {touching.impulse_unit(int(k))}" for k, p in
                        zip(answer.rows[strong], np.linalg.norm(answer.force[strong], axis=1), strict=True)]
         look = self.seen()
         if (look.before[:, 0] < -DRIFTED).any():
@@ -167,7 +167,8 @@ class Settling:
             slides = touch.modes[rows] == SLIDING
             mark[rows[slides], MARK_GAP] = np.where(self.slip[slides] > 1.5 * slow, slow, -slow)
         changed = np.flatnonzero(self.before != touch.modes)
-        self.texts += dict.fromkeys(f"contact of {self.touching.pair(int(k))} {WORDS[int(touch.modes[k])]}"
+        self.texts += dict.fromkeys(self.touching.joint_change(int(k), int(touch.modes[k])) if k < self.touching.joints
+                                    else f"contact of {self.touching.pair(int(k))} {WORDS[int(touch.modes[k])]}"
                                     for k in changed)
         touch.margin[0] = 0.0 if self.texts else min(1e-3, max(SMALLEST_MARGIN, 10.0 * touch.margin[0]))
 

@@ -62,7 +62,7 @@ class Running:
     settings    of the solver
     acting      actuation, external forces, pulls, prescribed motion
     sharing     workers, and whether they hold the solver's memory
-    contact     contacts; None if no shapes may touch
+    contact     contacts; None if no shapes may touch and no joint has friction or hard limits
     tape        the record
     stats       statistics
     pace        monitor that warns of slow runs; None with fixed steps
@@ -93,12 +93,13 @@ class Running:
         self.tape = Tape(extent, self.mechanism, self.t, memory.rows[0])
 
     def _contact_of(self, mechanism: Mechanism) -> Contact | None:
-        """Contact, if any shapes may touch."""
-        if not mechanism.may_touch():
+        """Contact, if any shapes may touch, or joints have friction or hard limits."""
+        if not mechanism.needs_contact():
             return None
         if (self.sharing.asked or 1) > 1 or self.sharing.given is not None:
-            raise ModelError("contact is computed by one worker: leave workers and schedule out, or keep shapes from "
-                             "touching (masks, m.exclude)")
+            remedy = ", or keep shapes from touching (masks, m.exclude)" if mechanism.may_touch() else ""
+            raise ModelError(f"{mechanism.why_contact()}, and contact problems are computed by one worker: leave "
+                             f"workers and schedule out{remedy}")
         self.sharing.stay_alone()
         return Contact(mechanism, self.settings, self.acting.locked)
 

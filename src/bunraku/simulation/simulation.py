@@ -332,10 +332,10 @@ class Simulation:
         """Contacts at the present state, with forces and modes. In fixed steps: those of the last step (before the
         first step, of that one), impulses divided by the step, so that impacts show as large forces."""
         contact = self._running.contact
+        if not self.mechanism.shapes:
+            raise ModelError(f"{self.mechanism.name} has no shapes, so nothing can touch; use m.add_shape(link, "
+                             "bk.Sphere(0.1)) and m.add_plane()")
         if contact is None:
-            if not self.mechanism.shapes:
-                raise ModelError(f"{self.mechanism.name} has no shapes, so nothing can touch; use m.add_shape(link, "
-                                 "bk.Sphere(0.1)) and m.add_plane()")
             return no_contacts(self.mechanism, self.q)
         if contact.stepping and contact.stepped == self.t:
             return forces_of_last_step(contact.touching, self.q, float(self._running.local.clock[m.TAKEN]))

@@ -84,7 +84,7 @@ class Group:
                 self.y[k] = np.concatenate(closed[:2])
             except ConstraintError as error:
                 self.status[k], self.open_loops[k] = CANNOT_START, str(error)
-        for k in states[self.status[states] == 0].tolist() if self.mechanism.may_touch() else ():
+        for k in states[self.status[states] == 0].tolist() if self.mechanism.needs_contact() else ():
             try:
                 start = self.y[k, :self.nq], self.y[k, self.nq:]
                 deepest = partial(deepest_start, self._touching, *start, self.settings)

@@ -76,8 +76,8 @@ def rollout(mechanism: Mechanism, q=None, v=None, until: float | None = None, *,
     solver, step, rtol, atol, actuation, ...    as for `Simulation`
 
     Fixed steps ("symplectic_euler", "rk4") without connections take several states at once in lanes of the processor.
-    Where shapes may touch, fixed steps are time-stepping; adaptive solvers go from event to event, one state after the
-    other.
+    Where shapes may touch, or joints have friction or hard limits, fixed steps are time-stepping; adaptive solvers go
+    from event to event, one state after the other.
     A SimulationError names all the states that failed, after the others are done, and has everything in `.result`.
     """
     ends = _times(until, times)
@@ -89,7 +89,8 @@ def rollout(mechanism: Mechanism, q=None, v=None, until: float | None = None, *,
     group, used = Group(mechanism, q, v, params, ends, settings, actuation), how_many(workers, len(q))
     seconds = 0.0
     if (group.status == 0).any():
-        touches, together = group.mechanism.may_touch(), settings.fixed_step and group.plan.loops is None and len(q) > 1
+        touches = group.mechanism.needs_contact()
+        together = settings.fixed_step and group.plan.loops is None and len(q) > 1
         together = together and (not touches or group.mechanism.contact_pairs().complete)
         if together:
             run = in_lanes

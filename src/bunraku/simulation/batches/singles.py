@@ -60,7 +60,7 @@ class Singles:
 
     def __init__(self, group: Group):
         self.group, settings, count = group, group.settings, len(group.y)
-        plan, self.touches = group.plan, group.mechanism.may_touch()
+        plan, self.touches = group.plan, group.mechanism.needs_contact()
         prepare_simulation(settings, loops=plan.loops is not None, contact=self.touches)
         self.torques = group.nv + (0 if plan.loops is None else int(plan.loops.freedoms))
         self._kept = _callback()

@@ -45,7 +45,7 @@ class Tiles:
     """
 
     def __init__(self, group: Group):
-        self.group, settings, self.touches = group, group.settings, group.mechanism.may_touch()
+        self.group, settings, self.touches = group, group.settings, group.mechanism.needs_contact()
         count, self.address = len(group.y), address_of(group.actuation)
         method = FIXED_STEP.get(settings.solver) if isinstance(settings.solver, str) else None
         self.stages = len(method.B) if method else 1
@@ -58,9 +58,9 @@ class Tiles:
             return
         prepare((contact_steps_lanes, solids_in_lanes, contact_problem))
         self.entry, self.arrays = contact_steps_lanes, group.mechanism.contact_pairs().arrays
-        contacts = len(self.arrays.contact_i)
-        self.most = min(contacts, max(ROOM_IN_LANES, settings.max_contacts or 0))
-        self.places = min(self.most, ROOM_IN_LANES)
+        contacts, joints = len(self.arrays.contact_i), len(self.arrays.joint_i)
+        self.most = min(contacts, max(ROOM_IN_LANES, settings.max_contacts or 0) + joints)
+        self.places = min(self.most, ROOM_IN_LANES + joints)
         self.handles = handles_of(self.arrays, self.places)
         self.held, self.method = np.zeros((count, 3 * contacts + 1)), (float(settings.step), LAST_STEP)
         self.plan = group.mechanism.touching_plan(frozenset())

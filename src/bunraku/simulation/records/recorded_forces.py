@@ -41,7 +41,7 @@ def refuse_unknown_forces(trajectory: Trajectory) -> None:
         raise ShapeError(OTHER_FORCES)
     groups: dict[int, list[Segment]] = {}  # impacts make many short segments of one mechanism: those are judged as one
     for number, segment in enumerate(trajectory.segments):
-        groups.setdefault(-1 if segment.mechanism.may_touch() else number, []).append(segment)
+        groups.setdefault(-1 if segment.mechanism.needs_contact() else number, []).append(segment)
     for group in groups.values():
         if not explained(group):
             raise ShapeError(NO_TORQUES if group[0].tau is None else OTHER_FORCES)
@@ -56,7 +56,7 @@ def explained(segments: list[Segment]) -> bool:
 
 def _explained(segment: Segment, most: int) -> tuple[float, float, float]:
     """Velocity changes unexplained by the accelerations, total velocity changes, and the absolute floor."""
-    n, touches = len(segment.t), segment.mechanism.may_touch()
+    n, touches = len(segment.t), segment.mechanism.needs_contact()
     if n < 3:
         return 0.0, 0.0, 0.0
     k = thinned(n - 1, most) if touches else np.arange(n - 1)
@@ -109,7 +109,7 @@ def _end_of_step(segment: Segment, k: int) -> np.ndarray:
 def contacts_in(segment: Segment, k: int) -> Contacts:
     """Contacts at the recorded state k; in fixed steps in the step that begins there."""
     m, q, v, tau, step = segment.mechanism, segment.q[k], segment.v[k], _row(segment.tau, k), fixed_step(segment)
-    if not m.may_touch():
+    if not m.needs_contact():
         return no_contacts(m, q)
     if step:
         return step_forces(m, q, v, tau, float(segment.t[k + 1] - segment.t[k]) if k < len(segment.t) - 1 else step)
@@ -124,7 +124,7 @@ def contacts_at(segment: Segment, t: float) -> Contacts:
     """Contacts at any time of the segment, torques interpolated; in fixed steps those of the step."""
     t = min(max(t, float(segment.t[0])), float(segment.t[-1]))
     step = fixed_step(segment)
-    if step or not segment.mechanism.may_touch():
+    if step or not segment.mechanism.needs_contact():
         return contacts_in(segment, int(np.searchsorted(segment.t, t + 1e-9 * step, side="right")) - 1)
     tau = segment.tau
     if tau is not None:
