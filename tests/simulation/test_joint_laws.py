@@ -178,6 +178,30 @@ def test_inverse_dynamics_overcomes_friction():
                   - bk.inverse_dynamics(without_laws(m), q, v, a)).max() < 1e-12
 
 
+def test_derivatives_with_friction():
+    m, rng = arm(3, 3)
+    q, v, tau = rng.normal(size=(3, 3))
+    d, h = bk.derivatives(m, q, v, tau), 1e-6
+    for j in range(3):
+        e = h * np.eye(3)[j]
+        for name, there, back in (("da_dq", (q + e, v), (q - e, v)), ("da_dv", (q, v + e), (q, v - e))):
+            slope = (bk.forward_dynamics(m, *there, tau) - bk.forward_dynamics(m, *back, tau)) / (2 * h)
+            assert np.abs(getattr(d, name)[:, j] - slope).max() < 1e-5 * (1.0 + np.abs(slope).max())
+    with pytest.raises(bk.ContactError, match="joint 'l1' is at rest"):
+        bk.derivatives(m, q, v * [1, 0, 1], tau)
+
+
+def test_copies_that_step_together():
+    m = finger()
+    w = bk.Worlds(m, 5, step=1e-3)
+    w.reset(np.ones(5, bool), np.tile([0.2, 0.1], (5, 1)), np.tile([1.0, 0.5], (5, 1)))
+    sim = bk.Simulation(m, [0.2, 0.1], [1.0, 0.5], **STEPS)
+    for _ in range(300):
+        w.step(np.zeros((5, 2)))
+    sim.run(0.3)
+    assert np.abs(w.q - sim.q).max() < 1e-8
+
+
 def test_a_loop_with_friction():
     """A four-bar: the same accelerations by torques against the velocities."""
     m = bk.Mechanism()

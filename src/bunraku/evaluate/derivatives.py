@@ -12,9 +12,11 @@ from bunraku.entries import derivative_entries as entries
 from bunraku.entries.closed_derivatives import closed_derivatives
 from bunraku.errors import ContactError, ModelError
 from bunraku.evaluate.contacts import contacts
-from bunraku.evaluate.dynamics import external_forces, with_prescribed
+from bunraku.evaluate.dynamics import external_forces, with_prescribed, with_resistance
 from bunraku.mechanism import Mechanism
+from bunraku.mechanism.joints import FRICTION, HARD
 from bunraku.mechanism.mechanism import as_mechanism
+from bunraku.plan.fields import LOWER, UPPER
 from bunraku.tolerances import CLOSED
 
 
@@ -51,7 +53,8 @@ def derivatives(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | Non
 
     Forces of `external` keep their directions in the world while the links they act on move. Column j of a joint whose
     acceleration is prescribed is, in `da_dtau`, for that acceleration in place of its torque. Where a limit begins to
-    act, the derivative is that of the side the state is on. Without closed contacts.
+    act, the derivative is that of the side the state is on. Without closed contacts, and
+    with friction in joints that move: where one is at rest, or at a hard limit, there is no derivative.
 
     With connections, `da_dtau` has nv columns, or nv + nc like tau if the drives of connections are given there. Where
     connections are redundant, their forces are indeterminate and the accelerations and their derivatives are not.
@@ -59,6 +62,8 @@ def derivatives(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | Non
     plan = as_mechanism(mechanism).plan(None if passive else "bare")
     if passive and mechanism.may_touch():
         _refuse_contact(mechanism, q)
+    if passive and mechanism.has_joint_laws():
+        tau = _with_friction(mechanism, q, v, tau)
     if prescribed:
         plan, tau = with_prescribed(mechanism, plan, passive, tau, prescribed)
     pushed = external_forces(mechanism, external)
@@ -110,3 +115,22 @@ def _refuse_contact(mechanism, q):
             a, b = contact.pair
             raise ContactError(f"state {k}: {a!r} and {b!r} touch, and derivatives are for motion without contact; "
                                "mechanism.copy() without planes has none")
+
+
+def _with_friction(mechanism, q, v, tau):
+    """tau with the friction of joints that move; a ContactError where one sticks or is at a hard limit."""
+    q, v, friction = np.asarray(q, float), np.asarray(v, float), mechanism.coulomb_friction()
+    for link in mechanism.links:
+        if not link.joint.laws.any():
+            continue
+        at, laws = mechanism.v_slice(link.joint_name), link.joint.laws
+        place, passive = q[..., mechanism.q_slice(link.joint_name)], link.joint.passive
+        sticks = (v[..., at] == 0.0) & (laws[:, FRICTION] > 0.0)
+        beyond = (place <= passive[:, LOWER] + CLOSED) | (place >= passive[:, UPPER] - CLOSED)
+        stopped = beyond & (laws[:, HARD] > 0.0)
+        for wrong, why in ((sticks, "is at rest, and its friction"), (stopped, "is at a hard limit, which")):
+            if wrong.any():
+                raise ContactError(f"joint {link.joint_name!r} {why} has no derivative there; passive=False leaves "
+                                   "friction and hard limits out")
+    resistance = -friction * np.sign(v)
+    return with_resistance(mechanism, tau, resistance)
