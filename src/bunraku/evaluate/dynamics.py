@@ -218,7 +218,7 @@ def joint_forces(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | No
     except AttributeError:
         as_mechanism(mechanism)
         raise
-    if known is None and not mechanism.connections and not mechanism.couplings and not mechanism.may_touch():
+    if known is None and not mechanism.connections and not mechanism.couplings and not mechanism.needs_contact():
         mechanism.plan_for(wrenches_one)  # complains of massless ends
         numbers = {name: k for k, name in enumerate(mechanism.joint_names)}
         known = mechanism.free_forces = mechanism.plan("apart"), numbers
