@@ -162,7 +162,7 @@ the best forces so far are taken; their residual is in `stats.contact_residual`,
 NEGLIGIBLE = 1e-13
 """Part of the largest mobility of a contact problem as which smaller ones count; part of the slip below which friction
 counts as none."""
-HEAP_AIM = 1e-11
+HEAP_AIM = 1e-13
 """Residual of the contact law at which iterations for a large island end, as part of the size of its problem."""
 HEAP_ENOUGH = 1e-10
 """The same, up to which its problem counts as solved."""

@@ -6,19 +6,22 @@ obeys, D being the derivative of P,
 
     (1 - D) df + r D Y dx = -F,    F = f - P(f - r u),    dx = Y^T df                                              (1)
 
-Sticking contacts have D = 1: their forces follow from velocities alone, and redundant ones are not unique. With
-(1 - eps) D in place of D in the first term, as if they yielded a little to changes of their forces,
+Redundant contacts make (1) singular, and far from the solution its steps are wild. So the contacts yield a little to
+changes of their forces from those at hand, the *base*: u is replaced by u + eps m (f - base), m the mobility of the
+contact. With D' = (1 - eps) D,
 
-    df = -p - A Y dx,    p = G^-1 F,    A = G^-1 r D,    G = 1 - (1 - eps) D
+    df = -p - A Y dx,    p = G^-1 F,    A = G^-1 r D,    G = 1 - D'
     (1 + Y^T A Y) dx = -Y^T p                                                                                       (2)
 
 a system in x, with a sparse matrix (`heap_factors.py`) that is regular whatever the contacts are, and redundant forces
-stay near to those of the step before. The solution is that of (1) where eps = 0: eps costs speed of convergence only.
+stay near to those of the base. The solution, which Newton's method finds in a few steps if eps is large enough, is the
+next base (a proximal point method). eps falls with success, so that convergence ends nearly quadratic, and rises with
+failure: what is found has no trace of it.
 
 A step is shortened until the sum of squares of F, in units of velocity, is less than one of the last two; if no part of
-it achieves that, the whole step is made, as a restart elsewhere. The modes must be nearly right at the start: sweeps
+it achieves that, the whole step is made, as a restart elsewhere. The modes should be nearly right at the start: sweeps
 over the contacts, each solved by itself in turn (`single.py`), find most of them at a small part of the cost of
-factors. Where Newton's method fails, more sweeps follow from the best forces so far, and another rho.
+factors. Where all this fails, more sweeps follow from the best forces so far, and another rho.
 
 Reference: Alart, Curnier (1991); Acary, Bremond, Huber (2018). Cost: a heap of balls that collapses needs 10 sweeps and
 3 to 6 factorisations, one at rest none.
@@ -44,12 +47,17 @@ from bunraku.jit import allocating, entry, hold, inline, inner, outlived
 from bunraku.spatial.scalar import load, store
 from bunraku.tolerances import HEAP_AIM, HEAP_ENOUGH, HEAP_PARTED
 
-YIELDING = 1e-7        # eps
+YIELDING = 1e-3        # eps at first
+LEAST, MOST = 1e-9, 1.0  # bounds of eps
+LESS, MUCH_LESS, MORE = 0.1, 1e-4, 10.0  # factors of eps after a base that is found, soon, or not
+SOON = 3               # steps
+ITERATIONS = 6         # of Newton's method for a base
+FOUND = 1e-2           # part of the squares that is left where a base is found
 RHO = (1.0, 3.0, 0.3, 10.0)  # of the attempts, in turn
 FIRST_SWEEPS = 10      # before the first factorisation; then twice as many before each attempt, and two
 MOST_SWEEPS = 200
-ATTEMPTS = 20
-ITERATIONS = 6         # of Newton's method in an attempt
+ATTEMPTS = 6
+FACTORISATIONS = 30    # in an attempt, about
 HALVINGS = 10          # of a step
 SHORTEST = 0.75 * 0.5 ** (HALVINGS - 1)
 DECREASE = 1e-3        # part of the step by which squares have to decrease
@@ -99,44 +107,48 @@ def law_residual(count, heap, b, mu):
 
 
 @inner
-def squares(count, heap, mu, rho, step):
+def squares(count, heap, mu, rho, eps, step):
     """Sum of squares of F after a part of a step, in units of velocity."""
     result = 0.0
     for k in range(count):
         i, m = 3 * k, heap.mobility[k]
-        r = rho / m
+        r, soft = rho / m, eps * m
         f_n, f_1, f_2 = (heap.force[i] + step * heap.push[i], heap.force[i + 1] + step * heap.push[i + 1],
                          heap.force[i + 2] + step * heap.push[i + 2])
-        p_n, p_1, p_2, _ = projected(f_n - r * (heap.u[i] + step * heap.du[i]),
-                                     f_1 - r * (heap.u[i + 1] + step * heap.du[i + 1]),
-                                     f_2 - r * (heap.u[i + 2] + step * heap.du[i + 2]), mu[k])
+        p_n, p_1, p_2, _ = projected(
+            f_n - r * (heap.u[i] + step * heap.du[i] + soft * (f_n - heap.base[i])),
+            f_1 - r * (heap.u[i + 1] + step * heap.du[i + 1] + soft * (f_1 - heap.base[i + 1])),
+            f_2 - r * (heap.u[i + 2] + step * heap.du[i + 2] + soft * (f_2 - heap.base[i + 2])), mu[k])
         result += m * m * ((f_n - p_n) ** 2 + (f_1 - p_1) ** 2 + (f_2 - p_2) ** 2)
     return result
 
 
 @inner
-def linearise(count, heap, mu, rho):
+def linearise(count, heap, mu, rho, eps):
     """p into `push` and A, equation (2)."""
+    softness = rho * eps
     for k in range(count):
-        i, o, r = 3 * k, 9 * k, rho / heap.mobility[k]
+        i, o, r, soft = 3 * k, 9 * k, rho / heap.mobility[k], eps * heap.mobility[k]
         f_n, f_1, f_2 = heap.force[i], heap.force[i + 1], heap.force[i + 2]
-        t_n, t_1, t_2 = f_n - r * heap.u[i], f_1 - r * heap.u[i + 1], f_2 - r * heap.u[i + 2]
+        w_n, w_1, w_2 = (heap.u[i] + soft * (f_n - heap.base[i]), heap.u[i + 1] + soft * (f_1 - heap.base[i + 1]),
+                         heap.u[i + 2] + soft * (f_2 - heap.base[i + 2]))
+        t_n, t_1, t_2 = f_n - r * w_n, f_1 - r * w_1, f_2 - r * w_2
         p_n, p_1, p_2, ratio = projected(t_n, t_1, t_2, mu[k])
         for e in range(9):
             heap.A[o + e] = 0.0
         heap.push[i], heap.push[i + 1], heap.push[i + 2] = f_n - p_n, f_1 - p_1, f_2 - p_2
         if not t_n > 0.0:  # D = 0
             continue
-        firm = r / YIELDING
+        firm = r / softness
         heap.A[o] = firm
-        heap.push[i] = firm * heap.u[i]
+        heap.push[i] = firm * w_n
         if ratio == 1.0 and mu[k] > 0.0:  # D = 1
             heap.A[o + 4] = heap.A[o + 8] = firm
-            heap.push[i + 1], heap.push[i + 2] = firm * heap.u[i + 1], firm * heap.u[i + 2]
+            heap.push[i + 1], heap.push[i + 2] = firm * w_1, firm * w_2
         elif mu[k] > 0.0:  # friction follows f_n along e, and turns
             length = np.sqrt(t_1 * t_1 + t_2 * t_2)
             e_1, e_2 = t_1 / length, t_2 / length
-            turn, follow = 1.0 / (1.0 - (1.0 - YIELDING) * ratio), (1.0 - YIELDING) * mu[k]
+            turn, follow = 1.0 / (1.0 - (1.0 - softness) * ratio), (1.0 - softness) * mu[k]
             q_1 = heap.push[i + 1] + follow * e_1 * heap.push[i]
             q_2 = heap.push[i + 2] + follow * e_2 * heap.push[i]
             along, across = e_1 * q_1 + e_2 * q_2, turn * (e_1 * q_2 - e_2 * q_1)
@@ -159,9 +171,9 @@ def find_velocities(count, heap, b):
 
 
 @inner
-def find_step(count, heap, mu, rho):
+def find_step(count, heap, mu, rho, eps):
     """df into `push`, its velocities into `du`."""
-    linearise(count, heap, mu, rho)
+    linearise(count, heap, mu, rho, eps)
     gather_forces(count, heap, heap.push, heap.step)
     for i in range(heap.step.shape[0]):
         heap.step[i] = -heap.step[i]
@@ -178,20 +190,20 @@ def find_step(count, heap, mu, rho):
 
 
 @inner
-def newton(count, heap, b, mu, rho, aim):
-    """Newton's method from `force` until the residual is below `aim`: (smallest residual, its forces
-    being `best`; factorisations)."""
-    find_velocities(count, heap, b)
-    residual, done = law_residual(count, heap, b, mu), 0
-    least = residual
-    keep_best(count, heap)
-    before = square = squares(count, heap, mu, rho, 0.0)
-    while done < ITERATIONS and aim < residual < np.inf:
-        find_step(count, heap, mu, rho)
+def newton(count, heap, b, mu, rho, eps):
+    """Newton's method for contacts that yield by eps, from `force`, the base, on: (factorisations, whether the squares
+    have fallen to FOUND)."""
+    for i in range(3 * count):
+        heap.base[i], heap.push[i], heap.du[i] = heap.force[i], 0.0, 0.0
+    done = 0
+    before = square = squares(count, heap, mu, rho, eps, 0.0)
+    enough = FOUND * square
+    while done < ITERATIONS and enough < square < np.inf:
+        find_step(count, heap, mu, rho, eps)
         done += 1
         part, allowed = 1.0, max(square, before)
         for _ in range(HALVINGS):
-            if squares(count, heap, mu, rho, part) < (1.0 - DECREASE * part) * allowed:
+            if squares(count, heap, mu, rho, eps, part) < (1.0 - DECREASE * part) * allowed:
                 break
             part *= 0.5
         if part < SHORTEST:
@@ -200,10 +212,34 @@ def newton(count, heap, b, mu, rho, aim):
             heap.force[i] += part * heap.push[i]
             heap.push[i] = heap.du[i] = 0.0
         find_velocities(count, heap, b)
-        residual, before, square = law_residual(count, heap, b, mu), square, squares(count, heap, mu, rho, 0.0)
+        before, square = square, squares(count, heap, mu, rho, eps, 0.0)
+    return done, square <= enough
+
+
+@inner
+def approach(count, heap, b, mu, rho, aim):
+    """Bases, one after another, from `force` until the residual is below `aim`: (smallest residual, its forces
+    being `best`; factorisations)."""
+    find_velocities(count, heap, b)
+    residual, eps, done = law_residual(count, heap, b, mu), YIELDING, 0
+    least = residual
+    keep_best(count, heap)
+    while done < FACTORISATIONS and aim < residual < np.inf:
+        before = residual
+        more, found = newton(count, heap, b, mu, rho, eps)
+        done += more
+        if residual <= HEAP_ENOUGH and not found:  # rounding errors are left
+            break
+        residual = law_residual(count, heap, b, mu)
         if residual < least:
             least = residual
             keep_best(count, heap)
+        if not (found or residual < before):
+            residual = before
+            for i in range(3 * count):
+                heap.force[i] = heap.base[i]
+            find_velocities(count, heap, b)
+        eps = max(LEAST, eps * (LESS if more > SOON else MUCH_LESS)) if found else min(MOST, eps * MORE)
     return least, done
 
 
@@ -250,7 +286,7 @@ def solve_heap(heap, touch, count, start):
         for _ in range(sweeps):
             sweep(count, heap, b, mu)
         sweeps = min(2 * sweeps + 2, MOST_SWEEPS)
-        residual, more = newton(count, heap, b, mu, RHO[attempt % 4], HEAP_AIM)
+        residual, more = approach(count, heap, b, mu, RHO[attempt % 4], HEAP_AIM)
         done += more
         if not residual >= least:
             least = residual
@@ -299,6 +335,6 @@ def part_heap(heap, touch, count):
             break
     keep_best(count, heap)
     if worst > HEAP_PARTED * deepest:
-        newton(count, heap, touch.b, touch.mu, 1.0, HEAP_PARTED)
+        approach(count, heap, touch.b, touch.mu, 1.0, HEAP_PARTED)
     for i in range(3 * count):
         touch.force[i] = heap.best[i]

@@ -36,6 +36,7 @@ class Heap(NamedTuple):
     x: np.ndarray        # (U,) Y^T force
     step: np.ndarray     # (U,) its change in a step of Newton's method
     force: np.ndarray    # (3 K,)
+    base: np.ndarray     # (3 K,) forces from which contacts yield
     best: np.ndarray     # (3 K,) forces of the smallest residual
     push: np.ndarray     # (3 K,) change of the forces that x does not decide, then of all
     u: np.ndarray        # (3 K,) contact velocities
@@ -85,7 +86,7 @@ def make_heap(touch, n, body_i, work):
     three, fronts = 3 * count, make_fronts(size[:trees], start[:trees], side)
     heap = Heap(size[:trees], start[:trees], side, y_at, y, np.empty(3 * three), np.empty(count), np.zeros(unknowns),
                 np.zeros(unknowns), np.zeros(three), np.zeros(three), np.zeros(three), np.zeros(three), np.zeros(three),
-                np.zeros(3 * three), fronts)
+                np.zeros(three), np.zeros(3 * three), fronts)
     contacts_alone(count, heap)
     return heap
 
