@@ -15,12 +15,14 @@ from bunraku.evaluate.dynamics import (
 from bunraku.evaluate.dynamics_results import Dynamics, Report
 from bunraku.evaluate.inverse_kinematics import InverseKinematics, inverse_kinematics
 from bunraku.evaluate.kinematics import Kinematics, kinematics, poses
+from bunraku.evaluate.linear_models import LinearModel, linearise
 from bunraku.evaluate.loop_closure import coordinates, impact, project
 from bunraku.evaluate.mass_matrices import ProcessorArray, mass_matrix, operation_count, processor_array
 from bunraku.evaluate.schedules import Schedule, schedule
 
 __all__ = ["ClosedChain", "Constraints", "Contact", "Contacts", "Derivatives", "Dynamics", "InverseDerivatives",
-           "InverseKinematics", "Kinematics", "ProcessorArray", "Report", "Resultant", "Schedule", "closed_chain",
-           "connection_forces", "constraints", "contacts", "coordinates", "derivatives", "dynamics", "forward_dynamics",
-           "impact", "inverse_derivatives", "inverse_dynamics", "inverse_kinematics", "joint_forces", "kinematics",
-           "mass_matrix", "operation_count", "poses", "processor_array", "project", "schedule"]
+           "InverseKinematics", "Kinematics", "LinearModel", "ProcessorArray", "Report", "Resultant", "Schedule",
+           "closed_chain", "connection_forces", "constraints", "contacts", "coordinates", "derivatives", "dynamics",
+           "forward_dynamics", "impact", "inverse_derivatives", "inverse_dynamics", "inverse_kinematics",
+           "joint_forces", "kinematics", "linearise", "mass_matrix", "operation_count", "poses", "processor_array",
+           "project", "schedule"]

@@ -1,0 +1,82 @@
+"""Linear models of the motion near a state, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from bunraku.checks import as_floats
+from bunraku.errors import StateError
+from bunraku.evaluate.constraints import one_state
+from bunraku.evaluate.derivatives import derivatives
+from bunraku.mechanism import Mechanism
+from bunraku.mechanism.mechanism import as_mechanism
+from bunraku.plan import fields as f
+from bunraku.tolerances import SINGULAR_VALUE
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """dx/dt = A x + B u near a state, with x = (small move, change of v) and u the change of torques.
+
+    Moves are as in `Mechanism.integrate` and `Mechanism.difference`. With connections, x has to keep loops closed: it
+    is a sum of columns of `basis`, and `reduced()` is the model in terms of these.
+    """
+
+    A: np.ndarray      # (2 nv, 2 nv)
+    B: np.ndarray      # (2 nv, number of torques)
+    basis: np.ndarray  # (2 nv, twice the degrees of freedom), the identity without connections
+    a: np.ndarray      # accelerations in this state: zero in an equilibrium at rest
+
+    def reduced(self) -> tuple[np.ndarray, np.ndarray]:
+        """(A, B) of x = basis y, for an equilibrium at rest, where the basis stays what it is."""
+        back = np.linalg.pinv(self.basis)
+        return back @ self.A @ self.basis, back @ self.B
+
+
+def linearise(mechanism: Mechanism, q, v=None, tau=None, *, external: Mapping | None = None,
+              prescribed: Mapping | None = None, passive: bool = True) -> LinearModel:
+    """The linear model of the motion near one state (at rest if v is not given); arguments as in `derivatives`.
+
+    Near a state in motion, it holds at that instant: small changes of the motion obey it with A and B of the time.
+    """
+    one_state(q, v, tau)
+    nv = as_mechanism(mechanism).nv
+    v = np.zeros(nv) if v is None else as_floats("v", v, nv)
+    d = derivatives(mechanism, q, v, tau, external=external, prescribed=prescribed, passive=passive)
+    A = np.block([[-_turned(mechanism.plan(), v), np.eye(nv)], [d.da_dq, d.da_dv]])
+    B = np.vstack([np.zeros_like(d.da_dtau), d.da_dtau])
+    return LinearModel(A, B, _basis(d), d.a)
+
+
+def _turned(plan, v) -> np.ndarray:
+    """v x move, for joints whose moves are in turning axes: what a move changes by although its velocity does not."""
+    out = np.zeros((plan.nv, plan.nv))
+    for row in plan.body_i[:-1]:
+        j = row[f.V_INDEX]
+        if row[f.KIND] == f.SPHERICAL:
+            out[j:j + 3, j:j + 3] = _cross(v[j:j + 3])
+        elif row[f.KIND] == f.FREE:
+            out[j:j + 3, j:j + 3] = out[j + 3:j + 6, j + 3:j + 6] = _cross(v[j + 3:j + 6])
+            out[j:j + 3, j + 3:j + 6] = _cross(v[j:j + 3])
+    return out
+
+
+def _cross(w) -> np.ndarray:
+    return np.array([[0.0, -w[2], w[1]], [w[2], 0.0, -w[0]], [-w[1], w[0], 0.0]])
+
+
+def _basis(d) -> np.ndarray:
+    """Changes (move, of v) that keep loops closed: J move = 0 and J dv + rates_dq move = 0."""
+    J, nv = d.jacobian, len(d.a)
+    if not len(J):
+        return np.eye(2 * nv)
+    left, values, right = np.linalg.svd(J)
+    rank = int((values > SINGULAR_VALUE * values.max(initial=0.0)).sum())
+    N = right[rank:].T
+    if not N.shape[1]:
+        raise StateError("connections leave nothing free to move, so there is no linear model")
+    dv = -right[:rank].T @ ((left[:, :rank].T @ d.rates_dq @ N) / values[:rank, None])
+    return np.block([[N, np.zeros_like(N)], [dv, N]])
