@@ -44,6 +44,7 @@ def everything(t, q, v, params, tau, model):
     model.com_velocity(q, v, params[k + 39:k + 42])
     model.momentum(q, v, params[k + 42:k + 48])
     model.velocity("link0", q, v, params[k + 48:k + 54], np.array([0.3, -0.2, 0.1]))
+    model.com_jacobian(q, params[k + 56:k + 56 + 3 * nv].reshape((3, nv)))
     params[k + 54] = model.q_index("link1") if model.nq > 0 else -1
     params[k + 55] = model.v_index("link1")
 
@@ -61,12 +62,13 @@ def expected(m, q, v, a):
         bk.inverse_dynamics(tree, q, v, a), bk.mass_matrix(tree, q).ravel(), k.jacobian("link1").ravel(),
         k.jacobian("link1", POINT).ravel(), np.column_stack([R, p]).ravel(), R0.ravel(), p0, k.velocities["link1"],
         k.accelerations["link1"], k.com, k.com_velocity, k.momentum,
-        linear + np.cross(angular, R0 @ POINT), angular, [m.q_slice("link1").start, m.v_slice("link1").start]])
+        linear + np.cross(angular, R0 @ POINT), angular, [m.q_slice("link1").start, m.v_slice("link1").start],
+        np.array([bk.kinematics(tree, q, column).com_velocity for column in np.eye(m.nv)]).T.ravel()])
 
 
 def asked(m, q, v, a):
     """What `everything` writes, compiled."""
-    params = np.concatenate([a, np.full(m.nv * (15 + m.nv) + 56, np.inf)])
+    params = np.concatenate([a, np.full(m.nv * (18 + m.nv) + 56, np.inf)])
     sim = bk.Simulation(m, q, v, actuation=everything, params=params)
     sim.torque(0.0, q, v)
     return params[m.nv:]
@@ -90,7 +92,7 @@ def test_compiled_functions_get_the_numbers_of_the_python_calls(seed):
 def test_with_connections_the_model_is_the_tree(seed):
     m, q, v, _ = random_loops(seed)
     a = np.random.default_rng(seed).normal(size=m.nv)
-    params = np.concatenate([a, np.full(m.nv * (15 + m.nv) + 56, np.inf)])
+    params = np.concatenate([a, np.full(m.nv * (18 + m.nv) + 56, np.inf)])
     sim = bk.Simulation(m, q, v, actuation=everything, params=params)
     sim.torque(0.0, q, v)
     close(params[m.nv:], expected(m, q, v, a))
@@ -194,7 +196,7 @@ def test_the_model_follows_changes_of_structure():
     """The figure lets go: its pelvis is free, and the torques that hold its arms change with it."""
     m = figure()
     q, v = bk.project(m, m.neutral(), np.zeros(m.nv))
-    sim = bk.Simulation(m, q, v, actuation=everything, params=np.zeros(m.nv * (16 + m.nv) + 56))
+    sim = bk.Simulation(m, q, v, actuation=everything, params=np.zeros(m.nv * (19 + m.nv) + 56))
     with pytest.raises(bk.NamingError, match="'link1'"):
         sim.run(0.01)
     sim = bk.Simulation(m, q, v, actuation=hold)

@@ -75,6 +75,11 @@ BENCHES = {
         "An elastic rod of 10 to 10000 links by the implicit method, whose step costs as much as forward dynamics, "
         "beside BDF with a full matrix and Gear as far as they can go; the order measured on stiff mechanisms.",
         quick="shorter and less exact, up to 1000 links, without Gear"),
+    "control": Bench(
+        "controllers that know the model: compiled beside Python",
+        "Computed torque of Talos compiled into the loop beside the same law in Python, with bunraku and with "
+        "Pinocchio; gravity compensation beside inverse dynamics; 1024 arms with operational-space control.",
+        ROBOTS, lasts="half a minute after the first run", quick="shorter and less exact", colours=False),
     "massmatrix": Bench(
         "mass matrices beside Pinocchio's crba",
         "Mass matrices of Talos and of chains with up to 256 degrees of freedom beside pin.crba in one run: single "

@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from bunraku.algorithms.body_motion import STATE, TOTALS, body_states, totals
+from bunraku.algorithms.gravity_torque import RECORD as MOMENTS
+from bunraku.algorithms.gravity_torque import com_jacobian, gravity_torque, subtree_moments
 from bunraku.algorithms.link_motion import POSE, body_of, link_jacobian, link_motion, link_pose
 from bunraku.algorithms.rnea import RECORD, rnea
 from bunraku.algorithms.states import coordinate_difference
@@ -19,9 +21,8 @@ from bunraku.jit import entry, inline
 from bunraku.plan import fields as f
 from bunraku.spatial.algebra import store3, store9
 
-GRAVITY, BIAS, INVERSE = range(3)
-"""Torques that hold the mechanism at rest; the same with its velocities; those of an acceleration, with springs,
-dampers and limits."""
+BIAS, INVERSE = range(2)
+"""Torques of zero acceleration, without springs, dampers and limits; those of an acceleration, with them."""
 
 POSE_OF, VELOCITY_OF, ACCELERATION_OF = range(3)
 
@@ -34,9 +35,9 @@ def coordinates(plan):
 @entry("torques for controllers", int64(PLAN, int64, floats, floats, floats, floats), seconds=4, by_address=True,
        brief=True)
 def torques_of_model(plan, mode, q, v, a, out):
-    """`out`, which may be longer (drives of connections), is written last: it may be one of the arguments."""
+    """`out`, which may be longer (drives of connections), is written last: it may be v or a."""
     nv = plan.dof_f.shape[1]
-    if (q.shape[0] != coordinates(plan) or (mode >= BIAS and v.shape[0] != nv) or (mode >= INVERSE and a.shape[0] != nv)
+    if (q.shape[0] != coordinates(plan) or v.shape[0] != nv or (mode == INVERSE and a.shape[0] != nv)
             or out.shape[0] < nv):
         return WRONG_SHAPE
     if mode == INVERSE:
@@ -51,9 +52,30 @@ def torques_of_model(plan, mode, q, v, a, out):
         memory = np.empty(2 * nv + RECORD * (plan.body_i.shape[0] - 1))
         tau, zero = memory[:nv], memory[nv:2 * nv]
         zero[:] = 0.0
-        rnea(plan.body_i, plan.body_f, plan.dof_f, q, v if mode == BIAS else zero, zero, memory[:0], tau, memory[:0],
+        rnea(plan.body_i, plan.body_f, plan.dof_f, q, v, zero, memory[:0], tau, memory[:0],
              memory[2 * nv:])
     out[:nv] = tau
+    return FINE
+
+
+@entry("gravity torques for controllers", int64(PLAN, floats, floats), seconds=2, by_address=True, brief=True)
+def gravity_of_model(plan, q, out):
+    if q.shape[0] != coordinates(plan) or out.shape[0] < plan.dof_f.shape[1]:
+        return WRONG_SHAPE
+    work = np.empty(MOMENTS * (plan.body_i.shape[0] - 1))
+    subtree_moments(plan.body_i, plan.body_f, q, work)
+    gravity_torque(plan.body_i, plan.body_f, work, out)
+    return FINE
+
+
+@entry("Jacobians of the centre of mass for controllers", int64(PLAN, floats, table), seconds=2, by_address=True,
+       brief=True)
+def com_jacobian_of_model(plan, q, out):
+    if q.shape[0] != coordinates(plan) or out.shape[0] != 3 or out.shape[1] != plan.dof_f.shape[1]:
+        return WRONG_SHAPE
+    work = np.empty(MOMENTS * (plan.body_i.shape[0] - 1))
+    _, mass = subtree_moments(plan.body_i, plan.body_f, q, work)
+    com_jacobian(plan.body_i, plan.body_f, mass, work, out.reshape(-1))
     return FINE
 
 
@@ -137,4 +159,4 @@ def difference_of_model(plan, q0, q1, out):
 
 
 MODEL_ENTRIES = (torques_of_model, matrix_of_model, link_of_model, jacobian_of_model, sums_of_model,
-                 difference_of_model)
+                 difference_of_model, gravity_of_model, com_jacobian_of_model)

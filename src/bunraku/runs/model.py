@@ -39,12 +39,13 @@ from bunraku.entries.model_entries import (
     ACCELERATION_OF,
     BIAS,
     FINE,
-    GRAVITY,
     INVERSE,
     MODEL_ENTRIES,
     POSE_OF,
     VELOCITY_OF,
+    com_jacobian_of_model,
     difference_of_model,
+    gravity_of_model,
     jacobian_of_model,
     link_of_model,
     matrix_of_model,
@@ -76,6 +77,7 @@ class PlanModel:
         acceleration(link, q, v, a, out)   (6,): linear, angular
         jacobian(link, q, out)             (6, nv): linear, angular
         com(q, out)                        (3,), centre of mass; com_velocity(q, v, out) likewise
+        com_jacobian(q, out)               (3, nv)
         momentum(q, v, out)                (6,): linear, angular about the centre of mass
         difference(q0, q1, out)            the velocity that leads from q0 to q1 in one second
         nq, nv                             numbers of coordinates and velocities
@@ -96,7 +98,7 @@ class PlanModel:
         return np.array([self._plan_words.ctypes.data, self.nq, self.nv, *numbers], np.int64)
 
     def gravity(self, q, out) -> None:
-        self._torques("gravity", GRAVITY, q, NOTHING, NOTHING, out)
+        self._call("gravity", gravity_of_model, q, out)
 
     def bias(self, q, v, out) -> None:
         self._torques("bias", BIAS, q, v, NOTHING, out)
@@ -131,6 +133,9 @@ class PlanModel:
 
     def com_velocity(self, q, v, out) -> None:
         out[:] = self._sums("com_velocity", q, v)[3:6]
+
+    def com_jacobian(self, q, out) -> None:
+        self._call("com_jacobian", com_jacobian_of_model, q, out)
 
     def momentum(self, q, v, out) -> None:
         sums = self._sums("momentum", q, v)
@@ -176,6 +181,7 @@ SIZES = {name: f"model.{name}: arrays of the wrong size: {sizes}" for name, size
     "jacobian": "q has nq entries, out is (6, nv)",
     "com": "q has nq entries, out 3",
     "com_velocity": "q has nq entries, v nv, out 3",
+    "com_jacobian": "q has nq entries, out is (3, nv)",
     "momentum": "q has nq entries, v nv, out 6 (linear, angular)",
     "difference": "q0 and q1 have nq entries, out at least nv",
 }.items()}
@@ -283,6 +289,14 @@ def _difference(*args):
     return difference_of_model.function(*args)
 
 
+def _gravity_torque(*args):
+    return gravity_of_model.function(*args)
+
+
+def _jacobian_of_com(*args):
+    return com_jacobian_of_model.function(*args)
+
+
 def _called_by_address(function, entry) -> None:
     """Let user functions call the kernel of an entry by its address; arrays may be read-only."""
     @infer_global(function)
@@ -297,7 +311,8 @@ def _called_by_address(function, entry) -> None:
         return context.call_conv.call_function(builder, address, sig.return_type, entry.signature.args, given)[1]
 
 
-for _function, _entry in zip((_torques, _matrix, _link, _jacobian, _sums, _difference), MODEL_ENTRIES, strict=True):
+for _function, _entry in zip((_torques, _matrix, _link, _jacobian, _sums, _difference, _gravity_torque,
+                              _jacobian_of_com), MODEL_ENTRIES, strict=True):
     _called_by_address(_function, _entry)
 
 
@@ -327,7 +342,7 @@ def _gravity(model, q, out):
     text = SIZES["gravity"]
 
     def gravity(model, q, out):
-        if _torques(_plan(model), GRAVITY, q, q, q, out) != FINE:
+        if _gravity_torque(_plan(model), q, out) != FINE:
             raise ValueError(text)
     return gravity
 
@@ -454,6 +469,18 @@ def _com_velocity(model, q, v, out):
             raise ValueError(text)
         out[:] = sums[3:6]
     return com_velocity
+
+
+@method("com_jacobian")
+def _com_jacobian(model, q, out):
+    _refuse_unless_floats("com_jacobian", q=q)
+    _refuse_unless_floats("com_jacobian", 2, out=out)
+    text = SIZES["com_jacobian"]
+
+    def com_jacobian(model, q, out):
+        if _jacobian_of_com(_plan(model), q, out) != FINE:
+            raise ValueError(text)
+    return com_jacobian
 
 
 @method("momentum")
