@@ -18,11 +18,14 @@ from bunraku.evaluate.kinematics import Kinematics, kinematics, poses
 from bunraku.evaluate.linear_models import LinearModel, linearise
 from bunraku.evaluate.loop_closure import coordinates, impact, project
 from bunraku.evaluate.mass_matrices import ProcessorArray, mass_matrix, operation_count, processor_array
+from bunraku.evaluate.mobility import Singularity, operational_inertia
+from bunraku.evaluate.motion_matrices import coriolis_matrix, inertial_parameters, inertial_regressor
 from bunraku.evaluate.schedules import Schedule, schedule
 
 __all__ = ["ClosedChain", "Constraints", "Contact", "Contacts", "Derivatives", "Dynamics", "InverseDerivatives",
            "InverseKinematics", "Kinematics", "LinearModel", "ProcessorArray", "Report", "Resultant", "Schedule",
-           "closed_chain", "connection_forces", "constraints", "contacts", "coordinates", "derivatives", "dynamics",
-           "forward_dynamics", "impact", "inverse_derivatives", "inverse_dynamics", "inverse_kinematics",
-           "joint_forces", "kinematics", "linearise", "mass_matrix", "operation_count", "poses", "processor_array",
-           "project", "schedule"]
+           "Singularity", "closed_chain", "connection_forces", "constraints", "contacts", "coordinates",
+           "coriolis_matrix", "derivatives", "dynamics", "forward_dynamics", "impact", "inertial_parameters",
+           "inertial_regressor", "inverse_derivatives", "inverse_dynamics", "inverse_kinematics", "joint_forces",
+           "kinematics", "linearise", "mass_matrix", "operation_count", "operational_inertia", "poses",
+           "processor_array", "project", "schedule"]

@@ -7,12 +7,13 @@ from functools import cached_property
 import numpy as np
 
 from bunraku.checks import as_vector
-from bunraku.entries.kinematics_entries import observation, point_jacobian
-from bunraku.errors import ShapeError
+from bunraku.entries.kinematics_entries import observation
+from bunraku.entries.motion_matrix_entries import centroidal, jacobians
+from bunraku.errors import ModelError
+from bunraku.evaluate.mobility import Singularity, singularity
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.mechanism.named import Named
-from bunraku.plan import fields as f
 
 
 class Kinematics:
@@ -20,7 +21,7 @@ class Kinematics:
 
     def __init__(self, mechanism: Mechanism, q, v=None, a=None):
         self.mechanism = as_mechanism(mechanism)
-        self._q = np.array(q, float)
+        self._q, self._v = np.array(q, float), None if v is None else np.array(v, float)
         self._links, self._sums = observation(mechanism.plan(), q, v, a)
         self._index = {name: k for k, name in enumerate(mechanism.link_names)}
 
@@ -73,16 +74,45 @@ class Kinematics:
     def jacobian(self, link: str, point=(0.0, 0.0, 0.0)) -> np.ndarray:
         """J (6, nv) with J v = (velocity of a point of the link, angular velocity), world axes.
 
-        `point` is in the link's frame. For one state only.
+        `point` is in the link's frame.
         """
-        if self._links.ndim != 2:
-            raise ShapeError("jacobian takes one state; make one Kinematics per state of the batch")
-        plan, k = self.mechanism.plan(), self.mechanism.find_link(link, "jacobian")
+        return self._jacobians("jacobian", link, point)[0]
+
+    def jacobian_rate(self, link: str, point=(0.0, 0.0, 0.0)) -> np.ndarray:
+        """dJ/dt (6, nv): J a + dJ/dt v are the acceleration of a point of the link and the angular acceleration."""
+        return self._jacobians("jacobian_rate", link, point)[1]
+
+    def _jacobians(self, what, link, point):
+        plan, k = self.mechanism.plan(), self.mechanism.find_link(link, what)
         if k < 0:
-            return np.zeros((6, plan.nv))
-        state = self._links[k]
-        x = state[9:12] + state[:9].reshape(3, 3) @ as_vector("jacobian: point", point)
-        return point_jacobian(plan, np.ascontiguousarray(self._q, float), x, int(plan.link_i[k, f.LINK_BODY]))
+            none = np.zeros((*self._links.shape[:-2], 6, plan.nv))
+            return none, none
+        return jacobians(plan, k, as_vector(f"{what}: point", point), self._q, self._v)
+
+    @cached_property
+    def _momentum_matrices(self):
+        if not self.mass > 0.0:
+            raise ModelError(f"{self.mechanism.name} has no mass, so it has no centre of mass")
+        return centroidal(self.mechanism.plan(), self._q, self._v)
+
+    @property
+    def momentum_matrix(self) -> np.ndarray:
+        """A (6, nv), the centroidal momentum matrix: A v is `momentum`."""
+        return self._momentum_matrices[0]
+
+    @property
+    def momentum_matrix_rate(self) -> np.ndarray:
+        """dA/dt (6, nv): A a + dA/dt v is the rate of `momentum`, the sum of all external forces and their moments."""
+        return self._momentum_matrices[1]
+
+    @property
+    def com_jacobian(self) -> np.ndarray:
+        """(3, nv): its product with v is `com_velocity`."""
+        return self.momentum_matrix[..., :3, :] / self.mass
+
+    def singularity(self, link: str, point=(0.0, 0.0, 0.0)) -> Singularity:
+        """How far the joints (with loops closed) can move a point of a link in every direction."""
+        return singularity(self.mechanism, self._q, self.jacobian(link, point))
 
     def __repr__(self):
         return f"Kinematics of {self.mechanism.name}: {len(self._index)} links"
