@@ -7,64 +7,13 @@ import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import bunraku as bk
-from bunraku import convert
 from bunraku.io.mjcf import load_mjcf
+from mujoco_constraints import compare, load_quietly
 
-mujoco = pytest.importorskip("mujoco")
-
-STIFF = (0.9999, 0.9998, 0.9996)
-"""Impedances d of MuJoCo's constraints; its accelerations are smooth in (1 - d) / d, which is 0 where they are hard."""
-
-
-def load_quietly(path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return load_mjcf(path)
-
-
-def oracle(path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return mujoco.MjSpec.from_file(str(path)).compile()
-
-
-def hard_accelerations(path, qpos, qvel, force) -> np.ndarray:
-    """MuJoCo's qacc with equality constraints alone, extrapolated to infinite impedance."""
-    model = oracle(path)
-    flags = mujoco.mjtDisableBit
-    model.opt.disableflags |= int(flags.mjDSBL_CONTACT | flags.mjDSBL_LIMIT | flags.mjDSBL_FRICTIONLOSS
-                                  | flags.mjDSBL_ACTUATION)
-    model.opt.density = model.opt.viscosity = 0
-    model.opt.tolerance, model.opt.iterations, model.opt.solver = 0.0, 50, mujoco.mjtSolver.mjSOL_NEWTON
-    data, found = mujoco.MjData(model), []
-    for d in STIFF:
-        model.eq_solimp[:] = (d, d, 0.001, 0.5, 2.0)
-        data.qpos[:], data.qvel[:], data.qfrc_applied[:] = qpos, qvel, force
-        mujoco.mj_forward(model, data)
-        found.append(data.qacc.copy())
-    r = [(1.0 - d) / d for d in STIFF]
-    weights = [np.prod([r[j] / (r[j] - r[i]) for j in range(len(r)) if j != i]) for i in range(len(r))]
-    return np.tensordot(weights, found, 1)
-
-
-def compare(path, moving: bool, seed=0) -> float:
-    """Largest relative difference of accelerations at random states; MuJoCo has no term for turning directions, so
-    with connections at rest."""
-    m = load_quietly(path)
-    conv, rng, worst = convert.to(m, "mujoco", oracle(path)), np.random.default_rng(seed), 0.0
-    for _ in range(3):
-        q, v = bk.project(m, m.integrate(m.neutral(), 0.3 * rng.normal(size=m.nv)), rng.normal(size=m.nv))
-        v = v if moving else np.zeros(m.nv)
-        tau = rng.normal(size=m.nv)
-        theirs = hard_accelerations(path, conv.q(q), conv.v(q, v), conv.tau(q, tau))
-        ours = conv.a(q, v, bk.forward_dynamics(m, q, v, tau))
-        worst = max(worst, np.abs(ours - theirs).max() / np.abs(theirs).max())
-    return worst
-
+pytest.importorskip("mujoco")
 
 def write(tmp_path, text):
     path = tmp_path / "model.xml"
@@ -108,7 +57,7 @@ def test_small_files_accelerate_as_in_mujoco(tmp_path, case):
         warnings.simplefilter("error")
         m = load_mjcf(path)
     assert len(m.couplings) + len(m.connections) == (1 if "connect" in case or "weld" in case else 2)
-    assert compare(path, moving=not m.connections) < 1e-6
+    assert compare(path, moving=not m.connections) < 1e-9
 
 
 def installed(package: str, pattern: str) -> Path | None:
@@ -129,7 +78,7 @@ def test_real_models_with_couplings_accelerate_as_in_mujoco(name):
     if path is None:
         pytest.skip(f"{REAL[name][0]} is not installed")
     assert load_quietly(path).couplings
-    assert compare(path, moving=True) < 1e-6
+    assert compare(path, moving=True) < 1e-9
 
 
 LEFT_OUT = {

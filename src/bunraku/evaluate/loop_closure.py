@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bunraku.algorithms.connection_equations import IMPULSE, POSITION
+from bunraku.algorithms.connection_equations import IMPULSE, POSITION, TWICE
 from bunraku.checks import as_floats, hint
 from bunraku.entries import closed_solution as closed
 from bunraku.entries.constraint_entries import demands
@@ -143,12 +143,12 @@ def _newton(mechanism, plan, q, start, tolerance):
     nearest to the start."""
     q = mechanism.integrate(q, plan.zero_tau)
     gap, solution = closed.gaps(plan, q)
-    best = gap.max(initial=0.0)
+    best, refined = gap.max(initial=0.0), False
     for _ in range(MOVES):
         if best <= tolerance:
             break
         back = mechanism.difference(q, start)
-        if best < START_MATTERS and np.abs(back).max(initial=0.0) > 0.0:  # close enough for the start to matter
+        if EXACT < best < START_MATTERS and np.abs(back).max(initial=0.0) > 0.0:  # near enough for the start to matter
             weight = mass_matrix(plan, q) @ back
             solution = closed.solve(plan, POSITION, q, plan.zero_tau, weight, judge=False)
         step, share = solution.a, 1.0
@@ -159,7 +159,11 @@ def _newton(mechanism, plan, q, start, tolerance):
                 break
             share *= 0.5
         if not gap.max(initial=0.0) < best:
-            break
+            if refined:
+                break
+            # forces of redundant connections may cancel each other and leave rounding errors
+            solution, refined = closed.solve(plan, POSITION + TWICE, q, plan.zero_tau, judge=False), True
+            continue
         q, solution, best = trial, next_solution, gap.max(initial=0.0)
     return q, float(best)
 

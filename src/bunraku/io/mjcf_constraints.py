@@ -72,7 +72,8 @@ class Constraints:
         if any(model.body_mocapid[body] >= 0 for body in bodies):
             raise ModelError("holds to a body that is moved by motion capture, and is left out")
         joint = Fixed() if weld and data[10] != 0 else Spherical()
-        given: dict[str, Any] = {"position_a": places[0], "rotation_a": turns[0], "position_b": places[1], "rotation_b": turns[1]}
+        given: dict[str, Any] = {"position_a": places[0], "rotation_a": turns[0], "position_b": places[1],
+                                 "rotation_b": turns[1]}
         links = called[bodies[0]], called[bodies[1]]
         try:
             mechanism.connect(*links, joint, self.names[k] or None, **given)

@@ -49,7 +49,7 @@ READ_ONLY = {  # attributes that it would do no good to set: what to do instead
 class Simulation:
     """A mechanism in motion. Works on its own copy of the mechanism, whose structure `connect` and `cut` change.
 
-    q, v        start; neutral and at rest by default
+    q, v        start; by default neutral, or the nearest state that closes all loops, and at rest
     solver      adaptive: "gear" (Adams, orders 1 to 12), "implicit" (stiff, at the cost of forward dynamics; orders 1
                 to 5), "bdf" (stiff, full matrices; orders 1 to 5), "tsit5", "rkf" (5), "rkg" (4), "rki" (3), "iec" (2);
                 with a fixed `step` "rk4" (order 4), "symplectic_euler" (order 1); or a custom Runge-Kutta method:
