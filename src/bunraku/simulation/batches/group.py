@@ -73,7 +73,7 @@ class Group:
     def _touching(self) -> Touching:
         return Touching(self.mechanism, stepping=self.settings.fixed_step)
 
-    def begin(self, states: np.ndarray, q, v) -> None:
+    def begin(self, states: np.ndarray, q, v, overlapping: bool = False) -> None:
         """Put the states with these numbers at the start (q, v); CANNOT_START those that cannot be there."""
         self.y[states, :self.nq], self.y[states, self.nq:] = unit_quaternions(self.plan, q), v
         finite = np.isfinite(self.y[states]).all(axis=1)
@@ -84,7 +84,8 @@ class Group:
                 self.y[k] = np.concatenate(closed[:2])
             except ConstraintError as error:
                 self.status[k], self.open_loops[k] = CANNOT_START, str(error)
-        for k in states[self.status[states] == 0].tolist() if self.mechanism.needs_contact() else ():
+        checked = self.mechanism.needs_contact() and not overlapping
+        for k in states[self.status[states] == 0].tolist() if checked else ():
             try:
                 start = self.y[k, :self.nq], self.y[k, self.nq:]
                 deepest = partial(deepest_start, self._touching, *start, self.settings)

@@ -61,6 +61,7 @@ class Worlds:
     params      of the actuation, (k,) or (n, k); `w.params` has a row for each copy, which may be written to
     seed        of `random`
     workers     threads; by default one for each core. They do not change any result
+    warn        whether a SimulationWarning names copies that stop
     baumgarte, max_contacts     as for `Simulation`
 
     Trees take W copies at a time in lanes of the processor; mechanisms with connections one copy after the other.
@@ -71,13 +72,13 @@ class Worlds:
     def __init__(self, mechanism: Mechanism, n: int, step: float = 0.002, substeps: int = 1, *, q=None, v=None,
                  solver: str = "symplectic_euler", actuation: Actuation | None = None, params=None,
                  seed: int = 0, baumgarte: float | None = None, max_contacts: int | None = None,
-                 workers: int | None = None):
+                 workers: int | None = None, warn: bool = True):
+        self.warn = warn
         mechanism, self.n = as_mechanism(mechanism), as_count("n, the number of copies,", n)
         if actuation is not None and not isinstance(actuation, Actuation):
             raise ModelError("the actuation of Worlds must be made by @bk.actuation; torques of a function in Python "
                              "are given to w.step(tau), for all copies at once")
-        if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or not 0 <= seed < 1 << 64:
-            raise ShapeError(f"seed must be a whole number from 0 to 2**64 - 1, not {seed!r}")
+        self.reseed(seed)
         if solver not in WITH_STEP:
             raise ModelError(f"Worlds take fixed steps ({', '.join(map(repr, WITH_STEP))}), not {solver!r}; bk.rollout "
                              "takes every solver")
@@ -95,7 +96,7 @@ class Worlds:
         self._tiles: Tiles | Singles = Tiles(group) if lanes else Singles(group)
         self._torques = group.nv if group.plan.loops is None else group.nv + int(group.plan.loops.freedoms)
         self._given, self._none = np.zeros((self.n, self._torques)), np.zeros((0, 0))
-        self._streams, self._busy = Streams(int(seed), self.n), threading.Lock()
+        self._busy = threading.Lock()
         self._known = np.zeros(self.n, bool)   # failures that a warning has named
         self._rough, self._reasons = 0.0, dict[int, str]()
         self._q, self._v = _read_only(group.y[:, :group.nq]), _read_only(group.y[:, group.nq:])
@@ -175,7 +176,7 @@ class Worlds:
                 group.controls = self._none
             if group.status.any():
                 self._look_at_failures()
-            if tiles.touches:
+            if tiles.touches and self.warn:
                 self._look_at_contact()
 
     def _make_room(self, most: int, before) -> None:
@@ -236,11 +237,12 @@ class Worlds:
 
     # -- set -----------------------------------------------------------------------------------------------------------
 
-    def reset(self, which=None, q=None, v=None) -> None:
+    def reset(self, which=None, q=None, v=None, *, overlapping: bool = False) -> None:
         """Put copies at a start, at time 0: all, those of a mask (n,), or those with these numbers.
 
         q, v    one row for all of them, a row for each of them, or a row for each of the n copies; by default the start
                 that the worlds were made with
+        overlapping     whether shapes may overlap, which the next steps part; otherwise that is an error
         """
         with self._alone("reset"):
             copies = self._copies(which)
@@ -249,7 +251,7 @@ class Worlds:
             group = self._group
             before = group.y[copies].copy(), group.status[copies].copy()
             try:
-                group.begin(copies, q, v)
+                group.begin(copies, q, v, overlapping)
                 self._refuse_starts(copies, q, v)
             except BaseException:
                 group.y[copies], group.status[copies] = before
@@ -268,6 +270,12 @@ class Worlds:
         """(copies, size) numbers from [0, 1): of each copy the next ones of a stream of its own, so that they do not
         depend on when other copies draw."""
         return self._streams.uniform(self._copies(which), as_count("size", size))
+
+    def reseed(self, seed: int) -> None:
+        """Begin all streams of `random` anew, with another seed."""
+        if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or not 0 <= seed < 1 << 64:
+            raise ShapeError(f"seed must be a whole number from 0 to 2**64 - 1, not {seed!r}")
+        self._streams = Streams(int(seed), self.n)
 
     def snapshot(self) -> Snapshot:
         """The present state of all copies, to go back to."""
@@ -372,6 +380,8 @@ class Worlds:
         group.reached[copies] = self.t[copies]
         self._tiles.crowded("")
         self._known[copies] = True
+        if not self.warn:
+            return
         more = f" (and {len(copies) - 1} more: {_listed(copies[1:])})" if len(copies) > 1 else ""
         warnings.warn(f"copy {copies[0]} stopped{more}: {self._reason(int(copies[0]))}. The others go on; w.failed has "
                       "all reasons, and w.reset starts copies again", SimulationWarning, stacklevel=3)
