@@ -214,6 +214,28 @@ LIGHT_LOAD = 1e-3
 GRAZED = 2e-7
 """[m] Overlap at which a contact is closed even if it separates: it was grazed between two looks at it."""
 
+FLUSH = 2e-9
+"""[m] Vertices that are lower along a normal by no more belong to the feature that it is normal to: normals of faces
+and edges are exact, those that are snapped to them (`contact/face_points.py`) take vertices apart by 3e-9 m at most."""
+AT_END = 1e-6
+"""Part of its length within which a contact is at the end of a capsule or cylinder."""
+CROSSING = 1e-6
+"""Sine of the angle between two edges above which they cross: the normal of flatter ones has fewer than 10 digits."""
+NO_RADIUS = 1e-6
+"""[m] Gap and radii together below which a normal is not determined by the distance of two points, or of a point and an
+edge: it turns with the second body."""
+SHARP = 1e-12
+"""Sines below count as zero where something is divided by them."""
+OTHER_FEATURE = 1e-5
+"""[rad] Angle between the normal found and that of the kept features of a closed contact, from which on others may have
+taken over: a hundred times the rounding error of normals."""
+TAKEN_OVER = 3e-9
+"""[m] Difference of the gaps from which on they have, if the normal has jumped: just beyond the end of an edge several
+features are equally near, and the right one is found once they differ by more than FACE_FIRST
+(`contact/separating_axes.py`)."""
+SMOOTH_TURN = 1e-2
+"""[rad] Below, the normal has not jumped but turned, and the features have changed in any case."""
+
 # -- contact events ----------------------------------------------------------------------------------------------------
 SHORTEST_FLIGHT = 1e-6
 """[s] Shorter flights are suppressed (Zeno cut-off)."""

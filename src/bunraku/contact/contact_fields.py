@@ -128,6 +128,9 @@ FOUND_NORMAL = 1    # 3, unit vector from b to a; not written if the gap is inf
 FOUND_POINT = 4     # 3; likewise
 FOUND = 7
 
+# -- features in contact (`features.py`) -------------------------------------------------------------------------------
+POINT, LINE, FACE, CIRCLE = range(1, 5)      # kind of a feature
+
 # -- contact problem (`problem.py`) ------------------------------------------------------------------------------------
 DISC, GIVEN = range(2)                    # kind of a contact: Coulomb's disc, or friction against a given slip
 OPEN, STICKING, SLIDING = range(3)        # mode of a contact

@@ -50,6 +50,9 @@ MARK_SLIP = 0    # 3, direction of slip that friction is against, where slip is 
 MARK_GAP = 3     # gap at which an open contact counts as closed [m]; speed at which slip of a sliding one ends [m/s]
 MARK = 4
 
+FEATURE = 8      # of a kept feature: its kind, radius [m], point (3) and axis (3) in the axes of its body
+FEATURES = 2 * FEATURE  # of a contact: those of a and b
+
 
 class Extent(NamedTuple):
     """Numbers that the lengths of buffers depend on."""
@@ -83,7 +86,7 @@ class Buffer(NamedTuple):
 
 COUNT, FLOAT, LANE = "count", "float", "lane"
 UNITS = {"COUNTS": COUNTS, "PAIR_KINDS": c.PAIR_KINDS, "STATE": STATE, "PLACE": c.PLACE, "FOUND": c.FOUND, "ROWS": ROWS,
-         "MARK": MARK}
+         "MARK": MARK, "FEATURES": FEATURES}
 GIVEN = tuple(ContactArrays._fields)
 BUFFERS = tuple(Buffer(*row) for row in (
     # -- a step or state: contacts ordered by island, bodies in contact ------------------------------------------------
@@ -153,6 +156,7 @@ BUFFERS = tuple(Buffer(*row) for row in (
     ("modes", COUNT, "contacts", "OPEN, STICKING or SLIDING", "contact_step, settle"),
     ("held", FLOAT, "3 * contacts", "[N s] impulses of the last step", "contact_step"),
     ("mark", FLOAT, "MARK * contacts", "MARK per contact", "settle"),
+    ("features", FLOAT, "FEATURES * contacts", "kept features of closed contacts; kind 0: none", "keep_features"),
     ("margin", FLOAT, "1", "violation of the law needed for an event, beyond SAME_MOTION", "settle"),
     ("residual", FLOAT, "1", "largest of the problems so far", "solve_noting"),
 ))

@@ -13,7 +13,8 @@ a step: the smallest change of position and velocity removes the gap, normal vel
 leave in closed and sticking contacts. So these errors do not accumulate as penetration. `contact_signal` is the event
 function, positive where the modes are no longer valid:
 
-    an open contact closes; slip comes to an end; a contact would have to pull, or friction to exceed its disc.
+    an open contact closes; slip comes to an end; a contact would have to pull, or friction to exceed its disc;
+    other features take over in a closed contact (`contact/features.py`).
 
 Slip ends at the speed in `mark`, below which the solver's errors make its direction random; for contacts that start
 sliding from rest this is negative, and they are checked again once they move.
@@ -32,8 +33,22 @@ from bunraku.algorithms.connection_equations import DYNAMICS
 from bunraku.algorithms.states import advance_coordinates
 from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_fields import DISC, GIVEN, KEEP_CLOSED, NO_SOLUTION, NONE, OPEN, SLIDING, STICKING
-from bunraku.contact.contact_memory import ACTIVE, BASE, MARK, MARK_GAP, MARK_SLIP, ROW, ROWS, STATUS, WORST, touch_of
-from bunraku.contact.detect import bounds_apart
+from bunraku.contact.contact_memory import (
+    ACTIVE,
+    BASE,
+    FEATURES,
+    JOINTS,
+    MARK,
+    MARK_GAP,
+    MARK_SLIP,
+    ROW,
+    ROWS,
+    STATUS,
+    WORST,
+    touch_of,
+)
+from bunraku.contact.detect import bounds_apart, find_pair, place_shapes
+from bunraku.contact.features import is_kept, keep_features, put_kept, taken_over
 from bunraku.contact.joint_rows import is_dry, is_joint, load_of
 from bunraku.contact.least_norm import least_norm
 from bunraku.contact.rows import (
@@ -74,7 +89,7 @@ from bunraku.tolerances import (
     UNDER_WAY,
 )
 
-LOOK, LOOK_LEVEL, IMPACT, HOLD_SPEED, HOLD_GAP, FORCES, DIRECT = range(7)  # what `contact_solve` does
+LOOK, LOOK_LEVEL, IMPACT, HOLD_SPEED, HOLD_GAP, FORCES, DIRECT, RELEASE, KEEP = range(9)  # what `contact_solve` does
 APPROACHING, OVERLAPPING = 7, 8  # answers beside those of entries: contacts are closed and approach; shapes overlap
 
 
@@ -95,6 +110,51 @@ def slip_direction(touch, place, k):
         sign = 1.0 if along >= 0.0 else -1.0
         return sign * u / fast, sign * w / fast, along
     return x, y, along
+
+
+@inner
+def find_closed(touch):
+    """The contacts that are closed, by their kept features, if there are any."""
+    place_shapes(touch.shape_i, touch.shape_f, touch.states, touch.places)
+    for p in range(touch.pair_i.shape[0]):
+        first, count = np.int64(touch.pair_i[p, c.PAIR_CONTACT]), np.int64(touch.pair_i[p, c.PAIR_COUNT])
+        closed, kept = 0, 0
+        for k in range(first, first + count):
+            if touch.modes[k] != OPEN:
+                closed += 1
+                kept += 1 if is_kept(touch, k) else 0
+        if closed > kept:
+            find_pair(p, touch.shape_i, touch.shape_f, touch.point_f, touch.pair_i, touch.places, CONTACT_NEAR,
+                      touch.found)
+        for k in range(first, first + (count if kept > 0 else 0)):
+            if touch.modes[k] != OPEN and is_kept(touch, k):
+                put_kept(touch, k)
+
+
+@inner
+def put_kept_ones(touch):
+    """What was found of closed contacts is replaced by that of their kept features."""
+    for k in range(touch.modes.shape[0]):
+        if touch.modes[k] != OPEN and is_kept(touch, k):
+            put_kept(touch, k)
+
+
+@inner
+def release(touch):
+    """Contacts whose kept features are not theirs any more are open, without features."""
+    for k in range(touch.modes.shape[0]):
+        if is_kept(touch, k) and (touch.modes[k] == OPEN or taken_over(touch, k)):
+            touch.modes[k], touch.features[FEATURES * k] = OPEN, 0.0
+
+
+@inner
+def keep(touch):
+    """Keep the features of closed contacts, and of no others."""
+    for k in range(touch.count[JOINTS], touch.modes.shape[0]):
+        if touch.modes[k] == OPEN:
+            touch.features[FEATURES * k] = 0.0
+        elif not is_kept(touch, k):
+            keep_features(touch, k)
 
 
 @inner
@@ -168,7 +228,7 @@ def keep_closed(touch, structure, dof_f, q, v, work):
     """Project a state to its closed contacts, in place: see KEEP_CLOSED above."""
     nv = v.shape[0]
     see_bodies(touch, structure, q, v)
-    find_touching(touch, CONTACT_NEAR)
+    find_closed(touch)
     if not closed_rows(touch, structure, dof_f, q, work):
         return FAILED
     if touch.count[ACTIVE] == 0:
@@ -253,7 +313,7 @@ def move_touching(touch, mode, plan, dof_f, q, v, tau, drives, external, a, work
     if mode != DYNAMICS:
         return answer
     see_bodies(touch, plan, q, v)
-    find_touching(touch, CONTACT_NEAR)
+    find_closed(touch)
     if not closed_contacts(touch, plan, dof_f, q, a, work):
         return FAILED
     if touch.count[ACTIVE] > 0:
@@ -335,10 +395,11 @@ def signal_at(touch, plan, q, v, tau, drives, external, a, work):
                 signal = max(signal, min(near, -parting), near - GRAZED)
         else:
             closed = True
-            if not gap < np.inf:
+            if not gap < np.inf or (is_kept(touch, k) and taken_over(touch, k)):
                 return 1.0
     if not closed:
         return signal
+    put_kept_ones(touch)
     if move(touch.count[BASE], DYNAMICS, plan, plan.dof_f, q, v, tau, drives, external, a, work) != FINE:
         return np.nan
     if not closed_contacts(touch, plan, plan.dof_f, q, a, work):
@@ -367,6 +428,8 @@ def contact_solve(what, plan, q, v, tau, drives, external, restitution, a, work)
     FORCES: forces, accelerations in `velocity`, a with contact; contacts of mode SLIDING have their slip in `mark`.
     DIRECT: the same with modes found from the state; then `restitution` holds the gap below which contacts are closed,
     the speed below which they do not slide or part, and the speed of approach that is an impact.
+    RELEASE, KEEP: no problem, but the kept features: contacts where others have taken over are opened; those of the
+    closed contacts are kept.
     """
     return solve_at(what, touch_of(plan.touch), plan, q, v, tau, drives, external, restitution, a, work)
 
@@ -374,10 +437,20 @@ def contact_solve(what, plan, q, v, tau, drives, external, restitution, a, work)
 @inner
 def solve_at(what, touch, plan, q, v, tau, drives, external, restitution, a, work):
     dof_f, nv = plan.dof_f, v.shape[0]
+    if what >= RELEASE:
+        see_bodies(touch, plan, q, v)
+        find_touching(touch, CONTACT_NEAR)
+        touch.count[ACTIVE] = touch.count[STATUS] = 0
+        if what == RELEASE:
+            release(touch)
+        else:
+            keep(touch)
+        return FINE
     if move(touch.count[BASE], DYNAMICS, plan, dof_f, q, v, tau, drives, external, a, work) != FINE:
         return FAILED
     see_bodies(touch, plan, q, v)
     find_touching(touch, CONTACT_NEAR)
+    put_kept_ones(touch)
     if what == DIRECT:
         impact = modes_of_state(touch, restitution[0], restitution[1], restitution[2])
         if impact >= 0:

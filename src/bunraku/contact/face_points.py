@@ -26,7 +26,7 @@ from bunraku.spatial.algebra import add, column_z, cross, dot, matTvec, matvec, 
 from bunraku.spatial.scalar import pick, put_at, width
 
 SNAP = 1e-6
-"""[rad] A direction that is closer to the normal of a feature is this normal."""
+"""[rad] A direction that is closer to the normal of a feature is this normal, if the gap along it is the same."""
 ON_FACE = 1e-2
 """[rad] Up to here features touch with corners and crossings; beyond, solids touch at the nearest points."""
 STEEP = 0.1
@@ -36,9 +36,10 @@ INSIDE = 1e-6
 SAME = 1e-4
 """The same for contacts that are one; lines that are side by side."""
 NEARER = 3.0 * FACE_FIRST
-"""[m] By so much the nearest points must be nearer than a corner."""
+"""[m] By so much the nearest points must be nearer than a corner. By so much they may be farther apart than the gap
+along the normal that their direction is snapped to."""
 EXACT = 1e-9
-"""Sine of the angle up to which a normal is that of a face."""
+"""Cosine by which a face's normal must be closer to a direction than that of the faces before it."""
 LISTED = 60  # corners of a face that can be noted as bits
 
 
@@ -240,9 +241,12 @@ def convex_in_place(a, b, origin, corners_a, corners_b, reach, point_f, found, k
     if corners_a > 1 and corners_b > 1:
         fa, fb = flat_towards(a, point_f, scale(n, -1.0)), flat_towards(b, point_f, n)
         normal, off = common_normal(a, b, fa, fb, n, point_f)
-        snapped = off < SNAP
-        if snapped:
-            n, apart = normal, along(a, b, point_f, normal)
+        snapped = False
+        if off < SNAP:
+            flat = along(a, b, point_f, normal)
+            snapped = flat >= apart - NEARER
+            if snapped:
+                n, apart = normal, flat
         gap = apart - a.radius - b.radius
         if off < ON_FACE and -dot(fa.normal, normal) > STEEP and dot(fb.normal, normal) > STEEP:
             first = sub(on_a, scale(n, a.radius + 0.5 * gap))
@@ -301,49 +305,3 @@ def points_and_solid(shape_i, shape_f, point_f, places, one, other, k, count, fo
             put_no_place(found, k + i, w, origin)
             convex_in_place(Convex(c.SPHERE, points.R, x, still, 0.0, 0, 0, 0, 0), solid, origin, 1, 1, reach, point_f,
                             found, k + i, w)
-
-
-# -- motion of contacts ------------------------------------------------------------------------------------------------
-
-
-@inner
-def has_normal(s, point_f, n):
-    """Whether n is the outward normal of a flat side."""
-    u = matTvec(s.R, n)
-    if s.kind == c.CYLINDER:
-        return u[0] * u[0] + u[1] * u[1] < EXACT * EXACT
-    if not is_polytope(s):
-        return False
-    for k in range(s.faces):
-        d = sub(row3(point_f, s.row + s.vertices + c.FACE_ROWS * k, 0), u)
-        if dot(d, d) < EXACT * EXACT:
-            return True
-    return False
-
-
-@inner
-def radius_above(s, n):
-    """Radius of a solid about the point or line with which it touches a plane normal to n; -1 of a rim."""
-    if s.kind == c.CYLINDER:
-        cosine = abs(dot(column_z(s.R), n))
-        return s.size[0] if cosine < EXACT else 0.0 if cosine > 1.0 - EXACT else -1.0
-    return s.radius
-
-
-@inner
-def flat_side(shape_i, shape_f, point_f, places, one, other, n):
-    """(side, radius): 1 if a contact with this normal is on a flat side of the second solid, 2 of the first one, 0 of
-    neither; and the radius of the solid above it."""
-    zero = (0.0, 0.0, 0.0)
-    a, b = (convex_at(one, zero, shape_i, shape_f, places, 0), convex_at(other, zero, shape_i, shape_f, places, 0))
-    if a.kind == c.POINTS:
-        return (1 if has_normal(b, point_f, n) else 0), 0.0
-    if has_normal(b, point_f, n):
-        radius = radius_above(a, n)
-        if radius >= 0.0:
-            return 1, radius
-    if has_normal(a, point_f, scale(n, -1.0)):
-        radius = radius_above(b, n)
-        if radius >= 0.0:
-            return 2, radius
-    return 0, 0.0

@@ -27,6 +27,10 @@ OTHER = 0.995
 """Cosine of the angle between the normals of two contacts of a ball, above which they are one."""
 BESIDE = 0.5
 """Part of a ball's radius up to which further contacts are looked for."""
+AT_EDGE = 1e-6
+"""Part of a field's size within which a contact is on an edge."""
+ON_TRIANGLE = 1e-9
+"""[rad] Angle up to which a normal is that of a triangle."""
 SHORT = 1e-12
 """[m] At smaller distances of its centre from the surface, the ball's normal is that of the triangle."""
 
@@ -176,6 +180,34 @@ def fixed_point(kind, size, row, i, point_f):
         k = i % c.RIM
         return size[0] * RING[k][0], size[0] * RING[k][1], size[1] if i < c.RIM else -size[1]
     return row3(point_f, row + i, 0)
+
+
+@inner
+def field_feature(shape_i, shape_f, point_f, places, shape, x, n):
+    """(kind, axis) of the feature of a field with the normal n at x: a triangle, an edge or a node."""
+    s = convex_at(shape, (0.0, 0.0, 0.0), shape_i, shape_f, places, 0)
+    p, u = matTvec(s.R, sub(x, s.x)), matTvec(s.R, n)
+    near = AT_EDGE * shape_f[shape, c.SHAPE_BOUND]
+    i_low, j_low = cell(p[0] - near, s.size[0], s.vertices), cell(p[1] - near, s.size[1], s.faces)
+    i_high, j_high = cell(p[0] + near, s.size[0], s.vertices), cell(p[1] + near, s.size[1], s.faces)
+    kind, axis = c.POINT, n
+    for i in range(i_low, i_high + 1):
+        for j in range(j_low, j_high + 1):
+            for upper in range(2):
+                a, b, d = triangle(s, i, j, upper == 1, point_f)
+                m = cross(sub(b, a), sub(d, a))
+                m = scale(m, 1.0 / norm(m))
+                if norm(sub(m, u)) < ON_TRIANGLE and abs(dot(m, sub(p, a))) < near:
+                    return c.FACE, matvec(s.R, m)
+                for side in range(3):
+                    one, other = (a, b) if side == 0 else (b, d) if side == 1 else (d, a)
+                    e = sub(other, one)
+                    length = norm(e)
+                    e, r = scale(e, 1.0 / length), sub(p, one)
+                    along = dot(r, e)
+                    if along > near and along < length - near and norm(sub(r, scale(e, along))) < near:
+                        kind, axis = c.LINE, matvec(s.R, e)
+    return kind, axis
 
 
 @inner

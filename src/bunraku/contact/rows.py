@@ -13,19 +13,16 @@ Derivatives: u = v_a(x) - v_b(x), taken at the contact point x, which moves alon
     du/dt = a_a - a_b + w_a x (dx/dt - v_a) - w_b x (dx/dt - v_b)
 
 with the accelerations of the material points; and the gap g, dg/dt = n . u, has d2g/dt2 = n . du/dt + dn/dt . u. How x
-and n move follows from the motion of the bodies: in closed form if b is a plane, else by differences of the nearest
-points. [Montana (1988) has the same for surfaces with a curvature.]
+and n move follows from the motion of the bodies and the features in contact (`features.py`).
 """
 
 import numpy as np
 
 from bunraku.algorithms.body_motion import STATE
-from bunraku.algorithms.tree import row3, row9, zero3
+from bunraku.algorithms.tree import row3, zero3
 from bunraku.contact import contact_fields as c
-from bunraku.contact.contact_calls import solids
 from bunraku.contact.contact_memory import ACTIVE, FULL, HANDLES, ISLANDS, JOINTS, PATH, ROW, ROWS, STATUS, WORST
-from bunraku.contact.face_points import flat_side
-from bunraku.contact.field_contacts import corners_above
+from bunraku.contact.features import features_at, rates
 from bunraku.contact.islands import find_islands
 from bunraku.contact.joint_rows import fill_idle_rows, is_joint, joint_contact_rows
 from bunraku.contact.nearest import across, magnitude
@@ -39,12 +36,10 @@ from bunraku.spatial.algebra import (
     load3,
     load6,
     load9,
-    matmul,
     matvec,
     norm,
     scale,
     store3,
-    store9,
     sub,
 )
 from bunraku.spatial.scalar import clear, constant, load, sqrt, store, where_positive
@@ -52,9 +47,6 @@ from bunraku.tolerances import AT_REST
 
 ONE_NORMAL = 1.0 - 1e-12
 """Product of two normals from which on they are one."""
-
-NUDGE = 1e-3
-"""Part of its size that a pair of shapes moves, for differences of order 4."""
 
 
 @inline
@@ -324,17 +316,8 @@ def contact_drift(touch, place):
     normal, x = load3(found, c.FOUND * k + c.FOUND_NORMAL), load3(found, c.FOUND * k + c.FOUND_POINT)
     v_a, w_a = motion_at(a, x, states)
     v_b, w_b = motion_at(b, x, states)
-    pair = touch.contact_i[k, c.CONTACT_PAIR]
-    kind = touch.pair_i[pair, c.PAIR_KIND]
-    if kind <= c.POINTS_PLANE:
-        radius = 0.0
-        if kind == c.SPHERE_PLANE or kind == c.CAPSULE_PLANE:
-            radius = touch.shape_f[touch.pair_i[pair, c.PAIR_A], c.SHAPE_SIZE]
-        turning = cross(w_b, normal)
-        centre, _ = motion_at(a, add(x, scale(normal, radius)), states)
-        going = sub(centre, scale(turning, radius))
-    else:
-        turning, going = contact_rates(touch, k, pair, a, b, x, normal)
+    of_a, of_b = features_at(touch, k)
+    turning, going = rates(of_a, of_b, normal, found[c.FOUND * k + c.FOUND_GAP], x, v_a, w_a, v_b, w_b)
     u = sub(v_a, v_b)
     du = sub(add(acceleration_at(a, x, v_a, states), cross(w_a, sub(going, v_a))),
              add(acceleration_at(b, x, v_b, states), cross(w_b, sub(going, v_b))))
@@ -342,75 +325,3 @@ def contact_drift(touch, place):
     o = ROWS * place
     return (dot(normal, du) + dot(turning, u), dot(load3(touch.rows, o + ROW + 3), across_it),
             dot(load3(touch.rows, o + 2 * ROW + 3), across_it))
-
-
-@inner
-def contact_rates(touch, k, pair, a, b, x, normal):
-    """Rates of normal and contact point of two solids: on a flat side in closed form, else by differences."""
-    one, other = np.int64(touch.pair_i[pair, c.PAIR_A]), np.int64(touch.pair_i[pair, c.PAIR_B])
-    kind, side, radius = touch.pair_i[pair, c.PAIR_KIND], 0, 0.0
-    if kind == c.CONVEX or kind == c.POINTS_SOLID:
-        side, radius = flat_side(touch.shape_i, touch.shape_f, touch.point_f, touch.places, one, other, normal)
-    elif kind == c.FIELD and corners_above(touch.shape_i[one, c.SHAPE_KIND]):
-        side = 1
-    if side == 0:
-        return moving_contact(touch, k, pair, a, b, x)
-    on, above, up = (b, a, radius) if side == 1 else (a, b, -radius)  # the flat side's body; the other solid's
-    _, w = motion_at(on, x, touch.states)
-    turning = cross(w, normal)
-    centre, _ = motion_at(above, add(x, scale(normal, up)), touch.states)
-    return turning, sub(centre, scale(turning, up))
-
-
-@inner
-def moving_contact(touch, k, pair, a, b, x):
-    """Rates of normal and contact point of two solids, by differences along their motion."""
-    one, other = np.int64(touch.pair_i[pair, c.PAIR_A]), np.int64(touch.pair_i[pair, c.PAIR_B])
-    found = touch.found
-    kind, first, count = (touch.pair_i[pair, c.PAIR_KIND], np.int64(touch.pair_i[pair, c.PAIR_CONTACT]),
-                          np.int64(touch.pair_i[pair, c.PAIR_COUNT]))
-    size = touch.shape_f[one, c.SHAPE_BOUND]
-    if touch.shape_f[other, c.SHAPE_BOUND] < np.inf:
-        size += touch.shape_f[other, c.SHAPE_BOUND]
-    v_a, w_a = motion_at(a, x, touch.states)
-    v_b, w_b = motion_at(b, x, touch.states)
-    fast = norm(v_a) + norm(v_b) + size * (norm(w_a) + norm(w_b))
-    turning, going = zero3(touch.states), zero3(touch.states)
-    if not fast > 0.0:
-        return turning, going
-    h = NUDGE * size / fast
-    for n in range(4):
-        t = h * (-2.0 if n == 0 else -1.0 if n == 1 else 1.0 if n == 2 else 2.0)
-        weight = (1.0 if n == 0 else -8.0 if n == 1 else 8.0 if n == 2 else -1.0) / (12.0 * h)
-        nudge(touch, one, a, t)
-        nudge(touch, other, b, t)
-        solids(kind, touch.shape_i, touch.shape_f, touch.point_f, touch.places, one, other, first, count, found)
-        if touch.found[c.FOUND * k + c.FOUND_GAP] < np.inf:
-            turning = add(turning, scale(load3(touch.found, c.FOUND * k + c.FOUND_NORMAL), weight))
-            going = add(going, scale(load3(touch.found, c.FOUND * k + c.FOUND_POINT), weight))
-    nudge(touch, one, a, 0.0)
-    nudge(touch, other, b, 0.0)
-    solids(kind, touch.shape_i, touch.shape_f, touch.point_f, touch.places, one, other, first, count, found)
-    return turning, going
-
-
-@inner
-def nudge(touch, shape, body, t):
-    """Move a shape with its body over a time t at constant angular velocity: correct to first order, and smooth."""
-    if body < 0:
-        return
-    o, s = c.PLACE * shape, STATE * body
-    R, x = load9(touch.states, s), load3(touch.states, s + 9)
-    w = scale(load3(touch.states, s + 12), 0.5 * t)
-    # Cayley's rotation
-    k = 2.0 / (1.0 + dot(w, w))
-    xx, yy, zz = w[0] * w[0], w[1] * w[1], w[2] * w[2]
-    turn = (1.0 - k * (yy + zz), k * (w[0] * w[1] - w[2]), k * (w[0] * w[2] + w[1]),
-            k * (w[0] * w[1] + w[2]), 1.0 - k * (xx + zz), k * (w[1] * w[2] - w[0]),
-            k * (w[0] * w[2] - w[1]), k * (w[1] * w[2] + w[0]), 1.0 - k * (xx + yy))
-    R = matmul(turn, R)
-    x = add(x, scale(load3(touch.states, s + 15), t))
-    store9(touch.places, o + c.PLACE_ROTATION, matmul(R, row9(touch.shape_f, shape, c.SHAPE_ROTATION)))
-    at = (touch.shape_f[shape, c.SHAPE_OFFSET], touch.shape_f[shape, c.SHAPE_OFFSET + 1],
-          touch.shape_f[shape, c.SHAPE_OFFSET + 2])
-    store3(touch.places, o + c.PLACE_ORIGIN, add(x, matvec(R, at)))

@@ -19,6 +19,10 @@ from bunraku.spatial.algebra import add, column_z, cross, dot, norm, scale, sub
 
 TOUCHING = 1e-9
 """[m] At smaller distances the vector between nearest points has too few digits for a direction."""
+BESIDE = 1e-6
+"""[m] Up to here it has 6 to 9 digits, and the normals of faces and edges are tried: the one with this gap, but for"""
+SAME_GAP = 1e-12
+"""[m] rounding."""
 TURNS = 60
 APART = 1e-2
 """Gap that is left, as part of a cylinder's radius or length."""
@@ -129,7 +133,12 @@ def nearest_points(a, b, point_f):
         if b.kind == c.CYLINDER and apart < LIGHT * min(b.size[0], b.size[1]):
             gap, n, on_a = shortest_from(v, a, b, point_f)
             return gap, n, on_a, sub(on_a, scale(n, gap))
-        return apart, scale(v, 1.0 / apart), on_a, sub(on_a, v)
+        n = scale(v, 1.0 / apart)
+        if apart < BESIDE and is_polytope(a) and is_polytope(b):  # normals of faces and edges, to all digits
+            gap, m, p, q = parting(a, b, point_f)
+            if gap > apart - SAME_GAP and dot(m, n) > 0.0:
+                return gap, m, p, q
+        return apart, n, on_a, sub(on_a, v)
     if b.kind == c.CYLINDER:
         return round_way_out(a, b, point_f)
     return parting(a, b, point_f)

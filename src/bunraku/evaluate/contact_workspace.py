@@ -21,6 +21,7 @@ from bunraku.contact.contact_fields import NO_SOLUTION, OPEN, SLIDING, STICKING
 from bunraku.contact.contact_memory import (
     ACTIVE,
     BASE,
+    FEATURES,
     FULL,
     IN_TURN,
     ITERATIONS,
@@ -170,6 +171,7 @@ class Touching:
         self.most = self._most_of(self.contacts)
         self._make_room(min(self.most, self.room), None)
         self.recall(known)
+        self.touch.features[:] = 0.0  # time steps keep none
         self.touch.residual[:], self.touch.count[list(TALLIES)] = before.residual, before.count[list(TALLIES)]
 
     def grow(self) -> bool:
@@ -493,7 +495,7 @@ def gains_energy(answer: Answer) -> bool:
 
 LIMITS = {c.LOWER: "lower", c.UPPER: "upper"}
 IDENTITY = "identity"
-STATE = {"modes": 1, "held": 3, "mark": MARK}
+STATE = {"modes": 1, "held": 3, "mark": MARK, "features": FEATURES}
 """Contact state of a run, with the number of scalars of a contact; beside `margin`."""
 TALLIES = (SOLVED_COUNT, ITERATIONS, ROUGHLY, ROUGH_CONTACTS, WORST)
 """Counts that stay while memory grows."""

@@ -258,7 +258,7 @@ class Contact:
         """Settle, and hand the state back to the solver and the record."""
         found = self._settling(run, before, self.fresh)
         found.settle()
-        if found.jumped or not np.array_equal(before, self.touching.touch.modes):
+        if found.jumped or found.released or not np.array_equal(before, self.touching.touch.modes):
             run.restart()
         if not (np.array_equal(found.v, run.v) and np.array_equal(found.q, run.q)):
             run.memory.rows[0] = np.concatenate([found.q, found.v])

@@ -1,5 +1,6 @@
-"""Settling at a contact event: the contact modes anew from the state, in four steps.
+"""Settling at a contact event: the contact modes anew from the state, in five steps.
 
+    release      closed contacts where other features have taken over (`contact/features.py`) count as open from here on
     clear        closed contacts are projected: the smallest change of position and velocity removes the gap and slip
                  that the solver's errors have left
     close        contacts with a gap below CONTACT_CLOSED are closed, and their overlap is removed
@@ -20,7 +21,7 @@ import numpy as np
 from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_fields import OPEN, SLIDING, STICKING
 from bunraku.contact.contact_memory import MARK, MARK_GAP
-from bunraku.contact.contact_motion import HOLD_GAP, HOLD_SPEED, LOOK
+from bunraku.contact.contact_motion import HOLD_GAP, HOLD_SPEED, KEEP, LOOK, RELEASE
 from bunraku.errors import ContactError
 from bunraku.evaluate.contact_workspace import Acts, Answer, Touching
 from bunraku.tolerances import (
@@ -63,6 +64,7 @@ class Settling:
         """`before`: the modes until now, of which nothing is known if `fresh`."""
         self.touching, self.q, self.v, self.acts, self.errors = touching, q, v, acts, errors
         self.before, self.fresh = before, fresh
+        self.known = before                       # the same without contacts whose features have changed
         self.gap: np.ndarray = np.empty(0)        # [m] of all contacts
         self.closed = np.empty(0, np.int64)       # numbers of the closed ones
         self.slip: np.ndarray = np.empty(0)       # [m/s] of those in `look`
@@ -71,7 +73,8 @@ class Settling:
         self.jumped = False                       # whether velocities have jumped by an impact
 
     def settle(self) -> None:
-        """All four steps."""
+        """All steps."""
+        self.release()
         self.clear()
         self.close()
         if self.closed.size:
@@ -82,13 +85,28 @@ class Settling:
             self.touching.set_modes(self.closed)
         self.mark()
 
+    @property
+    def released(self) -> bool:
+        """Whether features have changed."""
+        return not self.fresh and not np.array_equal(self.known, self.before)
+
     # -- the steps ---------------------------------------------------------------------------------------------------
+
+    def release(self) -> None:
+        """Open the contacts whose features have changed."""
+        touch = self.touching.touch
+        if self.fresh:
+            touch.features[:] = 0.0
+        else:
+            touch.modes[:] = self.before
+            self.touching.solve(RELEASE, self.q, self.v, self.acts)
+            self.known = touch.modes.copy()
 
     def clear(self) -> None:
         """No gap, normal velocity or slip where contacts were closed or stuck."""
-        if not self.fresh and (self.before != OPEN).any():
-            self.remove_gaps(self.before)
-            self.touching.touch.modes[:] = self.before
+        if not self.fresh and (self.known != OPEN).any():
+            self.remove_gaps(self.known)
+            self.touching.touch.modes[:] = self.known
             self.v = self.without_slip()
 
     def close(self) -> None:
@@ -143,7 +161,7 @@ class Settling:
         self.slip = np.hypot(look.before[:, 1], look.before[:, 2])
         self.closed = look.rows[stays]
         while self.closed.size:
-            sticks = np.where(self.before[look.rows] == STICKING, max(DRIFTED, 2.0 * limit), limit)
+            sticks = np.where(self.known[look.rows] == STICKING, max(DRIFTED, 2.0 * limit), limit)
             try:
                 self.v = self.modes_with(stays & (self.slip < sticks))
                 break
@@ -170,7 +188,9 @@ class Settling:
         self.texts += dict.fromkeys(self.touching.joint_change(int(k), int(touch.modes[k])) if k < self.touching.joints
                                     else f"contact of {self.touching.pair(int(k))} {WORDS[int(touch.modes[k])]}"
                                     for k in changed)
-        touch.margin[0] = 0.0 if self.texts else min(1e-3, max(SMALLEST_MARGIN, 10.0 * touch.margin[0]))
+        self.touching.solve(KEEP, self.q, self.v, self.acts)
+        changes = bool(self.texts) or self.released
+        touch.margin[0] = 0.0 if changes else min(1e-3, max(SMALLEST_MARGIN, 10.0 * touch.margin[0]))
 
     # -- parts of the steps ------------------------------------------------------------------------------------------
 
@@ -185,7 +205,7 @@ class Settling:
         close within CLOSES_SOON. (An event is located on the solver's polynomial; projecting the contacts that were
         closed moves others by the errors of the step.)"""
         touching, gap = self.touching, self.gap
-        closed = (gap <= CONTACT_CLOSED) | ((self.before != OPEN) & (gap <= DRIFTED))
+        closed = (gap <= CONTACT_CLOSED) | ((self.known != OPEN) & (gap <= DRIFTED))
         near = np.flatnonzero(~closed & (gap <= self.errors.slack))
         if near.size:
             touching.set_modes(near)
