@@ -244,7 +244,7 @@ def test_massless_helpers_are_named_after_body_and_joint(tmp_path):
 
 def test_limits_are_kept_as_information_and_said_not_to_act(tmp_path):
     path = write(tmp_path, f"{HEAD}{CASES['zero range ends']}</worldbody></mujoco>")
-    with pytest.warns(LoadWarning, match=r"joint 'a': its limits .* do not act; m.with_joint\(name, limit_stiffness"):
+    with pytest.warns(LoadWarning, match=r"joint 'a': its limits .* do not act; m.with_joint\(name, hard_limits"):
         mechanism = load_mjcf(path)
     acting = mechanism.with_joint("a", limit_stiffness=100.0)
     assert bk.forward_dynamics(acting, [0.5], [0.0])[0] < bk.forward_dynamics(mechanism, [0.5], [0.0])[0]

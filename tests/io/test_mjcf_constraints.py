@@ -7,13 +7,15 @@ import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import bunraku as bk
+from bunraku import convert
 from bunraku.io.mjcf import load_mjcf
 from mujoco_constraints import compare, load_quietly
 
-pytest.importorskip("mujoco")
+mujoco = pytest.importorskip("mujoco")
 
 def write(tmp_path, text):
     path = tmp_path / "model.xml"
@@ -106,6 +108,25 @@ def test_what_is_left_out_is_said(tmp_path, case):
     assert len(m.couplings) == (case == "twice")
     with pytest.raises(bk.LoadError, match="equality constraint 'tie'"):
         load_mjcf(write(tmp_path, TREE + text), strict=True)
+
+
+def test_friction_brakes_as_in_mujoco(tmp_path):
+    """Of joints that move; MuJoCo creeps where joints stick."""
+    path = write(tmp_path, TREE.replace('name="b"', 'name="b" frictionloss="3"').replace('name="e"',
+                 'name="e" frictionloss=".7"'))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        m = bk.load(path, friction=True)
+    with pytest.warns(bk.LoadWarning, match="friction=True"):
+        assert not bk.load(path).joint("d+e").friction.any()
+    model = mujoco.MjModel.from_xml_path(str(path))
+    conv, data, rng = convert.to(m, "mujoco", model), mujoco.MjData(model), np.random.default_rng(3)
+    model.opt.tolerance = 0.0
+    for _ in range(4):
+        q, v, tau = m.integrate(m.neutral(), 0.3 * rng.normal(size=m.nv)), 5.0 * rng.normal(size=m.nv), np.zeros(m.nv)
+        data.qpos[:], data.qvel[:] = conv.q(q), conv.v(q, v)
+        mujoco.mj_forward(model, data)
+        np.testing.assert_allclose(conv.a(q, v, bk.forward_dynamics(m, q, v, tau)), data.qacc, rtol=1e-7, atol=1e-7)
 
 
 def test_actuators_say_which_joints_are_actuated(tmp_path):

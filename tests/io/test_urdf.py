@@ -260,6 +260,16 @@ def test_a_link_called_ground_gets_another_name(write):
     assert mechanism.links[1].parent == 0
 
 
+def test_friction_of_joints_is_read_where_it_is_asked_for(write):
+    inside = "<dynamics damping='1' friction='2'/><limit lower='0' upper='1'/>"
+    path = write(link("a"), link("b"), joint("j", "a", "b", inside=inside))
+    assert bk.load(path, friction=True, strict=True).joint("j").friction == 2.0
+    [note] = notes_of(path)
+    assert "friction=True" in note
+    with pytest.raises(bk.LoadError, match="friction"):
+        bk.load(write(link("a"), link("b"), joint("j", "a", "b", inside=inside.replace("'2'", "'-2'"))), friction=True)
+
+
 def mimic(to, more=""):
     return f"<axis xyz='0 0 1'/><limit lower='0' upper='1'/><mimic joint='{to}' {more}/>"
 

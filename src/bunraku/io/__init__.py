@@ -18,7 +18,8 @@ BASES = ("free", "fixed")
 def load(path: str | os.PathLike, base: str = "free", strict: bool = False,
          search: str | os.PathLike | Sequence[str | os.PathLike] = (), *, unit: str | float | None = None,
          up: str | None = None, forward: str | None = None, mass: float | None = None,
-         masses: Mapping[str, float] | None = None, rigid: bool | None = None, shapes: bool = False) -> Mechanism:
+         masses: Mapping[str, float] | None = None, rigid: bool | None = None, shapes: bool = False,
+         friction: bool = False) -> Mechanism:
     """The mechanism of a model file: URDF (.urdf), MJCF (.xml) or BVH (.bvh).
 
     base    if the file specifies no root joint: "free" puts the root link on a Free joint, "fixed" on the ground
@@ -26,6 +27,8 @@ def load(path: str | os.PathLike, base: str = "free", strict: bool = False,
     search  folders to search for packages of `package://` mesh names, after those around the file and before
             those of the environment variable ROS_PACKAGE_PATH
     shapes  True reads collision shapes of URDF and MJCF, for `bk.contacts`: meshes as their convex hulls
+    friction  True reads dry friction of joints of URDF (`friction`) and MJCF (`frictionloss`): they stick and slide,
+            which costs as much as contact
 
     For BVH files only, which do not specify these (guesses are LoadWarnings):
     unit         of lengths: "m", "cm", "mm", "in", "ft", "cmu" (1/0.45 in) or a number of metres
@@ -42,6 +45,8 @@ def load(path: str | os.PathLike, base: str = "free", strict: bool = False,
     suffix = path.suffix.lower()
     options = {"unit": unit, "up": up, "forward": forward, "mass": mass, "masses": masses, "rigid": rigid}
     given = {name: value for name, value in options.items() if value is not None}
+    if friction and suffix == ".bvh":
+        raise ModelError(f"{path.name}: BVH files have no friction; use m.with_joint(name, friction=...)")
     if shapes and suffix == ".bvh":
         raise ModelError(f"{path.name}: BVH files have no collision shapes; use m.add_shape(link, bk.Capsule(...))")
     if suffix == ".bvh":
@@ -61,9 +66,9 @@ def load(path: str | os.PathLike, base: str = "free", strict: bool = False,
     if kind == "robot":
         from bunraku.io.urdf import load_urdf
 
-        return load_urdf(path, base, strict, search, shapes)
+        return load_urdf(path, base, strict, search, shapes, friction)
     if kind in ("mujoco", "mujocoinclude"):
         from bunraku.io.mjcf import load_mjcf
 
-        return load_mjcf(path, base, strict, shapes)
+        return load_mjcf(path, base, strict, shapes, friction)
     raise LoadError(f"{path}: the root element is <{clip(kind)}>; a model is <robot> (URDF) or <mujoco> (MJCF)")

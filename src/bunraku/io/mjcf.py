@@ -16,9 +16,10 @@ a LoadWarning: `Mechanism.with_joint(name, limit_stiffness=...)` makes them act.
 With `shapes=True`, geoms that can touch become shapes, with their masks and sliding friction (for a pair MuJoCo takes
 the larger, bunraku the geometric mean). Equality constraints become connections and couplings where they can
 (`mjcf_constraints.py`); with any of them, joints are actuated that an actuator drives. Otherwise contacts, and always
-tendons, actuators, dry friction, fluid and gravity compensation are ignored, each kind with one LoadWarning. Geoms
-that MuJoCo draws (groups 0 to 2) become visuals. The initial state of a file, such as the height of a free body, is not
-part of a mechanism: it is MuJoCo's `qpos0`.
+tendons, actuators, fluid and gravity compensation are ignored, each kind with one LoadWarning, and so is dry friction
+(frictionloss) unless `friction=True`, or of balls and free joints. Geoms that MuJoCo draws (groups 0 to 2) become
+visuals. The initial state of a file, such as the height of a free body, is not part of a mechanism: it is MuJoCo's
+`qpos0`.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = range(8)  # mjt
 DRAWN_GROUPS = 3
 
 
-def load_mjcf(path: str | os.PathLike, base: str = "free", strict: bool = False, shapes: bool = False) -> Mechanism:
+def load_mjcf(path: str | os.PathLike, base: str = "free", strict: bool = False, shapes: bool = False,
+              friction: bool = False) -> Mechanism:
     """The mechanism of an MJCF file; see `bunraku.load`. `base` has no effect: MJCF always specifies free joints."""
     try:
         path = Path(path)
@@ -71,7 +73,7 @@ def load_mjcf(path: str | os.PathLike, base: str = "free", strict: bool = False,
     findings = Findings(path, strict)
     files = prescan(path, findings)
     model, meshes = compile_model(mujoco, findings, files)
-    mechanism = _Reader(mujoco, model, meshes, findings, shapes).build()
+    mechanism = _Reader(mujoco, model, meshes, findings, shapes, friction).build()
     findings.report(stacklevel=4)
     return mechanism
 
@@ -99,7 +101,7 @@ class _Step(NamedTuple):
 class _Reader:
     """Conversion of one compiled model to a mechanism."""
 
-    def __init__(self, mujoco, model, meshes: MeshData, findings: Findings, shapes: bool):
+    def __init__(self, mujoco, model, meshes: MeshData, findings: Findings, shapes: bool, friction: bool):
         self.model, self.meshes, self.findings, self.shapes = model, meshes, findings, shapes
         flags = mujoco.mjtDisableBit
         off = model.opt.disableflags
@@ -107,6 +109,7 @@ class _Reader:
         self.springs = not (passive_off or off & int(getattr(flags, "mjDSBL_SPRING", 0)))
         self.dampers = not (passive_off or off & int(getattr(flags, "mjDSBL_DAMPER", 0)))
         self.limits = not off & int(getattr(flags, "mjDSBL_LIMIT", 0))
+        self.friction = friction and not off & int(getattr(flags, "mjDSBL_FRICTIONLOSS", 0))
         self.gravity = np.zeros(3) if off & int(flags.mjDSBL_GRAVITY) else np.array(model.opt.gravity)
         self.joint_names = joint_names(model)
         self.body_names = body_names(model)
@@ -133,7 +136,8 @@ class _Reader:
         if self.shapes:
             self._add_shapes(mechanism)
         self.constraints.add(mechanism, self.called, self.joint_names)
-        LeftOut(model, self.findings, self.called, self.joint_names).note(self.limits, self.shapes, mechanism.mass)
+        LeftOut(model, self.findings, self.called, self.joint_names).note(self.limits, self.shapes, self.friction,
+                                                                               mechanism.mass)
         return mechanism
 
     def _refuse_not_finite(self) -> None:
@@ -269,6 +273,8 @@ class _Reader:
         stiffness = float(model.jnt_stiffness[j]) if self.springs else 0.0
         values = {"armature": float(model.dof_armature[dof]),
                   "damping": float(model.dof_damping[dof]) if self.dampers else 0.0, "stiffness": stiffness}
+        if self.friction and model.jnt_type[j] in (HINGE, SLIDE):
+            values["friction"] = float(model.dof_frictionloss[dof])
         if rest is not None and stiffness:
             values["rest"] = float(rest)
         if model.jnt_limited[j] and model.jnt_type[j] != FREE:

@@ -14,14 +14,21 @@ class LeftOut:
     def __init__(self, model, findings: Findings, called: list[str], joint_names: list[str]):
         self.model, self.findings, self.called, self.joint_names = model, findings, called, joint_names
 
-    def note(self, limits: bool, shapes: bool, mass: float) -> None:
-        """`limits`: act in MuJoCo; `shapes`: are read; `mass` of the mechanism."""
+    def note(self, limits: bool, shapes: bool, friction: bool, mass: float) -> None:
+        """`limits`: act in MuJoCo; `shapes`, `friction`: are read; `mass` of the mechanism."""
         model = self.model
-        self._note_joints(model.dof_frictionloss != 0, "dry friction (frictionloss) is left out")
+        rubbing = model.dof_frictionloss != 0
+        if friction:
+            several = model.jnt_type[model.dof_jntid] < 2  # free joints and balls
+            self._note_joints(rubbing & several, "dry friction (frictionloss) is that of joints with one degree of "
+                                                 "freedom only, and is left out")
+        else:
+            self._note_joints(rubbing, "dry friction (frictionloss) is left out; bk.load(file, friction=True) reads "
+                                       "that of joints with one degree of freedom")
         limited = [self.joint_names[j] for j in np.flatnonzero(model.jnt_limited) if model.jnt_type[j] != 0]  # 0: free
         if limits:
             self._note_many("joint", limited, "its limits are kept as information and do not act; m.with_joint(name, "
-                            "limit_stiffness=..., limit_damping=...) makes them act")
+                            "hard_limits=True) makes them act, or limit_stiffness=..., limit_damping=...")
         if hasattr(model, "dof_dampingpoly"):  # since MuJoCo 4
             damping, stiffness = model.dof_dampingpoly != 0, model.jnt_stiffnesspoly != 0
             self._note_joints(np.any(damping, axis=-1), "only the linear part of its damping is read")

@@ -6,9 +6,9 @@ underscores appended if the file has a joint of that name) and is always that of
 follow depth first, siblings in the order of their joints in the file.
 
 Read: inertial, visual; joints of all types with origin, axis, limits (as information) and damping; mimic joints as
-couplings (`Mechanism.couple`), not actuated themselves. Dry friction is ignored, with a warning. Collision shapes are
-read with `shapes=True`. Effort and velocity limits, and elements for control or simulators (QUIET) are ignored
-silently; elements unknown to URDF give a warning.
+couplings (`Mechanism.couple`), not actuated themselves. Dry friction is read with `friction=True` and otherwise
+ignored, with a warning. Collision shapes are read with `shapes=True`. Effort and velocity limits, and elements for control or
+simulators (QUIET) are ignored silently; elements unknown to URDF give a warning.
 """
 
 from __future__ import annotations
@@ -74,11 +74,12 @@ NO_INERTIA = 1e-14
 
 
 def load_urdf(path: str | os.PathLike, base: str = "free", strict: bool = False,
-              search: str | os.PathLike | Sequence[str | os.PathLike] = (), shapes: bool = False) -> Mechanism:
+              search: str | os.PathLike | Sequence[str | os.PathLike] = (), shapes: bool = False,
+              friction: bool = False) -> Mechanism:
     """The mechanism of a URDF file; see `bunraku.load`."""
     path = Path(path)
     findings = Findings(path, strict)
-    robot = _Robot(read_xml(path), findings, MeshFiles(path, search))
+    robot = _Robot(read_xml(path), findings, MeshFiles(path, search), friction)
     mechanism = robot.build(base)
     if shapes:
         robot.add_shapes(mechanism)
@@ -100,10 +101,10 @@ class _Hinge:
 class _Robot:
     """Conversion of one <robot> element to a mechanism."""
 
-    def __init__(self, root: Node, findings: Findings, meshes: MeshFiles):
+    def __init__(self, root: Node, findings: Findings, meshes: MeshFiles, friction: bool):
         if root.tag != "robot":
             raise root.refuse("the root element of a URDF is <robot>")
-        self.root, self.findings, self.meshes = root, findings, meshes
+        self.root, self.findings, self.meshes, self.friction = root, findings, meshes, friction
         self._note_strangers()
         self.links = self._read_links()
         self.joints = self._read_joints()
@@ -136,7 +137,8 @@ class _Robot:
             except ModelError as error:
                 raise node.refuse(str(error)) from None
         self._couple(mechanism)
-        self._note_many(self.rubbing, "dry friction is left out")
+        self._note_many(self.rubbing, "dry friction is left out; bk.load(file, friction=True) reads that of joints "
+                                      "with one degree of freedom")
         self.meshes.note_missing(self.findings)
         self._note_weightless(mechanism, order)
         return mechanism
@@ -259,9 +261,12 @@ class _Robot:
         element = node.one("dynamics")
         if element is None:
             return {}
-        if element.number("friction", 0.0) != 0.0:
+        friction, found = element.number("friction", 0.0), {"damping": element.number("damping", 0.0)}
+        if friction and self.friction and node.get("type") in ("revolute", "continuous", "prismatic"):
+            return {**found, "friction": friction}
+        if friction:
             self.rubbing.append(node.label)
-        return {"damping": element.number("damping", 0.0)}
+        return found
 
     def _limits(self, node: Node) -> dict[str, float]:
         element = node.one("limit")
