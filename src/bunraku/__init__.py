@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         processor_array,
         project,
         schedule,
+        step_derivatives,
     )
     from bunraku.evaluate.parting import part
     from bunraku.io import load
@@ -108,18 +109,18 @@ __all__ = [
     "SimulationError", "SimulationWarning", "Sphere", "Spherical", "StateError", "Trajectory", "ViewerError", "Worlds",
     "actuation", "closed_chain", "constraints", "contacts", "control", "convert", "coordinates", "coriolis_matrix",
     "derivatives", "dynamics", "ensemble", "force_above", "forward_dynamics", "impact", "inertial_parameters",
-    "inertial_regressor", "inverse_derivatives", "inverse_dynamics", "inverse_kinematics", "joint_forces", "kinematics",
-    "linearise", "load", "load_ensemble", "load_motion", "load_trajectory", "mass_matrix", "models", "operation_count",
-    "operational_inertia", "part", "points_meet", "points_part", "poses", "processor_array", "project", "rollout",
-    "schedule", "solve_ivp",
+    "inertial_regressor", "inverse_derivatives", "inverse_dynamics", "inverse_kinematics", "joint_forces",
+    "kinematics", "linearise", "load", "load_ensemble", "load_motion", "load_trajectory", "mass_matrix", "models",
+    "operation_count", "operational_inertia", "part", "points_meet", "points_part", "poses", "processor_array",
+    "project", "rollout", "schedule", "solve_ivp", "step_derivatives",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter
-    "evaluate": ("Schedule", "closed_chain", "constraints", "contacts", "coordinates", "coriolis_matrix", "derivatives",
-                 "dynamics", "forward_dynamics", "impact", "inertial_parameters", "inertial_regressor",
+    "evaluate": ("Schedule", "closed_chain", "constraints", "contacts", "coordinates", "coriolis_matrix",
+                 "derivatives", "dynamics", "forward_dynamics", "impact", "inertial_parameters", "inertial_regressor",
                  "inverse_derivatives", "inverse_dynamics", "inverse_kinematics", "joint_forces", "kinematics",
                  "linearise", "mass_matrix", "operation_count", "operational_inertia", "poses", "processor_array",
-                 "project", "schedule"),
+                 "project", "schedule", "step_derivatives"),
     "evaluate.parting": ("part",),
     "io": ("load",),
     "ivp": ("solve_ivp",),

@@ -15,7 +15,7 @@ from bunraku.evaluate.dynamics import (
 from bunraku.evaluate.dynamics_results import Dynamics, Report
 from bunraku.evaluate.inverse_kinematics import InverseKinematics, inverse_kinematics
 from bunraku.evaluate.kinematics import Kinematics, kinematics, poses
-from bunraku.evaluate.linear_models import LinearModel, linearise
+from bunraku.evaluate.linear_models import LinearModel, StepDerivatives, linearise, step_derivatives
 from bunraku.evaluate.loop_closure import coordinates, impact, project
 from bunraku.evaluate.mass_matrices import ProcessorArray, mass_matrix, operation_count, processor_array
 from bunraku.evaluate.mobility import Singularity, operational_inertia
@@ -24,8 +24,8 @@ from bunraku.evaluate.schedules import Schedule, schedule
 
 __all__ = ["ClosedChain", "Constraints", "Contact", "Contacts", "Derivatives", "Dynamics", "InverseDerivatives",
            "InverseKinematics", "Kinematics", "LinearModel", "ProcessorArray", "Report", "Resultant", "Schedule",
-           "Singularity", "closed_chain", "connection_forces", "constraints", "contacts", "coordinates",
-           "coriolis_matrix", "derivatives", "dynamics", "forward_dynamics", "impact", "inertial_parameters",
-           "inertial_regressor", "inverse_derivatives", "inverse_dynamics", "inverse_kinematics", "joint_forces",
-           "kinematics", "linearise", "mass_matrix", "operation_count", "operational_inertia", "poses",
-           "processor_array", "project", "schedule"]
+           "Singularity", "StepDerivatives", "closed_chain", "connection_forces", "constraints", "contacts",
+           "coordinates", "coriolis_matrix", "derivatives", "dynamics", "forward_dynamics", "impact",
+           "inertial_parameters", "inertial_regressor", "inverse_derivatives", "inverse_dynamics",
+           "inverse_kinematics", "joint_forces", "kinematics", "linearise", "mass_matrix", "operation_count",
+           "operational_inertia", "poses", "processor_array", "project", "schedule", "step_derivatives"]

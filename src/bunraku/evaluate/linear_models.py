@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from bunraku.checks import as_floats
-from bunraku.errors import StateError
+from bunraku.checks import as_floats, as_positive
+from bunraku.errors import ModelError, SettingError, StateError
 from bunraku.evaluate.constraints import one_state
 from bunraku.evaluate.derivatives import derivatives
 from bunraku.mechanism import Mechanism
@@ -53,19 +54,21 @@ def linearise(mechanism: Mechanism, q, v=None, tau=None, *, external: Mapping | 
 
 def _turned(plan, v) -> np.ndarray:
     """v x move, for joints whose moves are in turning axes: what a move changes by although its velocity does not."""
-    out = np.zeros((plan.nv, plan.nv))
+    out = np.zeros((*v.shape, plan.nv))
     for row in plan.body_i[:-1]:
         j = row[f.V_INDEX]
         if row[f.KIND] == f.SPHERICAL:
-            out[j:j + 3, j:j + 3] = _cross(v[j:j + 3])
+            out[..., j:j + 3, j:j + 3] = _cross(v[..., j:j + 3])
         elif row[f.KIND] == f.FREE:
-            out[j:j + 3, j:j + 3] = out[j + 3:j + 6, j + 3:j + 6] = _cross(v[j + 3:j + 6])
-            out[j:j + 3, j + 3:j + 6] = _cross(v[j:j + 3])
+            out[..., j:j + 3, j:j + 3] = out[..., j + 3:j + 6, j + 3:j + 6] = _cross(v[..., j + 3:j + 6])
+            out[..., j:j + 3, j + 3:j + 6] = _cross(v[..., j:j + 3])
     return out
 
 
 def _cross(w) -> np.ndarray:
-    return np.array([[0.0, -w[2], w[1]], [w[2], 0.0, -w[0]], [-w[1], w[0], 0.0]])
+    """w x, as matrices."""
+    return np.stack([0.0 * w[..., 0], -w[..., 2], w[..., 1], w[..., 2], 0.0 * w[..., 0], -w[..., 0], -w[..., 1],
+                     w[..., 0], 0.0 * w[..., 0]], axis=-1).reshape(*w.shape, 3)
 
 
 def _basis(d) -> np.ndarray:
@@ -80,3 +83,60 @@ def _basis(d) -> np.ndarray:
         raise StateError("connections leave nothing free to move, so there is no linear model")
     dv = -right[:rank].T @ ((left[:, :rank].T @ d.rates_dq @ N) / values[:rank, None])
     return np.block([[N, np.zeros_like(N)], [dv, N]])
+
+
+# -- one step ----------------------------------------------------------------------------------------------------------
+
+
+class StepDerivatives(NamedTuple):
+    """Derivatives of the state after a step by the one before, x = (move, v): dx' = A dx + B dtau."""
+
+    A: np.ndarray  # (2 nv, 2 nv), or (B, 2 nv, 2 nv)
+    B: np.ndarray  # (2 nv, nv)
+    q: np.ndarray  # after the step
+    v: np.ndarray
+
+
+TERMS, LONGEST = 24, 3.0
+"""Terms of the exponential series of a step's turn, and the largest turn and travel for which they are exact."""
+
+
+def step_derivatives(mechanism: Mechanism, q, v, tau=None, *, step: float, external: Mapping | None = None,
+                     passive: bool = True, workers: int | None = None) -> StepDerivatives:
+    """Of one step of "symplectic_euler", v' = v + step a(q, v, tau) and q' = q moved by step v'; trees only.
+
+    One state or a batch, such as all steps of a motion: arguments as in `derivatives`. What a cost at the end changes
+    by with every torque on the way is a product of these matrices, from the end to the start (docs/derivatives.md).
+    """
+    step = as_positive("step", step, SettingError)
+    plan = as_mechanism(mechanism).plan()
+    if plan.loops is not None:
+        raise ModelError(f"{mechanism.name} has connections, and step_derivatives is for trees; linearise and "
+                         "derivatives take both")
+    d = derivatives(mechanism, q, v, tau, external=external, passive=passive, workers=workers)
+    nv = plan.nv
+    v = np.broadcast_to(np.asarray(v, float), d.a.shape) + step * d.a
+    turned, moved = _after_move(_turned(plan, step * v))
+    of_v = np.concatenate([step * d.da_dq, np.eye(nv) + step * d.da_dv], axis=-1)
+    of_q = step * moved @ of_v
+    of_q[..., :nv] += turned
+    of_tau = step * d.da_dtau
+    return StepDerivatives(np.concatenate([of_q, of_v], axis=-2),
+                           np.concatenate([step * moved @ of_tau, of_tau], axis=-2),
+                           mechanism.integrate(np.broadcast_to(np.asarray(q, float), (*d.a.shape[:-1], plan.nq)),
+                                               step * v), v)
+
+
+def _after_move(turn):
+    """How a change before a move, and one of the move itself, appear behind it: exp(-turn) and the mean of
+    exp(-s turn) over s from 0 to 1."""
+    if not np.abs(turn).max(initial=0.0) <= LONGEST:
+        raise SettingError(f"a step turns or moves a joint by {np.abs(turn).max():.3g} (rad or m), more than "
+                           f"{LONGEST:g}; take a smaller one")
+    whole = mean = term = np.broadcast_to(np.eye(turn.shape[-1]), turn.shape)
+    if not turn.any():  # no joint moves in turning axes
+        return whole, mean
+    for k in range(1, TERMS):
+        term = term @ turn / -k
+        whole, mean = whole + term, mean + term / (k + 1)
+    return whole, mean
