@@ -378,3 +378,54 @@ def test_two_threads_are_refused():
     thread.join()
     w.step()
     assert (w.t == 0.004).all()
+
+
+# -- other numbers in each copy ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("touching", [False, True])
+def test_several_mechanisms_move_each_as_alone(touching):
+    first = tumblers() if touching else bk.models.chain(3)
+    name = first.link_names[-1]
+    heavy = first.with_link(name, mass=3.0)
+    light = first.with_link(name, mass=0.2)
+    n = 24
+    q, v = falling(first, n) if touching else starts(first, n)
+    w = bk.Worlds([first, heavy, light], n, STEP, 3, q=q, v=v, workers=2)
+    w.step(count=50)
+    for k, m in enumerate((first, heavy, light)):
+        part = slice(8 * k, 8 * k + 8)
+        alone = bk.Worlds(m, 8, STEP, 3, q=q[part], v=v[part])
+        alone.step(count=50)
+        assert (w.q[part] == alone.q).all()
+        assert (w.v[part] == alone.v).all()
+    for others, words in (([first, bk.models.chain(4)], "other links"), ([], "no mechanism")):
+        with pytest.raises(bk.ModelError, match=words):
+            bk.Worlds(others, n)
+    with pytest.raises(bk.ShapeError, match="n=24"):
+        bk.Worlds([first, heavy, light], 30)
+    with pytest.raises(bk.ModelError, match="Worlds for each"):
+        bk.Worlds([bk.models.four_bar()] * 2, 16)
+
+
+def test_strength_scales_torques():
+    m = bk.models.chain(3)
+    rng = np.random.default_rng(0)
+    tau, factors = rng.normal(size=(4, 2, 3)), rng.uniform(0.5, 1.5, (4, 3))
+    w, x = bk.Worlds(m, 4), bk.Worlds(m, 4)
+    w.strength = factors
+    w.step(tau)
+    x.step(tau * factors[:, None])
+    assert (w.v == x.v).all()
+    w.strength = factors[:, 0]
+    w.step(tau[:, 0])
+    x.step(tau[:, 0] * factors[:, :1])
+    assert (w.v == x.v).all()
+    w.strength = None
+    w.step(np.ones(3))
+    x.step(np.ones(3))
+    assert (w.v == x.v).all()
+    with pytest.raises(bk.ShapeError, match="strength has shape"):
+        w.strength = np.ones((3, 4))
+    with pytest.raises(bk.ShapeError, match=r"strength\[1\] is nan"):
+        w.strength = [1.0, np.nan, 1.0, 1.0]

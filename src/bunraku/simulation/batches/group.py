@@ -11,6 +11,7 @@ import copy
 import threading
 import time
 import warnings
+from collections.abc import Sequence
 from functools import cached_property, partial
 
 import numpy as np
@@ -48,8 +49,12 @@ class Group:
 
     controls, substeps, origin = np.zeros((0, 0)), 1, np.zeros(1)  # as in `fixed_steps_lanes`
 
-    def __init__(self, mechanism: Mechanism, q, v, params, times, settings: Settings, actuation):
-        self.mechanism, self.params, self.times = mechanism.copy().locked(), params, times
+    def __init__(self, mechanism: Mechanism | Sequence[Mechanism], q, v, params, times, settings: Settings, actuation):
+        """Several mechanisms share the states evenly, in blocks."""
+        several = [mechanism] if isinstance(mechanism, Mechanism) else mechanism
+        self.mechanisms = [one.copy().locked() for one in several]
+        self.mechanism, self.params, self.times = self.mechanisms[0], params, times
+        self.block = len(q) // len(self.mechanisms)
         self.settings, self.function = settings, actuation
         if isinstance(actuation, Actuation):
             actuation.refuse(settings.solver, settings.step, len(params) == len(q))
@@ -70,8 +75,8 @@ class Group:
         self.begin(np.arange(count), q, v)
 
     @cached_property
-    def _touching(self) -> Touching:
-        return Touching(self.mechanism, stepping=self.settings.fixed_step)
+    def _touching(self) -> list[Touching]:
+        return [Touching(mechanism, stepping=self.settings.fixed_step) for mechanism in self.mechanisms]
 
     def begin(self, states: np.ndarray, q, v, overlapping: bool = False) -> None:
         """Put the states with these numbers at the start (q, v); CANNOT_START those that cannot be there."""
@@ -88,8 +93,8 @@ class Group:
         for k in states[self.status[states] == 0].tolist() if checked else ():
             try:
                 start = self.y[k, :self.nq], self.y[k, self.nq:]
-                deepest = partial(deepest_start, self._touching, *start, self.settings)
-                self._touching.refuse_overlap(start[0], "contact", deepest)
+                touching = self._touching[k // self.block]
+                touching.refuse_overlap(start[0], "contact", partial(deepest_start, touching, *start, self.settings))
             except BunrakuError as error:
                 self.status[k], self.open_loops[k] = CANNOT_START, str(error)
 
@@ -121,7 +126,7 @@ class Group:
             return self.stops[k]
         if status == m.ACTUATION_FAILED and isinstance(self.actuation, Actuation):
             cause = self.actuation.raised(self.reached[k], q, v, self.params_of(k), self._torques_size())
-        return stopped(status, f"at t = {self.reached[k]:.6g} s", self.mechanism, q, v, cause=cause,
+        return stopped(status, f"at t = {self.reached[k]:.6g} s", self.mechanisms[k // self.block], q, v, cause=cause,
                        min_step=self.settings.min_step, torques=self._torques(k), left_open=self.left_open.get(k))
 
     def simulated(self, k: int) -> Running:

@@ -46,7 +46,7 @@ class Tiles:
 
     def __init__(self, group: Group):
         self.group, settings, self.touches = group, group.settings, group.mechanism.needs_contact()
-        count, self.address = len(group.y), address_of(group.actuation)
+        count, self.address, mechanisms = len(group.y), address_of(group.actuation), group.mechanisms
         method = FIXED_STEP.get(settings.solver) if isinstance(settings.solver, str) else None
         self.stages = len(method.B) if method else 1
         self.residual = np.zeros(count)
@@ -54,28 +54,39 @@ class Tiles:
             self.entry, self.most, self.places, self.held = fixed_steps_lanes.load(), 0, 0, np.zeros((count, 0))
             scheme = (method.A, method.B, method.C) if method else (np.zeros((0, 0)), np.zeros(0), np.zeros(0))
             self.method = (*scheme, float(settings.step), LAST_STAGE if method else LAST_STEP)
-            self.plan, self.steps = group.plan, 4 * BODY_STEPS_PER_CALL // group.plan.bodies
+            self.plans, self.steps = [one.plan() for one in mechanisms], 4 * BODY_STEPS_PER_CALL // group.plan.bodies
             return
         prepare((contact_steps_lanes, solids_in_lanes, contact_problem))
-        self.entry, self.arrays = contact_steps_lanes, group.mechanism.contact_pairs().arrays
-        contacts, joints = len(self.arrays.contact_i), len(self.arrays.joint_i)
+        self.entry, self.arrays = contact_steps_lanes, [one.contact_pairs().arrays for one in mechanisms]
+        contacts, joints = len(self.arrays[0].contact_i), len(self.arrays[0].joint_i)
         self.most = min(contacts, max(ROOM_IN_LANES, settings.max_contacts or 0) + joints)
         self.places = min(self.most, ROOM_IN_LANES + joints)
-        self.handles = handles_of(self.arrays, self.places)
+        self.handles = handles_of(self.arrays[0], self.places)
         self.held, self.method = np.zeros((count, 3 * contacts + 1)), (float(settings.step), LAST_STEP)
-        self.plan = group.mechanism.touching_plan(frozenset())
-        self.steps = BODY_STEPS_PER_CALL // self.plan.bodies
+        self.plans = [mechanism.touching_plan(frozenset()) for mechanism in mechanisms]
+        self.steps = BODY_STEPS_PER_CALL // self.plans[0].bodies
 
     def call(self, *tiles) -> None:
         """(clock, room, start, stop): at most `room` steps of the states of a piece."""
         group = self.group
+        *clock_and_room, start, stop = tiles
+        blocks = range(start // group.block, -(-stop // group.block))
+        begin = clock_and_room[0].copy() if len(blocks) > 1 else None
+        for k in blocks:
+            if begin is not None:
+                clock_and_room[0][:] = begin
+            self._call(k, *clock_and_room, max(start, k * group.block), min(stop, (k + 1) * group.block))
+
+    def _call(self, block: int, *tiles) -> None:
+        """The same of states with the same mechanism."""
+        group = self.group
         driven = self.address, group.params, group.controls, group.substeps, group.origin, *self.method, group.y
         kept = group.times, group.q_at, group.v_at, group.status, group.reached, group.steps
         if self.touches:
-            self.entry.call(self.plan.arrays, self.arrays, self.places, self.handles, *driven, self.held, *kept,
-                            self.residual, *tiles)
+            self.entry.call(self.plans[block].arrays, self.arrays[block], self.places, self.handles, *driven, self.held,
+                            *kept, self.residual, *tiles)
         else:
-            self.entry.call(self.plan.arrays, *driven, *kept, *tiles)
+            self.entry.call(self.plans[block].arrays, *driven, *kept, *tiles)
 
     def advance(self, workers: int, mean: MeanTime | None = None, most: int = ENDLESS, taken: int = 0) -> None:
         """All running states to the last of the times, or by `most` steps, of which some are `taken`."""
@@ -126,7 +137,7 @@ class Tiles:
     def more_places(self) -> bool:
         """Twice as many, up to the most."""
         before, self.places = self.places, min(self.most, 2 * self.places)
-        self.handles = handles_of(self.arrays, self.places) if self.touches else 0
+        self.handles = handles_of(self.arrays[0], self.places) if self.touches else 0
         return self.places > before
 
     def crowded(self, where: str = " in the states that are computed together") -> None:

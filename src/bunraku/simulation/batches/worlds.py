@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bunraku.checks import as_array, as_count, as_floats
+from bunraku.checks import as_array, as_count, as_finite, as_floats
 from bunraku.entries.pool import how_many
 from bunraku.errors import ModelError, ShapeError, SimulationError, SimulationWarning
 from bunraku.integrate import solver_memory as m
@@ -29,6 +29,7 @@ from bunraku.simulation.batches.tiles import Tiles
 from bunraku.simulation.settings import WITH_STEP, Settings
 from bunraku.tolerances import ROUGH_ENOUGH
 
+MOST_LANES = 8    # of any processor: copies of several mechanisms are never in the same lanes
 STOPPED = -2      # a status: by `Worlds.stop`
 NAMED = 5         # copies that a message names
 FOREVER = np.array([np.inf])
@@ -54,6 +55,8 @@ class Snapshot:
 class Worlds:
     """n copies of a mechanism, which move by `step`.
 
+    mechanism   or several that differ in numbers only: masses, lengths, friction, gravity, ... The first n/k copies are
+                of the first of k, and so on; n/k must be a multiple of 8
     step        [s] of the solver, "symplectic_euler" or (without contact) "rk4"
     substeps    steps of the solver in a `step` of the worlds: torques are held during these
     q, v        start of all copies, (nq,) and (nv,), or of each, (n, nq) and (n, nv); neutral, at rest by default
@@ -69,12 +72,14 @@ class Worlds:
     is, with a SimulationWarning; the others go on, and `reset` or `restore` starts it again.
     """
 
-    def __init__(self, mechanism: Mechanism, n: int, step: float = 0.002, substeps: int = 1, *, q=None, v=None,
-                 solver: str = "symplectic_euler", actuation: Actuation | None = None, params=None,
+    def __init__(self, mechanism: Mechanism | Sequence[Mechanism], n: int, step: float = 0.002, substeps: int = 1, *,
+                 q=None, v=None, solver: str = "symplectic_euler", actuation: Actuation | None = None, params=None,
                  seed: int = 0, baumgarte: float | None = None, max_contacts: int | None = None,
                  workers: int | None = None, warn: bool = True):
         self.warn = warn
-        mechanism, self.n = as_mechanism(mechanism), as_count("n, the number of copies,", n)
+        self.n = as_count("n, the number of copies,", n)
+        mechanisms = _alike([mechanism] if isinstance(mechanism, Mechanism) else list(mechanism), self.n)
+        mechanism = mechanisms[0]
         if actuation is not None and not isinstance(actuation, Actuation):
             raise ModelError("the actuation of Worlds must be made by @bk.actuation; torques of a function in Python "
                              "are given to w.step(tau), for all copies at once")
@@ -88,15 +93,18 @@ class Worlds:
         params = given_params(actuation, params)
         own = as_array("params", np.zeros(0) if params is None else params)
         own = self._rows("params", own, own.shape[-1] if own.ndim else 1)
-        self._group = group = Group(mechanism, *self.start, own, FOREVER, settings, actuation)
+        self._group = group = Group(mechanisms, *self.start, own, FOREVER, settings, actuation)
         group.substeps, group.origin = as_count("substeps", substeps), np.zeros(self.n)
         self._refuse_starts(np.arange(self.n))
         self.workers = how_many(workers, self.n)
         lanes = group.plan.loops is None and group.mechanism.contact_pairs().complete
+        if not lanes and len(mechanisms) > 1:
+            raise ModelError("several mechanisms need trees with few shapes, which are computed in lanes; make a "
+                             "Worlds for each of these")
         self._tiles: Tiles | Singles = Tiles(group) if lanes else Singles(group)
         self._torques = group.nv if group.plan.loops is None else group.nv + int(group.plan.loops.freedoms)
         self._given, self._none = np.zeros((self.n, self._torques)), np.zeros((0, 0))
-        self._busy = threading.Lock()
+        self._busy, self._strength = threading.Lock(), None
         self._known = np.zeros(self.n, bool)   # failures that a warning has named
         self._rough, self._reasons = 0.0, dict[int, str]()
         self._q, self._v = _read_only(group.y[:, :group.nq]), _read_only(group.y[:, group.nq:])
@@ -135,6 +143,24 @@ class Worlds:
     def params(self) -> np.ndarray:
         """(n, k) parameters of the actuation, to be written to."""
         return self._group.params
+
+    @property
+    def strength(self) -> np.ndarray | None:
+        """(n, torques) factors of the torques that `step` is given, one number for each copy, or one for each of its
+        torques; None for 1."""
+        return self._strength
+
+    @strength.setter
+    def strength(self, factors) -> None:
+        if factors is not None:
+            given = as_finite("strength", factors)
+            if given.shape == (self.n,):
+                given = given[:, None]
+            if given.shape not in ((self.n, 1), (self.n, self._torques)):
+                raise ShapeError(f"strength has shape {given.shape}; it must be ({self.n},) or "
+                                 f"({self.n}, {self._torques})")
+            factors = np.broadcast_to(given, (self.n, self._torques)).copy()
+        self._strength = factors
 
     @property
     def running(self) -> np.ndarray:
@@ -210,6 +236,8 @@ class Worlds:
             raise ShapeError(f"tau has torques for {given.shape[1]} steps, so count={count} has no meaning")
         if not np.isfinite(given.sum()):  # or it overflows
             self._refuse_not_finite(given)
+        if self._strength is not None:
+            given = given * (self._strength if given.ndim < 3 else self._strength[:, None])[..., :width]
         if given.ndim == 2 and width == self._torques:
             return given, repeat
         if given.ndim < 3:
@@ -393,6 +421,28 @@ class Worlds:
             warnings.warn(f"a contact problem of copy {self._tiles.residual.argmax()} was solved roughly, with a "
                           f"residual of {worst:.1g} of its size; the next warning comes at ten times that",
                           SimulationWarning, stacklevel=3)
+
+
+def _alike(mechanisms: list[Mechanism], n: int) -> list[Mechanism]:
+    """The mechanisms, if worlds can have them all."""
+    mechanisms = [as_mechanism(mechanism) for mechanism in mechanisms]
+    if not mechanisms:
+        raise ModelError("Worlds: no mechanism is given")
+    count, first = len(mechanisms), _form(mechanisms[0])
+    for k, other in enumerate(mechanisms[1:], 1):
+        if _form(other) != first:
+            raise ModelError(f"mechanism {k} ({other.name}) has other links, joints or shapes than the first; several "
+                             "mechanisms of one Worlds may differ in numbers only")
+    if count > 1 and (n % count or n // count % MOST_LANES):
+        raise ShapeError(f"{n} copies of {count} mechanisms: each needs the same number of copies, a multiple of "
+                         f"{MOST_LANES}, such as n={MOST_LANES * count * max(1, round(n / MOST_LANES / count))}")
+    return mechanisms
+
+
+def _form(mechanism: Mechanism) -> tuple:
+    """What several mechanisms must have in common."""
+    links = tuple((link.name, link.parent, type(link.joint).__name__, link.joint.nq) for link in mechanism.links)
+    return links, len(mechanism.connections), len(mechanism.contact_pairs().arrays.contact_i)
 
 
 def _read_only(view: np.ndarray) -> np.ndarray:
