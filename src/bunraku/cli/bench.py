@@ -70,6 +70,12 @@ BENCHES = {
         "that falls and Painleve's rod beside MuJoCo and Pinocchio (and Drake where installed) in one run, each with "
         "its error from the exact answer; Talos standing on 8 points beside limbs held and mujoco.rollout.",
         ROBOTS, quick="shorter and less exact"),
+    "joints": Bench(
+        "joint friction and hard limits against closed forms, beside MuJoCo's frictionloss",
+        "A block that stops, stick-slip on a belt, a Coulomb pendulum, an arm held by stiction and a stop with "
+        "restitution by events, in steps and in MuJoCo, each with its error from the closed form; the time of a step "
+        "of a chain with friction in every joint.",
+        EXTRA, lasts="half a minute after the first run", quick="shorter and less exact"),
     "stiff": Bench(
         "a stiff step by number of links: the implicit method beside BDF and Gear",
         "An elastic rod of 10 to 10000 links by the implicit method, whose step costs as much as forward dynamics, "

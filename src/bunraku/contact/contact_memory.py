@@ -201,8 +201,11 @@ _begin_compiled = allocating(_begin)
 
 def handles_of(arrays: ContactArrays, room: int) -> int:
     """Maximum number of bodies in contact at once."""
-    joints = arrays.contact_i[:len(arrays.joint_i), [c.CONTACT_A, c.CONTACT_B]]
-    bodies = np.unique([*arrays.shape_i[:, c.SHAPE_BODY], *joints.ravel()])
+    bodies = arrays.shape_i[:, c.SHAPE_BODY]
+    if len(arrays.joint_i):
+        joints = arrays.contact_i[:len(arrays.joint_i), c.CONTACT_A:c.CONTACT_B + 1]
+        bodies = np.concatenate([bodies, joints.ravel()])
+    bodies = np.unique(bodies)
     return min(int((bodies >= 0).sum()), 2 * room)
 
 

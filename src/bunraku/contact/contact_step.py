@@ -28,7 +28,7 @@ from bunraku.contact.contact_calls import heap_impulses
 from bunraku.contact.contact_fields import OPEN
 from bunraku.contact.contact_memory import ACTIVE, DENSE, ISLANDS, JOINTS, LOOPS, PAIRS
 from bunraku.contact.island_impulses import island_impulses
-from bunraku.contact.joint_rows import is_dry, joint_reaches, load_dry
+from bunraku.contact.joint_rows import joint_reaches, load_dry
 from bunraku.contact.near_pairs import find_near
 from bunraku.contact.response import respond
 from bunraku.contact.rows import arrange, forget_problem, level_points, make_rows, motion_at, put_forces, take_up
@@ -155,7 +155,6 @@ def load_island(touch, first, count):
         k = touch.active[place]
         touch.gap[i] = touch.found[c.FOUND * k + c.FOUND_GAP]
         touch.friction[i], touch.bounce[i] = touch.contact_f[k, c.FRICTION], touch.contact_f[k, c.RESTITUTION]
-        touch.dry[i] = is_dry(k, touch)
         for r in range(3):
             touch.arriving[3 * i + r] = touch.speed[3 * place + r]
             touch.gaining[3 * i + r] = touch.change[3 * place + r]
@@ -190,7 +189,8 @@ def resolve_contacts(touch, structure, dof_f, q, flown, h, work):
             parts = heap_impulses(touch, n, structure.body_i, h, work)
         else:
             make_any_problem(touch, n, structure, dof_f, q, work)
-            load_dry(touch, first, count, h, touch.theta, touch.gaining)
+            if touch.count[JOINTS] > 0:
+                load_dry(touch, first, count, h, touch.theta, touch.gaining)
             parts = island_impulses(touch, count, h)
         keep_solution(touch, first, count)
         if loops:

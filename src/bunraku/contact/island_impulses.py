@@ -8,7 +8,7 @@ one state and for a state in lanes.
 import numpy as np
 
 from bunraku.contact.contact_fields import DISC, FORCES, NONE, OPEN, SLIDING, SOLVED, STICKING
-from bunraku.contact.contact_memory import IN_TURN, STATUS
+from bunraku.contact.contact_memory import IN_TURN, JOINTS, STATUS
 from bunraku.contact.sequential_impacts import rebounds_in_turn
 from bunraku.contact.single import solve_single
 from bunraku.contact.touching import note_solution, solve_noting, velocities_after
@@ -108,10 +108,13 @@ def energy_taken(velocities, matrix, touch, count):
     for i in range(3 * count):  # as they are, without gaps and rebounds
         touch.b[i] = touch.arriving[i] + touch.gaining[i]
     velocities(matrix, touch, count)
-    for k in range(count):
-        for i in range(3 * k + touch.dry[k], 3 * k + 3):  # a given normal force does no work
-            taken -= 0.5 * touch.force[i] * (touch.b[i] + touch.velocity[i])
-            given += abs(touch.force[i] * touch.b[i])
+    if touch.count[JOINTS] > 0:
+        for i in range(count):
+            if touch.dry[i] != 0:  # a given normal force does no work
+                touch.b[3 * i] = 0.0 - touch.velocity[3 * i]
+    for i in range(3 * count):
+        taken -= 0.5 * touch.force[i] * (touch.b[i] + touch.velocity[i])
+        given += abs(touch.force[i] * touch.b[i])
     return taken if abs(taken) > AT_REST * given else 0.0
 
 

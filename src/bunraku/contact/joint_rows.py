@@ -148,6 +148,7 @@ def load_dry(touch, first, count, h, theta, free):
     """Velocity of the normal of DRY contacts without its force, -m F h, into `free` (three a contact)."""
     for i in range(count):
         k = touch.active[first + i]
-        if is_dry(k, touch):
+        touch.dry[i] = is_dry(k, touch)
+        if touch.dry[i] != 0:
             at = 3 * i * (3 * count + 1)
             store(free, 3 * i, load(theta, at) * (0.0 - h * load_of(k, touch)))

@@ -216,8 +216,10 @@ def _listed(touching: Touching, q, rows, force, axes, residual: float) -> Contac
 
 def _with_forces(touching: Touching, q, arrays, found, rows, force, axes, modes, residual: float) -> Contacts:
     forces, resistance = np.zeros((len(found), 3)), touching.joint_forces(force, rows)
-    shapes = rows >= touching.joints
-    forces[rows[shapes]] = np.einsum("nr,nrx->nx", force[shapes], axes[shapes])
+    if touching.joints:
+        shapes = rows >= touching.joints
+        rows, force, axes = rows[shapes], force[shapes], axes[shapes]
+    forces[rows] = np.einsum("nr,nrx->nx", force, axes)
     margin = max(MARGIN, float(found[forces.any(axis=1), c.FOUND_GAP].max(initial=0.0)))
     return Contacts(touching.mechanism, q, found, margin, forces, modes, residual, arrays, resistance)
 

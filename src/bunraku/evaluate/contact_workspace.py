@@ -317,7 +317,7 @@ class Touching:
         """(nv,) torques and forces of joints by their contacts, among those in `rows` with `force` (normal,
         tangents)."""
         out = np.zeros(self.plan.nv)
-        for k, f in zip(rows.tolist(), force, strict=True):
+        for k, f in zip(rows.tolist(), force, strict=True) if self.joints else ():
             if k < self.joints:
                 kind, at = self.given.joint_i[k, [c.JOINT_KIND, c.JOINT_V]]
                 out[at] += f[1] if kind == c.DRY else f[0] if kind == c.LOWER else -f[0]

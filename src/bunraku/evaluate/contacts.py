@@ -206,7 +206,7 @@ def without_contact(mechanism: Mechanism) -> Mechanism:
     """The mechanism without contact."""
     def make() -> Mechanism:
         twin = mechanism.copy()
-        twin.shapes, twin.frictionless = type(mechanism.shapes)(), True
+        twin.shapes, twin.frictionless, twin.joint_laws = type(mechanism.shapes)(), True, False
         twin.contact_changed()
         return twin
 

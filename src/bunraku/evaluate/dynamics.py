@@ -203,7 +203,9 @@ def inverse_dynamics(mechanism: Mechanism, q, v, a, *, external: Mapping | None 
     if plan.loops is not None:
         return closed_inverse_dynamics(mechanism, plan, q, v, a, external_forces(mechanism, external), passive)
     tau = inverse.inverse_dynamics(plan, q, v, a, external_forces(mechanism, external), workers)
-    return tau + against_friction(mechanism, v, a) if passive and mechanism.has_joint_laws() else tau
+    if mechanism.joint_laws is not False and passive and mechanism.has_joint_laws():
+        tau += against_friction(mechanism, v, a)
+    return tau
 
 
 def joint_forces(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | None = None,

@@ -15,14 +15,15 @@ class JointLaws:
 
     links: Any
     nv: int
-    kept: Any
     may_touch: Any
-    frictionless: bool = False  # a twin without contact: `bunraku.evaluate.contacts.without_contact`
+    frictionless: bool = False     # a twin without contact: `bunraku.evaluate.contacts.without_contact`
+    joint_laws: bool | None = None  # `has_joint_laws`; None: not known since the last change
 
     def has_joint_laws(self) -> bool:
         """Whether a joint has Coulomb friction or hard limits."""
-        return not self.frictionless and self.kept("joint laws", lambda: any(
-            link.joint.laws.any() for link in self.links))
+        if self.joint_laws is None:
+            self.joint_laws = not self.frictionless and any(link.joint.laws.any() for link in self.links)
+        return self.joint_laws
 
     def needs_contact(self) -> bool:
         """Whether forces follow from the contact problem: shapes may touch, or joints have friction or hard limits."""

@@ -28,6 +28,7 @@ class Plans:
     free_forces: tuple | None
     _tree_plan: Plan | None
     _variants: dict
+    joint_laws: bool | None
 
     def plan(self, variant=None) -> Plan:
         """The flat arrays. Variants: None, "bare" (no passive forces), "apart" (a body for every link), "tree" (without
@@ -163,5 +164,5 @@ class Plans:
 
     def _reconnected(self):
         """The plan after a change of connections alone: the plan of the tree is reused."""
-        self.ready_plan = self.free_plan = self.free_forces = None
+        self.ready_plan = self.free_plan = self.free_forces = self.joint_laws = None
         self._variants = {}
