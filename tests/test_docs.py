@@ -59,8 +59,8 @@ def numbers(tag, after):
             yield f"{head}{dot}{n}"
 
 
-def test_there_are_ten_walks():
-    assert len(WALKS) == 10
+def test_there_are_eleven_walks():
+    assert len(WALKS) == 11
 
 
 @pytest.mark.parametrize(("name", "text"), WALKS, ids=[walk[0] for walk in WALKS])
