@@ -29,7 +29,7 @@ from bunraku.errors import (
 )
 
 if TYPE_CHECKING:
-    from bunraku import control, convert, models
+    from bunraku import control, convert, models, sensors
     from bunraku.evaluate import (
         Schedule,
         closed_chain,
@@ -112,7 +112,7 @@ __all__ = [
     "inertial_regressor", "inverse_derivatives", "inverse_dynamics", "inverse_kinematics", "joint_forces",
     "kinematics", "linearise", "load", "load_ensemble", "load_motion", "load_trajectory", "mass_matrix", "models",
     "operation_count", "operational_inertia", "part", "points_meet", "points_part", "poses", "processor_array",
-    "project", "rollout", "schedule", "solve_ivp", "step_derivatives",
+    "project", "rollout", "schedule", "sensors", "solve_ivp", "step_derivatives",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter
@@ -135,7 +135,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str):
-    if name in ("control", "convert", "models", "motion", "view"):
+    if name in ("control", "convert", "models", "motion", "sensors", "view"):
         return import_module(f"bunraku.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'bunraku' has no attribute {name!r}")

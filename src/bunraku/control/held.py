@@ -1,4 +1,4 @@
-"""Torques that are constant over periods: a given sequence, and sampled controllers.
+"""Torques that are constant over periods: a given sequence, and sampled controllers; controllers that read sensors.
 
 Torques jump at the ends of periods. A solver with a fixed step that divides the period is exact; "symplectic_euler"
 calls the controller once in each step, at its beginning. Sampled controllers have a memory in their parameters (the
@@ -11,11 +11,13 @@ import math
 
 import numpy as np
 
-from bunraku.checks import as_array, as_positive, as_size
-from bunraku.control.controller import Controller, as_controller, callable_part, chosen
+from bunraku.checks import as_array, as_count, as_positive, as_size
+from bunraku.control.controller import Controller, as_controller, callable_part, chosen, gains
 from bunraku.control.joint_control import OTHER
+from bunraku.control.references import vector_coordinates
 from bunraku.errors import ModelError, ShapeError
 from bunraku.mechanism.mechanism import as_mechanism
+from bunraku.sensors.noise import normal
 
 ROUNDING = 1e-9  # of a period: a time that falls short of the next one by less is in it
 EMPTY = -1.0     # number of a sample that there is not
@@ -78,3 +80,36 @@ def sampled(mechanism, controller, period: float, delay: float = 0.0) -> Control
     memory[:, 0] = EMPTY
     return Controller(sampled, {**{name: part[name] for name in part.names}, "memory": memory}, [part], shared=False,
                       period=period)
+
+
+def measured(mechanism, controller, period: float, q_noise=0.0, v_noise=0.0, resolution: float = 0.0,
+             seed: int = 0) -> Controller:
+    """A controller that is given measured coordinates and velocities: with noise of these standard deviations, drawn
+    anew every `period` [s], and coordinates rounded to `resolution` (encoders). Errors depend on the seed and the
+    number of the sample alone, whatever the solver tries; `controller["seed"]`, or `batch(count, seed=...)`, sets it.
+
+    q_noise, v_noise    a number, or one for each velocity; quaternions are measured exactly
+    """
+    part, m = as_controller(controller), as_mechanism(mechanism)
+    period = as_positive("measured: period [s]", period, ShapeError)
+    step = as_size("measured: resolution", resolution, ShapeError)
+    called, own, vector, nv = callable_part(part.function), len(part.params), vector_coordinates(m), m.nv
+    size = own + 2 * nv + 1
+    everything = np.ones(nv)
+
+    def measured(t, q, v, params, tau, model):
+        if model.nv != nv or params.shape[0] != size:
+            raise ValueError(OTHER)
+        k, seed = math.floor(t / period + ROUNDING), params[size - 1]
+        q_read, v_read = q.copy(), v.copy()
+        for j in range(nv):
+            v_read[j] += params[own + nv + j] * normal(seed, k, nv + j)
+            if vector[j] >= 0:
+                x = q_read[vector[j]] + params[own + j] * normal(seed, k, j)
+                q_read[vector[j]] = step * math.floor(x / step + 0.5) if step > 0.0 else x
+        called(t, q_read, v_read, params[:own], tau, model)
+    return Controller(measured, {**{name: part[name] for name in part.names},
+                                 "q_noise": gains("measured: q_noise", q_noise, everything),
+                                 "v_noise": gains("measured: v_noise", v_noise, everything),
+                                 "seed": np.array(float(as_count("seed", seed, 0)))},
+                      [part], shared=not part.memory, period=part.period)
