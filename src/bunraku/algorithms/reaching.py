@@ -27,8 +27,12 @@ from bunraku.algorithms.states import (
 from bunraku.algorithms.tree import joint_axes, joint_column, load_pose, place, row3, row9, unit9, zero3
 from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
-from bunraku.spatial.algebra import add, load3, load9, matmul, matvec, norm, scale, store3, store9, sub
+from bunraku.spatial.algebra import add, cross, dot, load3, load9, matmul, matvec, norm, scale, store3, store9, sub
 from bunraku.tolerances import IK_DAMPING, IK_EXACT, IK_GIVEN_UP, IK_LEVEL, IK_STILL
+
+
+
+
 
 # task_i (targets, TASK_I) int64
 TASK_BODY = 0         # body that carries the link
@@ -155,6 +159,22 @@ def task_errors(task_i, task_f, goal, states, e, miss):
             miss[2 * t + 1] = norm(lack)
             worst = max(worst, miss[2 * t + 1])
     return worst
+
+
+@inline
+def are_poses(task_i, goal):
+    """Whether all goals are finite, and rotations orthonormal and right-handed."""
+    for t in range(task_i.shape[0]):
+        o = GOAL * t
+        if task_i[t, TASK_POSITION] >= 0 and not norm(load3(goal, o + 9)) < math.inf:
+            return False
+        if task_i[t, TASK_ORIENTATION] >= 0:
+            x, y, z = load3(goal, o), load3(goal, o + 3), load3(goal, o + 6)
+            wrong = max(abs(dot(x, y)), abs(dot(y, z)), abs(dot(z, x)), abs(dot(x, x) - 1.0), abs(dot(y, y) - 1.0),
+                        abs(dot(z, z) - 1.0))
+            if not (wrong <= 1e-6 and dot(cross(x, y), z) > 0.0):
+                return False
+    return True
 
 
 @inline

@@ -86,6 +86,11 @@ BENCHES = {
         "Computed torque of Talos compiled into the loop beside the same law in Python, with bunraku and with "
         "Pinocchio; gravity compensation beside inverse dynamics; 1024 arms with operational-space control.",
         ROBOTS, lasts="half a minute after the first run", quick="shorter and less exact", colours=False),
+    "ik": Bench(
+        "inverse kinematics of random reachable poses beside pink and mink",
+        "Success and time on 1000 random reachable poses of UR5, Panda and Talos beside pink and mink in one run and "
+        "TRAC-IK's published figures; batches of 10000 poses; a platform on six legs, and a figure on held feet.",
+        ROBOTS, quick="fewer poses", colours=False),
     "massmatrix": Bench(
         "mass matrices beside Pinocchio's crba",
         "Mass matrices of Talos and of chains with up to 256 degrees of freedom beside pin.crba in one run: single "

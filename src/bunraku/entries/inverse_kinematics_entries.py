@@ -6,7 +6,7 @@ import numpy as np
 from numba import types
 
 from bunraku.algorithms.body_motion import STATE
-from bunraku.algorithms.reaching import Problem, Room, search
+from bunraku.algorithms.reaching import Problem, Room, are_poses, search
 from bunraku.entries.signatures import PLAN, counts, floats, int64, table
 from bunraku.jit import Held, entry, hold, inner, outlived
 from bunraku.plan import fields as f
@@ -38,6 +38,9 @@ def reach(plan, problem, goals, q0, wanted, q, miss, info, start, stop):
 @inner
 def reach_each(problem, plan, room, goals, q0, wanted, best, q, miss, info, start, stop):
     for k in range(start, stop):
+        if not are_poses(problem.task_i, goals[k]):
+            info[k, WORST] = np.nan
+            continue
         posture = wanted[min(k, wanted.shape[0] - 1)]
         info[k, WORST], info[k, STARTS], info[k, STEPS] = search(
             problem, plan, room, MOST_STEPS, THOROUGH_STEPS, goals[k], q0[k], posture, best, q[k], miss[k])

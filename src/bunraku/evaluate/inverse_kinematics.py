@@ -21,7 +21,8 @@ from bunraku.algorithms.reaching import (
     TASK_WEIGHTS,
     Problem,
 )
-from bunraku.checks import as_count, as_finite, as_floats, as_positive, as_size, as_vector
+from bunraku.checks import as_array, as_count, as_floats, as_positive, as_size, as_vector
+from bunraku.entries.constraint_entries import demands
 from bunraku.entries.explain import refuse_not_finite
 from bunraku.entries.inverse_kinematics_entries import GAP, INFO, STARTS, STEPS, WORST, reach
 from bunraku.entries.pool import spread
@@ -33,6 +34,7 @@ from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.plan import fields as f
 
 SMALLEST_SHARE = 8  # goals worth a thread
+SETUPS = 64         # kept per mechanism
 FIRST = -1          # level of loops and held links
 FORMS = ("a target is a pose (rotation 3x3, position), a position (x, y, z), or an orientation (rotation 3x3, None); "
          "in the world, with a leading axis for a batch")
@@ -53,7 +55,7 @@ class InverseKinematics:
 
 def inverse_kinematics(mechanism: Mechanism, targets: Mapping, q0=None, limits: bool = True, *,
                        hold: Sequence[str] = (), weights: Mapping | None = None, priorities: Mapping | None = None,
-                       posture=None, joints: Sequence[str] | None = None, tolerance: float = 1e-9, starts: int = 50,
+                       posture=None, joints: Sequence[str] | None = None, tolerance: float = 1e-9, starts: int = 100,
                        workers: int | None = None) -> InverseKinematics:
     """Coordinates at which links have given poses in the world; loops stay closed, and joints within their limits.
 
@@ -74,64 +76,73 @@ def inverse_kinematics(mechanism: Mechanism, targets: Mapping, q0=None, limits: 
 
     Failure is no error: `success` is false, and `q` has the least errors found.
     """
-    plan = as_mechanism(mechanism).plan()
-    tolerance, starts = as_positive("tolerance", tolerance), as_count("starts", starts)
-    wanted = [_Target(mechanism, plan, key, value) for key, value in _as_targets(targets).items()]
-    q0 = _start(plan, q0, limits)
-    wanted += _held(mechanism, plan, hold, q0, [target.key for target in wanted])
+    plan, hold = as_mechanism(mechanism).plan(), _link_names(hold)
+    forms = tuple(_form(value) for value in _as_targets(targets).values())
+    names = None if joints is None else tuple(joints)
+    setups: dict = mechanism.kept("inverse kinematics", dict)
+    key = (tuple(targets), forms, hold, bool(limits), repr(weights), repr(priorities), posture is None, names,
+           tolerance, starts)
+    setup = setups.get(key)
+    if setup is None:
+        if len(setups) >= SETUPS:
+            setups.clear()
+        setup = setups[key] = _Setup(mechanism, plan, tuple(targets), forms, hold, limits, weights, priorities,
+                                     posture is None, names, tolerance, starts)
+    if q0 is not None:
+        q0 = as_floats("q0", q0, plan.nq, least=plan.nv)
+        refuse_not_finite(plan, q0, {})
+    gap = 0.0
+    if setup.tree is not None and (q0 is None or q0.ndim == 1):
+        gap = setup.gap if q0 is None else _gap(plan, q0)
+        if gap <= tolerance:  # loops elsewhere stay as they are
+            setup = setup.tree
+            plan = setup.plan
+    q0 = setup.q0 if q0 is None else q0
+    near = setup.q0[None]
     if posture is not None:
         posture = as_floats("posture", posture, plan.nq, least=plan.nv)
         refuse_not_finite(plan, posture, {})
-    batch = _batch_size(wanted, q0, posture)
-    _weigh(wanted, weights, mechanism.length_scale)
-    _rank(wanted, priorities)
-    names = None if joints is None else tuple(joints)
-    chain, column_i, column_f, column_of = mechanism.kept(
-        ("inverse kinematics", plan.loops is None, tuple(target.body for target in wanted), bool(limits), names,
-         posture is None),
-        lambda: _columns(mechanism, plan, [target.body for target in wanted], limits, names, posture is None))
-    rows, before = 0 if plan.loops is None else plan.loops.rows, FIRST
-    ends = [rows] if rows else []
-    task_i, task_f = np.empty((len(wanted), TASK_I), np.int64), np.empty((len(wanted), TASK_F))
-    for t in sorted(range(len(wanted)), key=lambda t: wanted[t].level):
-        target = wanted[t]
-        task_i[t, TASK_BODY] = target.body
-        task_i[t, TASK_POSITION], rows = (rows, rows + 3) if target.position is not None else (-1, rows)
-        task_i[t, TASK_ORIENTATION], rows = (rows, rows + 3) if target.rotation is not None else (-1, rows)
-        task_f[t, TASK_TURN:TASK_POINT] = plan.link_f[target.link, f.LINK_ROTATION:f.LINK_OFFSET]
-        task_f[t, TASK_POINT:TASK_WEIGHTS] = target.point
-        task_f[t, TASK_WEIGHTS:] = target.weights
-        if ends and target.level == before:
-            ends[-1] = rows
-        else:
-            ends.append(rows)
-        before = target.level
+        near = np.atleast_2d(posture)
+    values = list(targets.values())
+    if hold:
+        poses = kinematics(mechanism, q0).poses
+        values += [poses[name] for name in hold]
+    arrays = [_parts(key, form, value) for key, form, value in zip(setup.keys, setup.forms, values, strict=True)]
+    sizes = {f"target {key!r}": len(x) for key, (R, x) in zip(setup.keys, arrays, strict=True)
+             for x, single in ((R, 2), (x, 1)) if x is not None and x.ndim > single}
+    sizes |= {what: len(x) for what, x in (("q0", q0), ("posture", posture)) if x is not None and x.ndim == 2}
+    if len(set(sizes.values())) > 1:
+        raise ShapeError("batches of different size: " + ", ".join(f"{what} {size}" for what, size in sizes.items())
+                         + "; give all the same number, or a single one for all")
+    batch = next(iter(sizes.values()), None)
     count = 1 if batch is None else batch
-    goals = np.empty((count, GOAL * len(wanted)))
-    for t, target in enumerate(wanted):
-        o = GOAL * t
-        goals[:, o:o + 9] = 0.0 if target.rotation is None else target.rotation.reshape(-1, 9)
-        goals[:, o + 9:o + 12] = 0.0 if target.position is None else target.position
-    begin = np.ascontiguousarray(np.broadcast_to(q0, (count, plan.nq)))
-    near = plan.neutral[None] if posture is None else np.atleast_2d(posture)
-    problem = Problem(chain, task_i, task_f, *_balls(plan, limits), column_i, column_f, column_of,
-                      np.array(ends), np.array(ends[:1]), np.array(ends[-1:]), _spread(starts, len(column_i)),
-                      np.array([tolerance, 0.0 if posture is None else 1.0]))
-    q, miss, info = np.empty((count, plan.nq)), np.zeros((count, 2 * len(wanted))), np.empty((count, INFO))
-    reach.load()
+    goals = np.zeros((count, GOAL * len(arrays)))
+    for t, (R, x) in enumerate(arrays):
+        if R is not None:
+            goals[:, GOAL * t:GOAL * t + 9] = R.reshape(*R.shape[:-2], 9)
+        if x is not None:
+            goals[:, GOAL * t + 9:GOAL * t + 12] = x
+    begin = q0[None] if count == 1 and q0.ndim == 1 else np.ascontiguousarray(np.broadcast_to(q0, (count, plan.nq)))
+    q, miss, info = np.empty((count, plan.nq)), np.zeros((count, 2 * len(arrays))), np.empty((count, INFO))
+    if count == 1:
+        reach.call(plan.arrays, setup.problem, goals, begin, near, q, miss, info, 0, 1)
+    else:
+        reach.load()
 
-    def work(start, stop):
-        reach.call(plan.arrays, problem, goals, begin, near, q, miss, info, start, stop)
+        def work(start, stop):
+            reach.call(plan.arrays, setup.problem, goals, begin, near, q, miss, info, start, stop)
 
-    spread(work, count, 1, workers, SMALLEST_SHARE)
-    tables = miss.reshape(count, len(wanted), 2)
-    good = info[:, WORST] <= tolerance
+        spread(work, count, 1, workers, SMALLEST_SHARE)
+    worst = info[:, WORST]
+    if not (worst >= 0.0).all():
+        setup.refuse(goals, worst, batch)
+    left = miss.reshape(count, len(arrays), 2)
     if batch is None:
-        return InverseKinematics(q[0], bool(good[0]), tables[0].max(axis=0),
-                                 {target.key: tables[0, t] for t, target in enumerate(wanted)}, float(info[0, GAP]),
+        return InverseKinematics(q[0], bool(worst[0] <= tolerance), left[0].max(axis=0),
+                                 dict(zip(setup.keys, left[0], strict=True)), max(gap, float(info[0, GAP])),
                                  int(info[0, STARTS]), int(info[0, STEPS]))
-    return InverseKinematics(q, good, tables.max(axis=1, initial=0.0),
-                             {target.key: tables[:, t] for t, target in enumerate(wanted)}, info[:, GAP],
+    return InverseKinematics(q, worst <= tolerance, left.max(axis=1, initial=0.0),
+                             {key: left[:, t] for t, key in enumerate(setup.keys)}, np.maximum(gap, info[:, GAP]),
                              info[:, STARTS].astype(int), info[:, STEPS].astype(int))
 
 
@@ -141,52 +152,96 @@ def _spread(starts: int, columns: int) -> np.ndarray:
     return np.random.default_rng(0).random((starts, columns))
 
 
-class _Target:
-    """One target: where it is attached, and its rotation (B or 1, 3, 3) and position (B or 1, 3), or None."""
+class _Setup:
+    """What calls with the same targets share: their numbers apart, everything that compiled code needs."""
 
-    def __init__(self, mechanism, plan, key, value, level: int = 0):
-        name, point = key if isinstance(key, tuple) and len(key) == 2 else (key, (0.0, 0.0, 0.0))
-        self.key, self.what, self.level = key, f"target {key!r}", level
-        self.link = mechanism.find_link(name, "inverse_kinematics: targets")
-        self.body = -1 if self.link < 0 else int(plan.link_i[self.link, f.LINK_BODY])
-        if self.body < 0:
-            raise ModelError(f"{self.what}: {name!r} {'is' if name == GROUND else 'is fixed to'} the ground, which "
-                             "does not move; name a link that does")
-        point = as_vector(f"{self.what}: point", point)
-        place = plan.link_f[self.link]
-        self.point = (place[f.LINK_ROTATION:f.LINK_OFFSET].reshape(3, 3) @ point
-                      + place[f.LINK_OFFSET:f.LINK_OFFSET + 3])
-        self.weights = np.ones(2)
-        self.rotation, self.position = self._parts(value)
-        self.sizes = [len(x) for x, single in ((self.rotation, self._one_rotation), (self.position, self._one_position))
-                      if x is not None and not single]
+    def __init__(self, mechanism, plan, targets, forms, hold, limits, weights, priorities, direct, joints, tolerance,
+                 starts):
+        tolerance, starts = as_positive("tolerance", tolerance), as_count("starts", starts)
+        for name in hold:
+            if name in targets:
+                raise NamingError(f"link {name!r} has a target and is held; give one of the two")
+        self.keys, self.forms = (*targets, *hold), (*forms, *((True, True) for _ in hold))
+        places = [_place(mechanism, plan, key) for key in self.keys]
+        scale = _weights(targets, weights, len(places), mechanism.length_scale)
+        levels = [*_levels(targets, priorities, hold), *(FIRST for _ in hold)]
+        bodies = [body for body, _, _ in places]
+        chain, column_i, column_f, column_of = _columns(mechanism, plan, bodies, limits, joints, direct)
+        rows, before = 0 if plan.loops is None else plan.loops.rows, FIRST
+        ends = [rows] if rows else []
+        task_i, task_f = np.empty((len(places), TASK_I), np.int64), np.empty((len(places), TASK_F))
+        for t in sorted(range(len(places)), key=levels.__getitem__):
+            task_i[t, TASK_BODY], task_f[t, TASK_TURN:TASK_POINT], task_f[t, TASK_POINT:TASK_WEIGHTS] = places[t]
+            task_f[t, TASK_WEIGHTS:] = scale[t]
+            turned, placed = self.forms[t]
+            task_i[t, TASK_POSITION], rows = (rows, rows + 3) if placed else (-1, rows)
+            task_i[t, TASK_ORIENTATION], rows = (rows, rows + 3) if turned else (-1, rows)
+            if ends and levels[t] == before:
+                ends[-1] = rows
+            else:
+                ends.append(rows)
+            before = levels[t]
+        self.plan, self.q0 = plan, _start(plan, limits)
+        self.tree: _Setup | None = None  # the same without loops, if these move nothing that moves the targets
+        self.gap = 0.0
+        if plan.loops is not None and direct and not _above(plan, bodies) & _in_loops(plan):
+            self.tree = _Setup(mechanism, mechanism.plan("tree"), targets, forms, hold, limits, weights, priorities,
+                               direct, joints, tolerance, starts)
+            self.gap = _gap(plan, self.q0)
+        self.problem = Problem(chain, task_i, task_f, *_balls(plan, limits), column_i, column_f, column_of,
+                               np.array(ends), np.array(ends[:1]), np.array(ends[-1:]), _spread(starts, len(column_i)),
+                               np.array([tolerance, 0.0 if direct else 1.0]))
 
-    def _parts(self, value):
-        rotation, position = None, value
-        if isinstance(value, tuple) and len(value) == 2:
-            rotation, position = value
-        self._one_rotation = self._one_position = True
-        if rotation is None and position is None:
-            raise ShapeError(f"{self.what}: neither a rotation nor a position is given; {FORMS}")
-        if position is not None:
-            position = as_finite(f"{self.what}: position", position)
-            if position.ndim not in (1, 2) or position.shape[-1] != 3:
-                raise ShapeError(f"{self.what}: the position has shape {position.shape}; {FORMS}")
-            if rotation is None and position.shape == (3, 3) and _are_rotations(position[None]):
-                raise ShapeError(f"{self.what} may be an orientation or three positions: give the orientation as "
-                                 "(rotation, None), positions as (None, positions)")
-            self._one_position = position.ndim == 1
-            position = np.atleast_2d(position)
-        if rotation is not None:
-            rotation = as_finite(f"{self.what}: rotation", rotation)
-            if rotation.ndim not in (2, 3) or rotation.shape[-2:] != (3, 3):
-                raise ShapeError(f"{self.what}: the rotation has shape {rotation.shape}; {FORMS}")
-            self._one_rotation = rotation.ndim == 2
-            rotation = rotation.reshape(-1, 3, 3)
-            if not _are_rotations(rotation):
-                raise ModelError(f"{self.what}: the rotation is not a rotation matrix; its columns must be orthonormal "
-                                 "and right-handed (scipy.spatial.transform.Rotation makes one)")
-        return rotation, position
+    def refuse(self, goals, worst, batch):
+        """The error for goals that are no poses."""
+        bad = int(np.flatnonzero(~(worst >= 0.0))[0])
+        state = "" if batch is None else f" of state {bad}"
+        for t, (key, (turned, placed)) in enumerate(zip(self.keys, self.forms, strict=True)):
+            R, x = np.split(goals[bad, GOAL * t:GOAL * t + GOAL], [9])
+            if placed and not np.isfinite(x).all():
+                raise ShapeError(f"target {key!r}{state}: position must be finite numbers, not {x.tolist()}")
+            if turned and not _are_rotations(R.reshape(1, 3, 3)):
+                raise ModelError(f"target {key!r}{state}: the rotation is not a rotation matrix; its columns must be "
+                                 "orthonormal and right-handed (scipy.spatial.transform.Rotation makes one)")
+        raise ModelError("inverse_kinematics: the numbers overflow; check for huge values")
+
+
+def _form(value) -> tuple[bool, bool]:
+    """Whether a target has a rotation, and whether it has a position."""
+    if isinstance(value, tuple) and len(value) == 2:
+        return value[0] is not None, value[1] is not None
+    return False, True
+
+
+def _parts(key, form, value):
+    """Rotation (3, 3) or (B, 3, 3) and position (3,) or (B, 3), or None; finiteness is tested by compiled code."""
+    R, x = value if isinstance(value, tuple) and len(value) == 2 else (None, value)
+    if x is not None:
+        x = as_array(f"target {key!r}: position", x)
+        if x.ndim not in (1, 2) or x.shape[-1] != 3:
+            raise ShapeError(f"target {key!r}: the position has shape {x.shape}; {FORMS}")
+        if x.shape == (3, 3) and value is x and _are_rotations(x[None]):
+            raise ShapeError(f"target {key!r} may be an orientation or three positions: give the orientation as "
+                             "(rotation, None), positions as (None, positions)")
+    if R is not None:
+        R = as_array(f"target {key!r}: rotation", R)
+        if R.ndim not in (2, 3) or R.shape[-2:] != (3, 3):
+            raise ShapeError(f"target {key!r}: the rotation has shape {R.shape}; {FORMS}")
+    if R is None and x is None:
+        raise ShapeError(f"target {key!r}: neither a rotation nor a position is given; {FORMS}")
+    return R, x
+
+
+def _place(mechanism, plan, key):
+    """Body of a target; rotation of its link in the body, and the point in the body."""
+    name, point = key if isinstance(key, tuple) and len(key) == 2 else (key, (0.0, 0.0, 0.0))
+    link = mechanism.find_link(name, "inverse_kinematics: targets")
+    body = -1 if link < 0 else int(plan.link_i[link, f.LINK_BODY])
+    if body < 0:
+        raise ModelError(f"target {key!r}: {name!r} {'is' if name == GROUND else 'is fixed to'} the ground, which does "
+                         "not move; name a link that does")
+    turn, offset = np.split(plan.link_f[link], [f.LINK_OFFSET])
+    return body, turn, offset + turn.reshape(3, 3) @ as_vector(f"target {key!r}: point", point)
 
 
 def _are_rotations(matrices) -> bool:
@@ -202,18 +257,13 @@ def _as_targets(targets) -> Mapping:
     return targets
 
 
-def _start(plan, q0, limits):
-    """q0, or the neutral pose within the limits."""
-    if q0 is not None:
-        q0 = as_floats("q0", q0, plan.nq, least=plan.nv)
-        refuse_not_finite(plan, q0, {})
-        return q0
+def _start(plan, limits):
+    """The neutral pose, within the limits."""
     q0 = plan.neutral.copy()
     if limits:
         dof, at = _limited(plan)
         lower, upper = plan.dof_f[f.LOWER, dof], plan.dof_f[f.UPPER, dof]
-        outside = (q0[at] < lower) | (q0[at] > upper)
-        both = outside & np.isfinite(lower) & np.isfinite(upper)
+        both = ((q0[at] < lower) | (q0[at] > upper)) & np.isfinite(lower) & np.isfinite(upper)
         q0[at] = np.clip(q0[at], lower, upper)
         q0[at[both]] = 0.5 * (lower[both] + upper[both])
     return q0
@@ -235,70 +285,74 @@ def _balls(plan, limits) -> tuple[np.ndarray, np.ndarray]:
     return rows[limited, f.Q_INDEX].astype(np.int64), most[limited]
 
 
-def _held(mechanism, plan, hold, q0, taken):
-    """The links that keep their pose, as targets."""
+def _link_names(hold) -> tuple[str, ...]:
     if isinstance(hold, str):
         raise NamingError(f"hold takes a list of links: hold=[{hold!r}]")
-    hold = list(hold)
-    if not hold:
-        return []
-    poses = kinematics(mechanism, q0).poses
-    for name in hold:
-        if name in taken:
-            raise NamingError(f"link {name!r} has a target and is held; give one of the two")
-        mechanism.find_link(name, "inverse_kinematics: hold")
-    return [_Target(mechanism, plan, name, poses[name], level=FIRST) for name in dict.fromkeys(hold)]
+    return tuple(dict.fromkeys(hold))
 
 
-def _batch_size(wanted, q0, posture) -> int | None:
-    sizes = {target.what: size for target in wanted for size in target.sizes}
-    sizes |= {what: len(x) for what, x in (("q0", q0), ("posture", posture)) if x is not None and x.ndim == 2}
-    if len(set(sizes.values())) > 1:
-        raise ShapeError("batches of different size: " + ", ".join(f"{what} {size}" for what, size in sizes.items())
-                         + "; give all the same number, or a single one for all")
-    return next(iter(sizes.values()), None)
-
-
-def _weigh(wanted, weights, length):
-    known = {target.key: target for target in wanted}
+def _weights(targets, weights, count, length):
+    """Weights of position and orientation of each target, of the rows that compiled code sees."""
+    scale = np.ones((count, 2))
     for key, value in (weights or {}).items():
-        target = _known(known, key, "weights")
+        row = scale[_known(targets, key, "weights")]
         try:
-            target.weights[:] = value
+            row[:] = value
         except (TypeError, ValueError):
             raise ShapeError(f"weights: {key!r} must have one number, or two for position and orientation, not "
                              f"{value!r}") from None
-        for x in target.weights:
+        for x in row:
             as_size(f"weight of {key!r}", x)
-    for target in wanted:
-        target.weights[0] /= length
+    scale[:, 0] /= length
+    return scale
 
 
-def _rank(wanted, priorities):
-    known = {target.key: target for target in wanted}
+def _levels(targets, priorities, hold):
+    levels = [0] * len(targets)
     for key, value in (priorities or {}).items():
-        target = _known(known, key, "priorities")
-        if target.level == FIRST:
+        if key in hold:
             raise ModelError(f"priorities: {key!r} is held, which comes before any target")
-        target.level = as_count(f"priority of {key!r}", value, 0)
+        levels[_known(targets, key, "priorities")] = as_count(f"priority of {key!r}", value, 0)
+    return levels
 
 
-def _known(known, key, what):
-    if key not in known:
-        raise NamingError(f"{what}: there is no target {key!r}; there are {', '.join(map(repr, known))}")
-    return known[key]
+def _known(targets, key, what) -> int:
+    if key not in targets:
+        raise NamingError(f"{what}: there is no target {key!r}; there are {', '.join(map(repr, targets))}")
+    return targets.index(key)
+
+
+def _gap(plan, q) -> float:
+    return float(np.abs(demands(plan, q, None).gap).max(initial=0.0))
+
+
+def _above(plan, bodies) -> set[int]:
+    """These bodies and all between them and the ground."""
+    above: set[int] = set()
+    for body in bodies:
+        while body >= 0 and body not in above:
+            above.add(body)
+            body = int(plan.body_i[body, f.PARENT])
+    return above
+
+
+def _in_loops(plan) -> set[int]:
+    """Bodies whose joints connections or couplings depend on."""
+    found: set[int] = set()
+    for row in plan.loops.conn_i[:-1]:
+        ends = [int(row[f.BODY_A]), int(row[f.BODY_B])]
+        if row[f.LAW] == f.LAW_COUPLED:
+            found |= set(ends)
+        else:
+            found |= _above(plan, ends) - _above(plan, [int(row[f.MEET])])
+    return found
 
 
 def _columns(mechanism, plan, bodies, limits, joints, direct):
     """Bodies that matter; velocities that move them, with limits and the range of starts."""
     rows = plan.body_i[:-1]
-    above = set()
-    for body in bodies:
-        while body >= 0 and body not in above:
-            above.add(body)
-            body = int(rows[body, f.PARENT])
     everything = plan.loops is not None or not direct
-    chain = np.array(sorted(range(plan.bodies) if everything else above), np.int64)
+    chain = np.array(sorted(range(plan.bodies) if everything else _above(plan, bodies)), np.int64)
     may_move = np.ones(plan.nv, bool)
     if joints is not None:
         may_move[:] = False
