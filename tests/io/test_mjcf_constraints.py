@@ -129,6 +129,17 @@ def test_friction_brakes_as_in_mujoco(tmp_path):
         np.testing.assert_allclose(conv.a(q, v, bk.forward_dynamics(m, q, v, tau)), data.qacc, rtol=1e-7, atol=1e-7)
 
 
+def test_ranges_of_actuators_are_efforts_of_joints(tmp_path):
+    tree = TREE.replace('name="d"', 'name="d" actuatorfrcrange="-3 3"')
+    m = load_quietly(write(tmp_path, tree + """<actuator>
+        <motor joint="a" gear="50" ctrlrange="-0.5 0.4" ctrllimited="true"/>
+        <motor joint="a" gear="-2" forcerange="-1 1"/>
+        <position joint="b" kp="7" ctrlrange="-1 1" forcerange="-8 8"/><position joint="c" ctrlrange="-1 1"/>
+        <motor joint="d" ctrlrange="-9 9"/></actuator>"""))
+    found = dict(zip("abcde", m.effort[:5], strict=True))
+    assert found == {"a": 27.0, "b": 8.0, "c": np.inf, "d": 3.0, "e": np.inf}
+
+
 def test_actuators_say_which_joints_are_actuated(tmp_path):
     m = load_quietly(write(tmp_path, TREE + CASES["joints"] + '<actuator><motor joint="a"/></actuator>'))
     assert [link.joint_name for link in m.links if link.actuated] == ["a"]

@@ -270,6 +270,14 @@ def test_friction_of_joints_is_read_where_it_is_asked_for(write):
         bk.load(write(link("a"), link("b"), joint("j", "a", "b", inside=inside.replace("'2'", "'-2'"))), friction=True)
 
 
+def test_limits_of_drives_are_read(write):
+    inside = "<limit lower='0' upper='1' effort='5' velocity='0'/>"
+    m = bk.load(write(link("a"), link("b"), joint("j", "a", "b", inside=inside)), strict=True)
+    assert (m.joint("j").effort, m.joint("j").speed) == (5.0, np.inf)
+    [note] = notes_of(write(link("a"), link("b"), joint("j", "a", "b", inside=inside.replace("'5'", "'-5'"))))
+    assert "negative limit of effort" in note
+
+
 def mimic(to, more=""):
     return f"<axis xyz='0 0 1'/><limit lower='0' upper='1'/><mimic joint='{to}' {more}/>"
 

@@ -15,11 +15,11 @@ Springs with their reference, damping, armature and gravity act; ranges are kept
 a LoadWarning: `Mechanism.with_joint(name, limit_stiffness=...)` makes them act.
 With `shapes=True`, geoms that can touch become shapes, with their masks and sliding friction (for a pair MuJoCo takes
 the larger, bunraku the geometric mean). Equality constraints become connections and couplings where they can
-(`mjcf_constraints.py`); with any of them, joints are actuated that an actuator drives. Otherwise contacts, and always
-tendons, actuators, fluid and gravity compensation are ignored, each kind with one LoadWarning, and so is dry friction
-(frictionloss) unless `friction=True`, or of balls and free joints. Geoms that MuJoCo draws (groups 0 to 2) become
-visuals. The initial state of a file, such as the height of a free body, is not part of a mechanism: it is MuJoCo's
-`qpos0`.
+(`mjcf_constraints.py`); with any of them, joints are actuated that an actuator drives. Ranges of actuators and joints
+are kept as information (`effort`). Otherwise contacts, and always tendons, actuators, fluid and gravity compensation
+are ignored, each kind with one LoadWarning, and so is dry friction (frictionloss) unless `friction=True`, or of balls
+and free joints. Geoms that MuJoCo draws (groups 0 to 2) become visuals. The initial state of a file, such as the height
+of a free body, is not part of a mechanism: it is MuJoCo's `qpos0`.
 """
 
 from __future__ import annotations
@@ -120,6 +120,7 @@ class _Reader:
         self.alone = self.constraints.coupled  # joints that must not be part of a Compound
         drive = len(meshes.driven) > 0 and model.neq > 0
         self.driven = set(meshes.driven) if drive else set(self.joint_names)
+        self.efforts = meshes.driven
 
     def build(self) -> Mechanism:
         model = self.model
@@ -275,6 +276,12 @@ class _Reader:
                   "damping": float(model.dof_damping[dof]) if self.dampers else 0.0, "stiffness": stiffness}
         if self.friction and model.jnt_type[j] in (HINGE, SLIDE):
             values["friction"] = float(model.dof_frictionloss[dof])
+        if model.jnt_type[j] in (HINGE, SLIDE):
+            effort = self.efforts.get(self.joint_names[j], np.inf)
+            if model.jnt_actfrclimited[j]:
+                effort = min(effort, float(np.abs(model.jnt_actfrcrange[j]).max()))
+            if np.isfinite(effort):
+                values["effort"] = effort
         if rest is not None and stiffness:
             values["rest"] = float(rest)
         if model.jnt_limited[j] and model.jnt_type[j] != FREE:

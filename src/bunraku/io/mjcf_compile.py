@@ -67,7 +67,7 @@ class MeshData(NamedTuple):
 
     folder: str
     references: dict[str, tuple[np.ndarray, np.ndarray]]  # refpos, refquat by name
-    driven: list[str]                # joints that actuators drive directly
+    driven: dict[str, float]         # joints that actuators drive directly: the largest torque (force) of these, or inf
     excluded: list[tuple[str, str]]  # bodies that do not touch
 
 
@@ -83,7 +83,10 @@ def _strip(spec, findings: Findings) -> MeshData:
     _note_option(spec.option, findings)
     excluded = [(item.bodyname1, item.bodyname2) for item in spec.excludes]
     joints = {joint.name for joint in spec.joints}
-    driven = [item.target for item in spec.actuators if item.target in joints]
+    driven: dict[str, float] = {}
+    for item in spec.actuators:
+        if item.target in joints:
+            driven[item.target] = driven.get(item.target, 0.0) + _effort(item)
     # In this order nothing is left that refers to what has gone
     for kind in ("sensors", "keys", "actuators", "tendons", "pairs", *UNUSED):
         for item in list(getattr(spec, kind, ())):
@@ -102,6 +105,18 @@ def _strip(spec, findings: Findings) -> MeshData:
     return MeshData(getattr(spec, "meshdir", "") or "",
                    {mesh.name: (np.array(mesh.refpos), np.array(mesh.refquat)) for mesh in spec.meshes},
                    driven, excluded)
+
+
+def _effort(actuator) -> float:
+    """Largest torque (force) of an actuator at its joint: by its forcerange, and of a motor by its ctrlrange."""
+    def largest(limited, bounds) -> float:
+        most = max(map(abs, map(float, bounds)))
+        return most if int(limited) == 1 or (int(limited) == 2 and most > 0.0) else np.inf
+
+    force = largest(actuator.forcelimited, actuator.forcerange)
+    if int(actuator.gaintype) == int(actuator.biastype) == int(actuator.dyntype) == 0:  # fixed gain, no bias, no state
+        force = min(force, abs(float(actuator.gainprm[0])) * largest(actuator.ctrllimited, actuator.ctrlrange))
+    return abs(float(actuator.gear[0])) * force
 
 
 def _delete(spec, item) -> None:

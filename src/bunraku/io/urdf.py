@@ -7,8 +7,9 @@ follow depth first, siblings in the order of their joints in the file.
 
 Read: inertial, visual; joints of all types with origin, axis, limits (as information) and damping; mimic joints as
 couplings (`Mechanism.couple`), not actuated themselves. Dry friction is read with `friction=True` and otherwise
-ignored, with a warning. Collision shapes are read with `shapes=True`. Effort and velocity limits, and elements for control or
-simulators (QUIET) are ignored silently; elements unknown to URDF give a warning.
+ignored, with a warning. Collision shapes are read with `shapes=True`. Effort and velocity limits are kept as
+information (`effort`, `speed`). Elements for control or simulators (QUIET) are ignored silently; elements unknown to
+URDF give a warning.
 """
 
 from __future__ import annotations
@@ -244,6 +245,8 @@ class _Robot:
         if kind == "fixed":
             return Fixed()
         passive = self._dynamics(node)
+        if kind in ("revolute", "continuous", "prismatic"):
+            passive.update(self._drive(node))
         if kind in ("revolute", "prismatic"):
             passive.update(self._limits(node))
         element = node.one("axis")
@@ -266,6 +269,17 @@ class _Robot:
             return {**found, "friction": friction}
         if friction:
             self.rubbing.append(node.label)
+        return found
+
+    def _drive(self, node: Node) -> dict[str, float]:
+        """Limits of the drive; 0, which many files have, says nothing."""
+        element, found = node.one("limit"), {}
+        for name, called in (("effort", "effort"), ("speed", "velocity")):
+            value = 0.0 if element is None else element.number(called, 0.0, infinite=True)
+            if value < 0.0:
+                self.findings.note(node.label, f"a negative limit of {called} ({value:g}); left out")
+            elif value > 0.0:
+                found[name] = value
         return found
 
     def _limits(self, node: Node) -> dict[str, float]:

@@ -10,7 +10,7 @@ from bunraku.checks import as_rotation, as_size, as_vector, check_inertia, check
 from bunraku.contact.contact_fields import PLANE
 from bunraku.errors import ModelError, NamingError
 from bunraku.mechanism.joint_laws import refuse_laws
-from bunraku.mechanism.joints import LAWS, PASSIVE, Joint, as_joint
+from bunraku.mechanism.joints import PARAMETERS, Joint, as_joint
 from bunraku.mechanism.shape_kinds import Plane, Shape
 from bunraku.mechanism.shapes import check_belt, find_shape, surface
 from bunraku.plan import fields as f
@@ -46,7 +46,7 @@ class ChangedCopies:
         link, what = self.links[index], f"link {name!r}"
         known = ("mass", "com", "inertia", "position", "rotation", "visuals", "actuated")
         for given in changes:
-            if given == "joint" or given in PASSIVE or given in LAWS:
+            if given == "joint" or given in PARAMETERS:
                 raise ModelError(f"with_link: {given} belongs to the joint; use with_joint({link.joint_name!r}, "
                                  f"{given}=...)")
             if given not in known:

@@ -112,7 +112,7 @@ def _describe_joint(joint) -> dict[str, Any]:
         column = joint.passive[:, k]
         if np.any(column != joints.DEFAULTS[name]):
             data[name] = [str(x) if np.isinf(x) else x for x in column.tolist()]  # JSON has no infinity
-    return data | joint.given_laws()
+    return data | joint.given_laws() | joint.given_drive()
 
 
 def _rebuild_joint(data):

@@ -16,6 +16,11 @@ the contact problem, not forces that follow from the state:
     hard_limits      True makes `lower` and `upper` rigid stops
     restitution      of these stops: 0 (no bounce) to 1 (no loss)
 
+and two of their drive, which are information, for controllers (`Mechanism.effort`, `Mechanism.clip_torques`):
+
+    effort           largest torque or force of the drive [N m, N]
+    speed            largest rate of the joint that it is made for [rad/s, m/s]
+
 A joint is read-only; `Mechanism.with_joint` returns a mechanism with other parameters.
 """
 
@@ -45,6 +50,10 @@ DEFAULTS = {"armature": 0.0, "damping": 0.0, "stiffness": 0.0, "rest": 0.0, "low
 LAWS = ("friction", "hard_limits", "restitution")
 """Names of the parameters of the contact problem, in the order of the columns of `Joint.laws`; 0 by default."""
 FRICTION, HARD, RESTITUTION = range(3)
+
+DRIVE = ("effort", "speed")
+"""Names of the parameters of the drive, in the order of the columns of `Joint.drive`; infinite by default."""
+PARAMETERS = (*PASSIVE, *LAWS, *DRIVE)
 
 _DEFAULT_ROW = np.array([[DEFAULTS[name] for name in PASSIVE]])
 
@@ -77,12 +86,16 @@ class Joint(metaclass=_Sealing):
     def __init__(self, **passive: Any) -> None:
         self.passive = np.repeat(_DEFAULT_ROW, self.nv, axis=0)
         self.laws = np.zeros((self.nv, len(LAWS)))
+        self.drive = np.full((self.nv, len(DRIVE)), np.inf)
         for name, value in passive.items():
             if name in LAWS and not self.has_laws:
                 raise ModelError(f"{type(self).__name__} has no {name}: friction and hard limits belong to joints of "
                                  "one degree of freedom (Revolute, Prismatic, Helical, also in a Compound)")
-            if name not in DEFAULTS and name not in LAWS:
-                known = (*PASSIVE, *LAWS) if self.has_laws else PASSIVE
+            if name in DRIVE and not self.has_laws:
+                raise ModelError(f"{type(self).__name__} has no {name}: limits of drives belong to joints of one "
+                                 "degree of freedom (Revolute, Prismatic, Helical, also in a Compound)")
+            if name not in PARAMETERS:
+                known = PARAMETERS if self.has_laws else PASSIVE
                 meant = hint(name, known, close=True) or f"; it takes {', '.join(known)}"
                 raise ModelError(f"{type(self).__name__} has no parameter {name!r}{meant}")
             if value is not None:
@@ -91,6 +104,9 @@ class Joint(metaclass=_Sealing):
             self._check_passive()
             if self.laws.any():
                 self._check_laws()
+            for name, column in zip(DRIVE, self.drive.T, strict=True):
+                if not np.all(column >= 0.0):
+                    raise ModelError(f"{type(self).__name__}: {name} must not be negative, but is {column.tolist()}")
 
     def __setattr__(self, name, value):
         if "_sealed" in self.__dict__:
@@ -107,13 +123,18 @@ class Joint(metaclass=_Sealing):
             if name == "hard_limits":
                 column = column != 0.0
             return column[0].item() if self.nv == 1 else column.copy()
+        if name in DRIVE and "drive" in self.__dict__:
+            column = self.drive[:, DRIVE.index(name)]
+            return float(column[0]) if self.nv == 1 else column.copy()
         raise AttributeError(f"{type(self).__name__!r} joints have no attribute {name!r}"
-                             f"{hint(name, [*PASSIVE, *LAWS, *self.__dict__], close=True)}")
+                             f"{hint(name, [*PARAMETERS, *self.__dict__], close=True)}")
 
     def _set(self, name, value):
         if name == "hard_limits" and not isinstance(value, (bool, np.bool_)):
             raise ModelError(f"{type(self).__name__}: hard_limits must be True or False, not {value!r}")
-        table, at = (self.laws, LAWS.index(name)) if name in LAWS else (self.passive, PASSIVE.index(name))
+        names, table = ((LAWS, self.laws) if name in LAWS else (DRIVE, self.drive) if name in DRIVE else
+                        (PASSIVE, self.passive))
+        at = names.index(name)
         try:
             table[:, at] = np.asarray(value, float)
         except (TypeError, ValueError):
@@ -151,19 +172,24 @@ class Joint(metaclass=_Sealing):
         """A joint like this one with other parameters: passive ones, friction, hard_limits, axis, normal, at, pitch."""
         own = self._geometry()
         for name in changes:
-            if name not in own and name not in DEFAULTS and name not in LAWS:
-                known = [*own, *PASSIVE, *(LAWS if self.has_laws else ())]
+            if name not in own and name not in PARAMETERS:
+                known = [*own, *(PARAMETERS if self.has_laws else PASSIVE)]
                 meant = hint(name, known, close=True) or f"; it takes {', '.join(known)}"
                 raise ModelError(f"{type(self).__name__} has no parameter {name!r}{meant}")
-        kept = self.given_laws() | {name: column for name, column in zip(PASSIVE, self.passive.T, strict=True)
-                                    if np.any(column != DEFAULTS[name])}
-        return type(self)(**{**own, **kept, **changes})
+        passive = {name: column for name, column in zip(PASSIVE, self.passive.T, strict=True)
+                   if np.any(column != DEFAULTS[name])}
+        return type(self)(**{**own, **self.given_laws(), **self.given_drive(), **passive, **changes})
 
     def given_laws(self) -> dict[str, Any]:
         """{name: value} of friction, hard_limits and restitution that differ from their defaults."""
         if not self.has_laws or not self.laws.any():
             return {}
         return {name: getattr(self, name) for name in LAWS if getattr(self, name)}
+
+    def given_drive(self) -> dict[str, Any]:
+        """{name: value} of effort and speed that are limited."""
+        return {name: getattr(self, name) for name, column in zip(DRIVE, self.drive.T, strict=True)
+                if np.isfinite(column).any()}
 
     def _geometry(self) -> dict[str, object]:
         """The arguments of the constructor that are not passive parameters."""
@@ -191,7 +217,7 @@ class Joint(metaclass=_Sealing):
             if np.any(column != DEFAULTS[name]):
                 value = column.tolist() if len(set(column)) > 1 else float(column[0])
                 extra.append(f"{name}={value}")
-        extra += [f"{name}={value}" for name, value in self.given_laws().items()]
+        extra += [f"{name}={value}" for name, value in (self.given_laws() | self.given_drive()).items()]
         return f"{type(self).__name__}({', '.join(filter(None, [self._arguments(), *extra]))})"
 
 
@@ -371,6 +397,7 @@ class Compound(Joint):
         super().__init__()
         self.passive = np.array([screw.passive[0] for screw in screws])
         self.laws = np.array([screw.laws[0] for screw in screws])
+        self.drive = np.array([screw.drive[0] for screw in screws])
 
     def changed(self, **changes):
         """A joint like this one with other passive parameters: one number for all, or one for each freedom."""

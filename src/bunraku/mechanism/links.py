@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bunraku.mechanism.joints import LAWS, PASSIVE, Joint
+from bunraku.mechanism.joints import PARAMETERS, Joint
 from bunraku.mechanism.readonly import ReadOnlyArray, read_only, sealed
 
 GROUND = "ground"
@@ -42,7 +42,7 @@ class Link:
         value = "..." if isinstance(value, np.ndarray) else value if value == "..." else repr(value)
         if name in ("name", "parent"):
             return f"link {self.name!r} is read-only: build the mechanism with add_link for another {name}"
-        of_joint = name in ("joint", "joint_name") or name in PASSIVE or name in LAWS
+        of_joint = name in ("joint", "joint_name") or name in PARAMETERS
         call = f"with_joint({self.joint_name!r}" if of_joint else f"with_link({self.name!r}"
         return (f"link {self.name!r} is read-only: m = m.{call}, {name}={value}) returns a mechanism with the change")
 

@@ -17,6 +17,7 @@ from bunraku.errors import ModelError, NamingError, ReadOnlyError
 from bunraku.mechanism.changed_copies import ChangedCopies
 from bunraku.mechanism.connections import Carry, Connection, Coupling, Family, families
 from bunraku.mechanism.couplings import Couplings
+from bunraku.mechanism.drives import Drives
 from bunraku.mechanism.joint_laws import JointLaws, refuse_laws
 from bunraku.mechanism.joints import Free, Joint, as_joint
 from bunraku.mechanism.links import GROUND, Link, Spring, Visual
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 _LOOSE = Free()  # the joint of everything cut off
 
 
-class Mechanism(Names, Plans, Shapes, JointLaws, Couplings, ChangedCopies):
+class Mechanism(Names, Plans, Shapes, JointLaws, Couplings, Drives, ChangedCopies):
     """Links, joints, connections, couplings and springs under gravity. "ground" is the fixed world; SI units, radians,
     z up."""
 
