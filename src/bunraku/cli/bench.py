@@ -91,6 +91,11 @@ BENCHES = {
         "Success and time on 1000 random reachable poses of UR5, Panda and Talos beside pink and mink in one run and "
         "TRAC-IK's published figures; batches of 10000 poses; a platform on six legs, and a figure on held feet.",
         ROBOTS, quick="fewer poses", colours=False),
+    "quantities": Bench(
+        "Jacobians, momentum and Coriolis matrices, regressor, joint forces beside Pinocchio",
+        "Jacobians and their rates, centroidal momentum, Coriolis matrix, operational-space inertia and inertial "
+        "regressor of Talos beside Pinocchio in one run, and the cost of joint forces beside forward dynamics.",
+        ROBOTS, lasts="half a minute after the first run", quick="shorter and less exact", colours=False),
     "massmatrix": Bench(
         "mass matrices beside Pinocchio's crba",
         "Mass matrices of Talos and of chains with up to 256 degrees of freedom beside pin.crba in one run: single "

@@ -6,6 +6,8 @@ once.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import types
 
@@ -118,6 +120,11 @@ def regressors(plan, q, v, a) -> np.ndarray:
 def _each(plan, rows, given, call, entry):
     """Results of `call` for one state or a batch, by threads: an array of nv times each of `rows` numbers per state, as
     (rows, nv)."""
+    if _one_state(plan, given):  # straight to compiled code
+        results = [np.empty((1, k * plan.nv)) for k in rows]
+        call(*(plan.zero_tau[None] if x is None else x[None] for x in given), *results, 0, 1)
+        if math.isfinite(sum(x.sum() for x in results)):
+            return [x.reshape(k, plan.nv) for x, k in zip(results, rows, strict=True)]
     names = ("q", "v", "a")[:len(given)]
     batch, arrays = aligned(*((name, plan.zero_tau if x is None else x, plan.nq if name == "q" else plan.nv)
                               for name, x in zip(names, given, strict=True)))
@@ -134,3 +141,12 @@ def _each(plan, rows, given, call, entry):
         refuse(plan, arrays[0], inputs, ~finite, results[0])
     return [x.reshape(count, k, plan.nv) if batch is not None else x.reshape(k, plan.nv)
             for x, k in zip(results, rows, strict=True)]
+
+
+def _one_state(plan, given) -> bool:
+    """Whether these are plain arrays of one state (None: zeros)."""
+    for x, width in zip(given, (plan.nq, plan.nv, plan.nv), strict=False):
+        if x is not None and not (type(x) is np.ndarray and x.dtype == float and x.shape == (width,)
+                                  and x.flags.carray):
+            return False
+    return True
