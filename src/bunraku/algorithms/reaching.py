@@ -30,10 +30,6 @@ from bunraku.plan import fields as f
 from bunraku.spatial.algebra import add, cross, dot, load3, load9, matmul, matvec, norm, scale, store3, store9, sub
 from bunraku.tolerances import IK_DAMPING, IK_EXACT, IK_GIVEN_UP, IK_LEVEL, IK_STILL
 
-
-
-
-
 # task_i (targets, TASK_I) int64
 TASK_BODY = 0         # body that carries the link
 TASK_POSITION = 1     # first of three rows, -1: free
