@@ -28,8 +28,16 @@ def subtree_ends(outward, end):
             end[outward[k]] = max(end[outward[k]], end[k])
 
 
+@inline
+def runs_of(number, outward, run):
+    """Fill `run`: the first of the velocities that lead to this one in a row, each numbered next to the one before, in
+    their own order and in v; so that loops over parts of the way to the root are loops over neighbours in memory."""
+    for k in range(outward.shape[0]):
+        run[k] = run[k - 1] if k > 0 and outward[k] == k - 1 and number[k] == number[k - 1] + 1 else k
+
+
 @inner
-def factorise(number, outward, M):
+def factorise(number, outward, run, M):
     """Replace the lower triangle of M (nv x nv, by rows) by L, and its diagonal by 1/D; returns the smallest D."""
     nv = number.shape[0]
     least = constant(M, 1e300)
@@ -44,12 +52,18 @@ def factorise(number, outward, M):
             share = load(M, row + number[i]) * inverse
             j = i
             while j >= 0:
-                at = number[i] * nv + number[j]
-                store(M, at, load(M, at) - share * load(M, row + number[j]))
-                j = outward[j]
+                first, count = number[run[j]], j - run[j] + 1
+                subtract_row(share, row + first, number[i] * nv + first, count, M)
+                j = outward[run[j]]
             store(M, row + number[i], share)
             i = outward[i]
     return least
+
+
+@inline
+def subtract_row(share, source, target, count, M):
+    for c in range(count):
+        store(M, target + c, load(M, target + c) - share * load(M, source + c))
 
 
 @inner

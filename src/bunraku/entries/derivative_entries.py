@@ -9,7 +9,7 @@ from numba import types
 from bunraku.algorithms import inverse_derivatives as inverse
 from bunraku.algorithms import loop_derivatives as loop
 from bunraku.algorithms.forward_passes import accelerate, accelerate_tree, scratch_sizes
-from bunraku.algorithms.tree_factors import factorise, solve, subtree_ends
+from bunraku.algorithms.tree_factors import factorise, runs_of, solve, subtree_ends
 from bunraku.checks import aligned
 from bunraku.entries.explain import refuse
 from bunraku.entries.pool import spread
@@ -94,7 +94,9 @@ def forward_derivatives_one(plan, q, v, tau, external, a, dq, dv, dtau):
     dq, dv, dtau = dq.reshape(-1), dv.reshape(-1), dtau.reshape(-1)
     residue = inverse_in(plan, q, v, a, external, number, outward, dq, dv, mass, work[:size])
     right_sides(nv, plan.body_i, dq, dv, mass, dtau)
-    least = factorise(number, outward, mass)
+    run = np.empty(nv, np.int64)
+    runs_of(number, outward, run)
+    least = factorise(number, outward, run, mass)
     solve_in_lanes(number, outward, mass, dq, dv, dtau)
     return FINE if residue == 0.0 and least > 0.0 else FAILED
 
@@ -151,6 +153,8 @@ def forward_derivatives_batch(plan, q, v, tau, external, a, dq, dv, dtau, bad, s
     inverse.number_velocities(plan.body_i, number, outward)
     end, filled = np.empty(nv, np.int64), np.empty(nv, np.int64)
     subtree_ends(outward, end)
+    run = np.empty(nv, np.int64)
+    runs_of(number, outward, run)
     q_lanes, v_lanes, tau_lanes, a_lanes = lane_array(nq), lane_array(nv), lane_array(nv), lane_array(nv)
     external_lanes, judged = lane_array(external.shape[1] if pushed else 0), lane_array(4)
     sizes = scratch_sizes(plan.body_i, plan.dof_f, pushed)
@@ -173,7 +177,7 @@ def forward_derivatives_batch(plan, q, v, tau, external, a, dq, dv, dtau, bad, s
         store(judged, 2, inverse_in(plan, q_lanes, v_lanes, a_lanes, external_lanes, number, outward, dq_lanes,
                                     dv_lanes, mass_lanes, work))
         right_sides(nv, plan.body_i, dq_lanes, dv_lanes, mass_lanes, dtau_lanes)
-        store(judged, 3, factorise(number, outward, mass_lanes))
+        store(judged, 3, factorise(number, outward, run, mass_lanes))
         linked = plan.spring_i.shape[0] > 0  # they relate joints that do not carry each other
         solve(number, outward, end, linked, mass_lanes, dq_lanes, nv, filled)
         solve(number, outward, end, linked, mass_lanes, dv_lanes, nv, filled)
