@@ -15,6 +15,16 @@ settings.register_profile("random", settings.get_profile("bunraku"), derandomize
 settings.load_profile("bunraku")  # the other one: pytest --hypothesis-profile=random, and --hypothesis-seed=N
 
 
+# -- long tests first: no worker of pytest-xdist waits for another one's last test -----------------------------------
+
+LONG = ("test_site.py", "test_time_limit_of_tests.py", "test_wheel.py", "test_grafts.py", "test_ranks.py",
+        "evaluate/test_batches.py", "test_mobile.py", "reproduce/test_workers.py", "bench/test_contact.py")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: not item.path.as_posix().endswith(LONG))
+
+
 # -- a time limit for every test -------------------------------------------------------------------------------------
 
 LIMIT = float(os.environ.get("BUNRAKU_TEST_LIMIT", "300"))  # [s] of the processor: the machine may be busy

@@ -35,7 +35,7 @@ m.add_link("arm", joint=bk.Revolute((0, 1, 0)), mass=1.0, com=(0.1, 0, -0.2), in
 m.add_link("ball", "arm", bk.Spherical(), position=(0, 0, -0.5), mass=2.0, com=(0, 0, -0.2), inertia=(0.1, 0.1, 0.2))
 v = np.linspace(-1, 1, m.nv)
 q = m.integrate(m.neutral(), v)
-print(*q, *m.difference(m.neutral(), q), *bk.forward_dynamics(m, q, v))
+print(*q, *m.difference(m.neutral(), q), *bk.inverse_dynamics(m, q, v, v))
 """
 USED = """
 import sys
