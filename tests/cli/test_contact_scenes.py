@@ -1,8 +1,5 @@
 """The scenes with contact: the described events happen, checked by laws independent of the contact problem."""
 
-import json
-from contextlib import redirect_stdout
-from io import StringIO
 from itertools import pairwise
 
 import numpy as np
@@ -17,21 +14,6 @@ from bunraku.cli.scenes.pickup import HERE, THERE, Pickup
 from bunraku.cli.scenes.walk import LENGTH as LENGTH_OF_STEP
 from bunraku.cli.scenes.walk import STEPS, Walk
 from bunraku.cli.scenes.wheel import ALPHA, LENGTH, SLOPE, Wheel
-
-
-@pytest.fixture(scope="module")
-def reports(tmp_path_factory):
-    """What each scene reports, run once when first asked for."""
-    known = {}
-
-    def report(name):
-        if name not in known:
-            folder = tmp_path_factory.mktemp(name)
-            with redirect_stdout(StringIO()) as said:
-                assert cli.main(["demo", name, "--json", "--no-picture", "--out", str(folder)]) == 0
-            known[name] = json.loads(said.getvalue()) | {"trajectory": bk.load_trajectory(folder / f"{name}.npz")}
-        return known[name]
-    return report
 
 
 def carried(segment):

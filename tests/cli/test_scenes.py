@@ -1,8 +1,5 @@
 """The scenes of `bunraku demo`: the described events happen, and the conservation laws hold."""
 
-import json
-from contextlib import redirect_stdout
-from io import StringIO
 
 import numpy as np
 import pytest
@@ -21,22 +18,6 @@ from bunraku.evaluate import connection_forces
 LASTS = {  # [s] long enough for all that happens
     "highbar": None, "swing": "1.1", "release": "1.0", "somersault": None, "hands": None,
 }
-
-
-@pytest.fixture(scope="module")
-def reports(tmp_path_factory):
-    """What each scene reports, run once when first asked for."""
-    known = {}
-
-    def report(name):
-        if name not in known:
-            folder = tmp_path_factory.mktemp(name)
-            arguments = ["demo", name, "--json", "--no-picture", "--out", str(folder)]
-            with redirect_stdout(StringIO()) as said:
-                assert cli.main(arguments + (["--seconds", LASTS[name]] if LASTS.get(name) else [])) == 0
-            known[name] = json.loads(said.getvalue()) | {"trajectory": bk.load_trajectory(folder / f"{name}.npz")}
-        return known[name]
-    return report
 
 
 @pytest.mark.parametrize("name", LASTS)

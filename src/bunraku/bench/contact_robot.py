@@ -222,21 +222,30 @@ def forces(m, stands, q) -> float:
 
 
 def _rollouts(bare, stands, q, stiffness, damping, settings) -> dict:
+    def peer(recommended):
+        return Standing(bare, q, stiffness, damping, recommended)
+
+    return beside_mujoco(stands, bare, q, peer, settings, TARGETS, slice(2, 3), slice(7, None))
+
+
+def beside_mujoco(m, bare, q, peer, settings, targets, places, angles, **options) -> dict:
+    """Rollouts of m and of `peer(recommended)` in MuJoCo, if the motion is the same: after CHECKED steps from FEW
+    states `places` and `angles` of MuJoCo's coordinates differ by no more than the targets."""
     threads, n, copies = available(), settings.rollout, settings.copies
-    ours: dict = {"solver": "symplectic_euler", "step": STEP, "workers": threads}
+    ours: dict = {"solver": "symplectic_euler", "step": STEP, "workers": threads, **options}
     qs, vs = starts(bare, q, copies)
-    rigid = Standing(bare, q, stiffness, damping, True)
+    rigid = peer(True)
     rigid.peer.model.geom_solref[:] = 2.0 * STEP, 1.0
     theirs = rigid.run(rigid.states(qs[:FEW], vs[:FEW]), CHECKED, 1)()[:, -1, 1:1 + bare.nq]
-    end = bk.rollout(stands, qs[:FEW], vs[:FEW], CHECKED * STEP, **ours).q[:, -1]
+    end = bk.rollout(m, qs[:FEW], vs[:FEW], CHECKED * STEP, **ours).q[:, -1]
     gap = np.abs(np.array([rigid.peer.q(x) for x in end]) - theirs)
-    height, angle = float(gap[:, 2].max()), float(gap[:, 7:].max())
+    height, angle = float(gap[:, places].max()), float(gap[:, angles].max())
     contestants = []
     for words, recommended in ((THEIRS, False), ("... impratio 10", True)):
-        rolled = Standing(bare, q, stiffness, damping, recommended)
+        rolled = peer(recommended)
         contestants.append(Contestant(words, rolled.run(rolled.states(qs, vs), n, threads), n * copies))
-    if height <= TARGETS["height"] and angle <= TARGETS["angle"]:
-        contestants.append(Contestant(OURS, lambda: bk.rollout(stands, qs, vs, n * STEP, **ours), n * copies))
+    if height <= targets["height"] and angle <= targets["angle"]:
+        contestants.append(Contestant(OURS, lambda: bk.rollout(m, qs, vs, n * STEP, **ours), n * copies))
     race(contestants, settings.seconds)
     return {"height": height, "angle": angle, "rollouts": [row(c, contestants[0]) for c in contestants]}
 

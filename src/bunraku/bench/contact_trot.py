@@ -4,7 +4,8 @@ Unitree Go2 with bent knees, a spring and a damper in every joint, a small spher
 pairs of legs bend in turn by torques that depend on time alone, the same on both sides: a compiled actuation, and
 forces applied to MuJoCo's joints. Feet stick, slip, are lifted and land, at times of their own in each copy, which
 start with small random velocities of all joints. bk.rollout with symplectic Euler beside mujoco.rollout with Euler, as
-`contact_robot` has it. After CHECKED steps base and joints must be where MuJoCo's are with its stiffest contacts.
+`contact_robot` has it. After CHECKED steps, half a period, base and joints must be where MuJoCo's are with its
+stiffest contacts.
 """
 
 from __future__ import annotations
@@ -15,17 +16,25 @@ import numpy as np
 
 import bunraku as bk
 from bunraku.bench import model_files as files
-from bunraku.bench.contact_robot import FRICTION, STEP, OnSpheres, Settings, Standing, row, sprung, starts
-from bunraku.bench.timing import Contestant, race
+from bunraku.bench.contact_robot import (
+    CHECKED,
+    FRICTION,
+    OURS,
+    STEP,
+    THEIRS,
+    OnSpheres,
+    Settings,
+    Standing,
+    beside_mujoco,
+    sprung,
+)
 from bunraku.entries.pool import available
 
 ROBOT = "go2.urdf"
 LEGS = {"FL": 0, "FR": 1, "RL": 1, "RR": 0}  # which of the two pairs
 THIGH, CALF, RADIUS = 0.8, -1.6, 0.022
 PERIOD, BEND = 0.4, 0.3       # [s]; angle by which knees would bend without load
-CHECKED, FEW = 100, 16        # steps and copies compared with MuJoCo: half a period
 TARGETS = {"goal": 5.0, "height": 2e-3, "angle": 0.02}
-OURS, THEIRS = "bk.rollout", "mujoco.rollout, elliptic"
 
 
 @bk.actuation
@@ -100,25 +109,14 @@ def quadruped(settings: Settings) -> dict:
     bare = files.read(files.find(ROBOT))[0]
     q = posture(bare)
     m, stiffness, damping = sprung(bare, q)
-    trots, threads, n, copies = on_balls(m), available(), settings.rollout, settings.copies
-    ours: dict = {"solver": "symplectic_euler", "step": STEP, "workers": threads, "actuation": trot,
-                  "params": torques(bare, stiffness)}
-    qs, vs = starts(bare, q, copies)
-    rigid = Trotting(bare, q, stiffness, damping, True)
-    rigid.peer.model.geom_solref[:] = 2.0 * STEP, 1.0
-    theirs = rigid.run(rigid.states(qs[:FEW], vs[:FEW]), CHECKED, 1)()[:, -1, 1:1 + bare.nq]
-    end = bk.rollout(trots, qs[:FEW], vs[:FEW], CHECKED * STEP, **ours).q[:, -1]
-    gap = np.abs(np.array([rigid.peer.q(x) for x in end]) - theirs)
-    height, angle = float(gap[:, :3].max()), float(gap[:, 3:].max())
-    contestants = []
-    for words, recommended in ((THEIRS, False), ("... impratio 10", True)):
-        rolled = Trotting(bare, q, stiffness, damping, recommended)
-        contestants.append(Contestant(words, rolled.run(rolled.states(qs, vs), n, threads), n * copies))
-    if height <= TARGETS["height"] and angle <= TARGETS["angle"]:
-        contestants.append(Contestant(OURS, lambda: bk.rollout(trots, qs, vs, n * STEP, **ours), n * copies))
-    race(contestants, settings.seconds)
-    return {"robot": ROBOT, "dof": m.nv, "mass": float(m.mass), "copies": copies, "steps": n, "threads": threads,
-            "height": height, "angle": angle, "rollouts": [row(c, contestants[0]) for c in contestants]}
+
+    def peer(recommended):
+        return Trotting(bare, q, stiffness, damping, recommended)
+
+    found = beside_mujoco(on_balls(m), bare, q, peer, settings, TARGETS, slice(3), slice(3, None), actuation=trot,
+                          params=torques(bare, stiffness))
+    return {"robot": ROBOT, "dof": m.nv, "mass": float(m.mass), "copies": settings.copies, "steps": settings.rollout,
+            "threads": available(), **found}
 
 
 def trot_verdicts(found: dict) -> list[dict]:
