@@ -49,7 +49,7 @@ CONVERGED = 1e-5
 CONTRADICTION = 1e-9
 """Residual of non-negative least squares, whose right-hand side has the norm 1, that counts as zero."""
 IMMOBILE = 1e-9
-"""Part of a contact's mobility along its normal that connections leave it, below which they hold it."""
+"""A contact is held by the connections if they leave less than this fraction of its mobility along its normal."""
 CANCELLED = 1e-12
 """Sums of this part of their terms are zero."""
 ADMISSIBLE = 1e-9

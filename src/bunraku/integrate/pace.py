@@ -118,7 +118,7 @@ def _smooth(t, components: int, misfit) -> bool:
 
 
 def _chattering(t, y, tolerance, torque) -> int | None:
-    """Which torque jumps within the tolerance of the last states."""
+    """Index of a torque that jumps between states which differ by less than the tolerance; None if there is none."""
     share, signs = np.linspace(-WITHIN, WITHIN, 65), np.random.default_rng(0).choice([-1.0, 1.0], (4, y.shape[1]))
     for when, state in zip(t, y, strict=True):
         for sign in signs:

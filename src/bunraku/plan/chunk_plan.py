@@ -115,7 +115,7 @@ class Division:
             carrier = int(parent[top])
             k = int(chunk[carrier])
             if far[k] >= 0 and far[k] != carrier:
-                raise ValueError("a chunk carries others at two bodies")
+                raise ValueError("the children of a chunk are attached to two different bodies of it")
             far[k] = carrier
         on_path = np.zeros(n, bool)
         for k in np.flatnonzero(far >= 0).tolist():

@@ -157,7 +157,7 @@ def _rebuilt(header, arrays, actuation, mechanism, external, prescribed) -> Runn
         run.contact.stepped, run.contact.fresh = contacts["stepped"], bool(contacts["fresh"])
     for name, value in header["stats"].items():
         if name not in vars(run.stats) or not isinstance(value, (int, float)):
-            raise ModelError(f"there are no statistics {name!r} of {value!r}")
+            raise ModelError(f"the checkpoint has an unknown entry of sim.stats: {name!r} = {value!r}")
         setattr(run.stats, name, type(vars(run.stats)[name])(value))
     run.impulses = {name: np.concatenate([as_vector(f"impulse of {name!r}", half) for half in (x[:3], x[3:])])
                     for name, x in header["impulses"].items()}

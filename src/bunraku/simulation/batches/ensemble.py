@@ -58,8 +58,8 @@ def ensemble(function: Callable[[Any], Any], cases: Iterable, executor: Executor
     Cases and results in a file are numbers, text, lists, tuples, dicts, arrays, mechanisms, trajectories and rollouts.
     """
     if getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise ModelError("ensemble: a process that bk.ensemble has started comes to the same call: a script must call "
-                         'it under `if __name__ == "__main__":`')
+        raise ModelError("ensemble: a worker process has imported this script and reached bk.ensemble again; call it "
+                         'under `if __name__ == "__main__":`')
     given = list(cases)
     if not callable(function):
         raise ModelError(f"ensemble: the function is {function!r:.80}, which cannot be called")
@@ -134,8 +134,8 @@ def _identity(function) -> dict:
         try:
             bound += pack([list(function.args), function.keywords])
         except Unstorable as kind:
-            raise ModelError(f"the function is a partial one with {kind}; with a file, what it binds is {KNOWN}"
-                             ) from None
+            raise ModelError(f"ensemble: the function is a functools.partial that binds {kind}; with a file, its "
+                             f"arguments must be {KNOWN}") from None
         function = function.func
     module = getattr(function, "__module__", None) or type(function).__module__
     if module in ("__main__", "__mp_main__"):

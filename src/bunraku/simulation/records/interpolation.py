@@ -63,7 +63,7 @@ def as_steps(table: np.ndarray, rows: np.ndarray) -> Steps:
     if not whole.all() or degree.sum() + len(degree) != len(rows):
         raise ShapeError(f"the degrees of {len(table)} steps do not fit {len(rows)} rows of coefficients")
     if not (table[:, 1] != 0).all() or (np.diff(ends) < 0).any():
-        raise ShapeError("steps have no length, or end before those before them")
+        raise ShapeError("steps have the length zero, or their end times decrease")
     return Steps(table, rows)
 
 
