@@ -79,7 +79,7 @@ def test_the_suite_is_repeated_in_all_ways_whatever_fails(tmp_path):
     tool = TESTS.parent / "tools" / "repeat_suite.py"
     done = subprocess.run([sys.executable, str(tool), "--times", "3", "--ways", "plain", "detached", "--out",
                            str(tmp_path / "kept"), str(tmp_path), "-p", "no:cacheprovider"], capture_output=True,
-                          text=True, timeout=300)
+                          text=True, timeout=900)
     assert done.returncode == 1, done.stderr
     *rows, last = [line.split() for line in done.stdout.splitlines()[1:]]
     assert [row[:4] for row in rows if len(row) > 1] == [["1", "plain", "1", "1"], ["2", "detached", "2", "0"],

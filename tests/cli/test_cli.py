@@ -66,7 +66,7 @@ def test_demo_opens_its_replay_at_once_with_an_empty_cache(tmp_path):
     command = subprocess.Popen([sys.executable, "-m", "bunraku", "demo", "--no-picture"], cwd=tmp_path, env=environment,
                                stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal, start_new_session=True)
     try:
-        while not (opened.exists() and opened.read_text().endswith("\n")) and time.monotonic() < begin + 20:
+        while not (opened.exists() and opened.read_text().endswith("\n")) and time.monotonic() < begin + 60:
             time.sleep(0.02)
         address = opened.read_text().strip()
     finally:

@@ -23,7 +23,7 @@ def start(*arguments, **environment):
 
 
 def report(process):
-    out, said = process.communicate(timeout=120)
+    out, said = process.communicate(timeout=900)
     assert process.returncode == 0, said
     return json.loads(out)
 

@@ -45,7 +45,7 @@ def test_the_page_is_served_where_it_says_until_it_is_ended(deaf, by, says):
                 assert process.poll() is None, said
             url = re.search(r"http://\S+", said).group()
             assert says.format(process.pid) in said
-            with urllib.request.urlopen(url, timeout=10) as answer:
+            with urllib.request.urlopen(url, timeout=100) as answer:
                 assert answer.status == 200
             process.send_signal(by)
             assert process.wait(20) == 0

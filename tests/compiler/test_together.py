@@ -23,13 +23,13 @@ from processes import PACKAGE
 
 pytestmark = pytest.mark.skipif(jit.JIT_OFF, reason="nothing is compiled")
 ENTRIES = (moves.integrate_states, moves.normalise_states)
-SOON = 20.0  # [s] on a busy machine
+SOON = 100.0  # [s] on a busy machine
 
 
 def child(folder, *entries):
     """Names that a child says it has done."""
     command = [sys.executable, "-m", "bunraku.compiler", "--cache", str(folder), *(entry.name for entry in entries)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120,
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=900,
                           env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)})
     return [json.loads(line)["name"] for line in done.stdout.splitlines()]
 
@@ -150,7 +150,7 @@ print("and on")
 def test_children_do_not_outlive_the_process_and_are_never_left_to_the_garbage_collector(tmp_path):
     begin = time.monotonic()
     done = subprocess.run([sys.executable, "-X", "dev", "-W", "error", "-c", LEFT, str(tmp_path)], capture_output=True,
-                          text=True, timeout=120, env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)})
+                          text=True, timeout=900, env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)})
     assert (done.returncode, done.stderr) == (0, "")
     pids, rest = done.stdout.splitlines()
     assert rest == "and on"

@@ -46,7 +46,7 @@ print(*(entry.name for entry in all_entries() if entry.call != entry._first_call
 
 def run(code, package, cache, **environment):
     """Numbers on standard output, lines on standard error, of a process with the package from this folder."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd="/",
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=900, cwd="/",
                           preexec_fn=ordinary, env={**os.environ, "PYTHONPATH": str(package), "BUNRAKU_QUIET": "",
                                                     "BUNRAKU_LEVEL": "", "NUMBA_CACHE_DIR": str(cache), **environment})
     skip_if_impossible(done)

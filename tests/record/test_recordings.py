@@ -272,7 +272,7 @@ def test_a_full_disk_is_an_error_and_leaves_whole_blocks(tmp_path):
             "resource.setrlimit(resource.RLIMIT_FSIZE, (8000, 8000))\n"
             "for k in range(100):\n    file.append(k + np.arange(1, 11) / 10, np.ones((10, 4)))\n    file.flush()\n")
     path = tmp_path / "full.mcap"
-    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, timeout=100)
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, timeout=900)
     assert "OSError" in done.stderr
     assert "full.mcap" in done.stderr
     with pytest.warns(bk.LoadWarning):
@@ -364,7 +364,7 @@ def test_the_python_of_the_page_runs(tmp_path):
     page = (Path(__file__).parents[2] / "docs" / "recordings.md").read_text("utf-8")
     code = "".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, cwd=tmp_path,
-                          timeout=300)
+                          timeout=900)
     assert done.returncode == 0, done.stderr
     written = sorted(path.name for path in tmp_path.iterdir())
     assert written == ["chain.gif", "chain.mcap", "chain.png", "live.mcap", "wave.mcap"]

@@ -68,7 +68,7 @@ def test_another_process_goes_on_to_the_last_bit(tmp_path):
     second = f"print(c.marks(c.go_on(bk.Simulation.load({str(path)!r}, actuation=c.swing))))"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     told = [subprocess.run([sys.executable, "-c", f"import bunraku as bk, hanging as c\n{code}"], capture_output=True,
-                           text=True, check=True, timeout=200, env=environment).stdout for code in (first, second)]
+                           text=True, check=True, timeout=900, env=environment).stdout for code in (first, second)]
     assert told[0] == told[1]
     assert "right_hand" in told[0]
 

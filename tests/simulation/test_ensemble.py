@@ -86,7 +86,7 @@ def elsewhere(tmp_path, imports, executor, command):
     """What a script with that executor writes to its file."""
     script, file = tmp_path / "script.py", tmp_path / "results"
     script.write_text(ELSEWHERE.format(imports=imports, executor=executor, file=str(file)))
-    done = subprocess.run([*command, str(script)], env=ENVIRONMENT, capture_output=True, text=True, timeout=240,
+    done = subprocess.run([*command, str(script)], env=ENVIRONMENT, capture_output=True, text=True, timeout=900,
                           cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     return list(bk.load_ensemble(file).values())
@@ -381,7 +381,7 @@ def test_the_scripts_of_the_page_run(tmp_path, name, says):
     page = (Path(__file__).parents[2] / "docs" / "ensembles.md").read_text(encoding="utf-8")
     script = tmp_path / name
     script.write_text(next(code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if f"# {name}" in code))
-    done = subprocess.run([sys.executable, str(script)], env=ENVIRONMENT, capture_output=True, text=True, timeout=120,
+    done = subprocess.run([sys.executable, str(script)], env=ENVIRONMENT, capture_output=True, text=True, timeout=900,
                           cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert says in done.stdout
@@ -415,7 +415,7 @@ def test_wrong_calls_say_what_to_do(tmp_path, threads):
 def test_a_script_without_a_guard_is_told_so(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import math, bunraku as bk\nbk.ensemble(math.sqrt, [1.0, 4.0])\n")
-    done = subprocess.run([sys.executable, str(script)], env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, str(script)], env=ENVIRONMENT, capture_output=True, text=True, timeout=900)
     assert done.returncode == 1
     assert 'under `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
 
@@ -440,7 +440,7 @@ def test_ctrl_c_ends_the_workers_and_keeps_the_results(tmp_path):
             while log.stat().st_size < 100 and process.poll() is None:
                 time.sleep(0.02)
             process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=30)
+            _, said = process.communicate(timeout=300)
         finally:
             process.kill()
     assert "KeyboardInterrupt" in said

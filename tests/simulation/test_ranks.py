@@ -103,7 +103,7 @@ def test_an_exception_ends_all_ranks(what, words, tmp_path):
     answer = mpi.mpiexec(2, "-m", "bunraku.mpi", str(script), check=False)
     assert answer.returncode != 0
     assert words in answer.stderr
-    assert time.time() - (tmp_path / "begun").stat().st_mtime < 30  # to start takes longer than that on a busy machine
+    assert time.time() - (tmp_path / "begun").stat().st_mtime < 100  # to start may take as long on a busy machine
 
 
 @pytest.mark.parametrize("victim", [0, 1])
@@ -118,9 +118,9 @@ def test_a_killed_rank_ends_the_others(victim, tmp_path):
         assert len(ranks) == 2
         begin = time.perf_counter()
         os.kill(sorted(ranks)[victim], signal.SIGKILL)
-        _, said = run.communicate(timeout=20)
+        _, said = run.communicate(timeout=300)
         assert run.returncode != 0
-        assert time.perf_counter() - begin < 10
+        assert time.perf_counter() - begin < 100
         assert said.strip()
 
 

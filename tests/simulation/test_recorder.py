@@ -79,7 +79,7 @@ recorder = sim.record_to("killed.mcap")
 sim.run(0.5)
 recorder.recording.flush()
 sim.when(lambda t, q, v: t - 0.6, lambda sim: os.kill(os.getpid(), 9))
-sim.run(1.0)"""], cwd=tmp_path, timeout=100)
+sim.run(1.0)"""], cwd=tmp_path, timeout=900)
     assert done.returncode == -9
     with pytest.warns(bk.LoadWarning, match="was not closed"):
         assert bk.load_trajectory(tmp_path / "killed.mcap").t[-1] >= 0.5

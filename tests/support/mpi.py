@@ -11,7 +11,7 @@ from bunraku.errors import MissingExtra
 from bunraku.simulation.crew.mpi_ranks import mpiexec as launcher
 
 
-def mpiexec(ranks: int, *arguments, timeout: float = 120.0, check: bool = True,
+def mpiexec(ranks: int, *arguments, timeout: float = 900.0, check: bool = True,
             **variables: str) -> subprocess.CompletedProcess:
     """`mpiexec -n ranks python arguments`: more ranks than cores are allowed, and give way to each other."""
     return subprocess.run(command(ranks, *arguments), env={**environment(), **variables}, capture_output=True,

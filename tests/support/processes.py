@@ -22,7 +22,7 @@ def start(command, *, deaf=False, **options):
 def run(code, source=PACKAGE.parent, **environment):
     """Run Python code in a process of its own; returns (stdout, stderr)."""
     path = os.pathsep.join([str(source), str(SUPPORT)])
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120,
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=900,
                           env={**os.environ, "PYTHONPATH": path, **environment})
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr

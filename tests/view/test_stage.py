@@ -414,5 +414,5 @@ def test_a_simulation_that_crawls_lets_requests_in():
     time.sleep(0.5)
     begin = time.perf_counter()
     stage.close()
-    assert time.perf_counter() - begin < 3.0
+    assert time.perf_counter() - begin < 60.0
     assert 0.0 < sim.t < 0.5
