@@ -103,6 +103,21 @@ def test_a_solution_near_the_start_is_found():
     assert np.abs(r.q - q).max() < 0.4
 
 
+@pytest.mark.parametrize("size", [1e-3, 1e3])
+def test_small_and_large_arms_reach_as_well(size):
+    m, tip = arm((0.0, 0.4 * size, 0.0, 0.4 * size, 0.0, 0.1 * size, 0.1 * size), SEVEN, lower=-2.5, upper=2.5)
+    R, x = tips(m, tip, random_states(m, 50, seed=6))
+    r = bk.inverse_kinematics(m, {tip: (R, x)})
+    assert r.success.all()
+    assert r.error[:, 0].max() < EXACT * max(1.0, size)
+
+
+def test_a_quaternion_without_a_direction_is_refused():
+    m = bk.models.human(34)
+    with pytest.raises(bk.StateError, match="quaternion"):
+        bk.inverse_kinematics(m, {"head": (0, 0, 1)}, 0.0 * m.neutral())
+
+
 def test_out_of_reach_the_arm_points_at_the_target():
     m, tip = arm()
     r = bk.inverse_kinematics(m, {tip: (0.9, 0.0, -1.2)})  # 1.5 m away, reach 0.9 m

@@ -21,9 +21,9 @@ from bunraku.algorithms.reaching import (
     TASK_WEIGHTS,
     Problem,
 )
-from bunraku.checks import as_array, as_count, as_floats, as_positive, as_size, as_vector
+from bunraku.checks import as_array, as_count, as_floats, as_positive, as_vector
 from bunraku.entries.constraint_entries import demands
-from bunraku.entries.explain import refuse_not_finite
+from bunraku.entries.explain import refuse, refuse_not_finite
 from bunraku.entries.inverse_kinematics_entries import GAP, INFO, STARTS, STEPS, WORST, reach
 from bunraku.entries.pool import spread
 from bunraku.errors import ModelError, NamingError, ShapeError
@@ -67,7 +67,8 @@ def inverse_kinematics(mechanism: Mechanism, targets: Mapping, q0=None, limits: 
     limits      keep `lower` and `upper` of the joints
     hold        links that keep the pose they have at q0, before any target
     weights     {target: weight}, or (weight of position, weight of orientation): which errors count more if a target is
-                out of reach; 1 by default, an angle of 1 rad as much as `mechanism.length_scale`
+                out of reach; 1 by default, an angle of 1 rad as much as the length of the mechanism from the ground,
+                or a loose base, to the farthest target
     priorities  {target: level}: targets of a higher number move only what leaves the lower ones as they are; default 0
     posture     coordinates to be near to, as far as the targets leave freedom
     joints      names of the joints that may move; all by default
@@ -89,8 +90,7 @@ def inverse_kinematics(mechanism: Mechanism, targets: Mapping, q0=None, limits: 
         setup = setups[key] = _Setup(mechanism, plan, tuple(targets), forms, hold, limits, weights, priorities,
                                      posture is None, names, tolerance, starts)
     if q0 is not None:
-        q0 = as_floats("q0", q0, plan.nq, least=plan.nv)
-        refuse_not_finite(plan, q0, {})
+        q0 = setup.coordinates("q0", q0)
     gap = 0.0
     if setup.tree is not None and (q0 is None or q0.ndim == 1):
         gap = setup.gap if q0 is None else _gap(plan, q0)
@@ -100,8 +100,7 @@ def inverse_kinematics(mechanism: Mechanism, targets: Mapping, q0=None, limits: 
     q0 = setup.q0 if q0 is None else q0
     near = setup.q0[None]
     if posture is not None:
-        posture = as_floats("posture", posture, plan.nq, least=plan.nv)
-        refuse_not_finite(plan, posture, {})
+        posture = setup.coordinates("posture", posture)
         near = np.atleast_2d(posture)
     values = list(targets.values())
     if hold:
@@ -163,7 +162,8 @@ class _Setup:
                 raise NamingError(f"link {name!r} has a target and is held; give one of the two")
         self.keys, self.forms = (*targets, *hold), (*forms, *((True, True) for _ in hold))
         places = [_place(mechanism, plan, key) for key in self.keys]
-        scale = _weights(targets, weights, len(places), mechanism.length_scale)
+        length = max(_length(plan, body, point) for body, _, point in places)
+        scale = _weights(targets, weights, len(places), length if length > 0.0 else mechanism.length_scale)
         levels = [*_levels(targets, priorities, hold), *(FIRST for _ in hold)]
         bodies = [body for body, _, _ in places]
         chain, column_i, column_f, column_of = _columns(mechanism, plan, bodies, limits, joints, direct)
@@ -182,6 +182,9 @@ class _Setup:
                 ends.append(rows)
             before = levels[t]
         self.plan, self.q0 = plan, _start(plan, limits)
+        rows = plan.body_i[:-1]
+        self.quaternions = [int(row[f.Q_INDEX]) + (3 if row[f.KIND] == f.FREE else 0) for row in rows
+                            if row[f.KIND] in (f.FREE, f.SPHERICAL)]
         self.tree: _Setup | None = None  # the same without loops, if these move nothing that moves the targets
         self.gap = 0.0
         if plan.loops is not None and direct and not _above(plan, bodies) & _in_loops(plan):
@@ -191,6 +194,16 @@ class _Setup:
         self.problem = Problem(chain, task_i, task_f, *_balls(plan, limits), column_i, column_f, column_of,
                                np.array(ends), np.array(ends[:1]), np.array(ends[-1:]), _spread(starts, len(column_i)),
                                np.array([tolerance, 0.0 if direct else 1.0]))
+
+    def coordinates(self, what, q):
+        """Given coordinates, one state or a batch; complains of NaN, and of quaternions without a direction."""
+        q = as_floats(what, q, self.plan.nq, least=self.plan.nv)
+        refuse_not_finite(self.plan, q, {})
+        for k in self.quaternions:
+            none = ~(np.sum(q[..., k:k + 4] ** 2, axis=-1) > 0.0)
+            if none.any():
+                refuse(self.plan, q, {}, *(() if q.ndim == 1 else (none, q)))
+        return q
 
     def refuse(self, goals, worst, batch):
         """The error for goals that are no poses."""
@@ -302,7 +315,7 @@ def _weights(targets, weights, count, length):
             raise ShapeError(f"weights: {key!r} must have one number, or two for position and orientation, not "
                              f"{value!r}") from None
         for x in row:
-            as_size(f"weight of {key!r}", x)
+            as_positive(f"weight of {key!r}", x)
     scale[:, 0] /= length
     return scale
 
@@ -320,6 +333,15 @@ def _known(targets, key, what) -> int:
     if key not in targets:
         raise NamingError(f"{what}: there is no target {key!r}; there are {', '.join(map(repr, targets))}")
     return targets.index(key)
+
+
+def _length(plan, body, point) -> float:
+    """Length of the way from a point of a body to the first joint of its tree, from joint to joint."""
+    length = float(np.linalg.norm(point))
+    while plan.body_i[body, f.PARENT] >= 0:
+        length += float(np.linalg.norm(plan.body_f[body, f.OFFSET:f.OFFSET + 3]))
+        body = plan.body_i[body, f.PARENT]
+    return length
 
 
 def _gap(plan, q) -> float:
