@@ -340,6 +340,15 @@ def test_bad_input_is_refused_and_nothing_moves():
     assert not w.q.any()
     with pytest.raises(ValueError, match="read-only"):
         w.q[0] = 1.0
+    with pytest.raises(bk.ShapeError, match=r"params\[0\] is nan"):
+        bk.Worlds(m, 4, actuation=servo, params=[np.nan, 0.0])
+    with pytest.raises(bk.ShapeError, match="takes a snapshot"):
+        w.restore(w.q)
+    with pytest.raises(bk.SimulationError, match="snapshot"):
+        pickle.dumps(w)
+    with pytest.raises(bk.ShapeError, match="3 of a snapshot"):
+        w.restore(w.snapshot(), [0, 1], [0, 1, 2])
+    w.reset([])
     with pytest.raises(bk.ShapeError, match="another mechanism"):
         w.restore(bk.Worlds(bk.models.chain(2), 4).snapshot())
 

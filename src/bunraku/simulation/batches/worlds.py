@@ -47,6 +47,7 @@ class Snapshot:
     drawn: np.ndarray
     contacts: Any
     reasons: dict[int, str]
+    form: tuple  # of the mechanism
 
     def __len__(self):
         return len(self.y)
@@ -91,7 +92,7 @@ class Worlds:
         self.start = (self._rows("q", mechanism.neutral() if q is None else q, mechanism.nq),
                       self._rows("v", np.zeros(mechanism.nv) if v is None else v, mechanism.nv))
         params = given_params(actuation, params)
-        own = as_array("params", np.zeros(0) if params is None else params)
+        own = as_finite("params", np.zeros(0) if params is None else params, infinite=True)
         own = self._rows("params", own, own.shape[-1] if own.ndim else 1)
         self._group = group = Group(mechanisms, *self.start, own, FOREVER, settings, actuation)
         group.substeps, group.origin = as_count("substeps", substeps), np.zeros(self.n)
@@ -113,6 +114,10 @@ class Worlds:
         failed = int((self._group.status != 0).sum())
         return (f"Worlds of {self.mechanism.name}: {self.n} copies, {failed} of them stopped; steps of "
                 f"{self.substeps} x {self._group.settings.step:g} s, {self.bytes_each / 1000:.1f} kB a copy")
+
+    def __reduce__(self):
+        raise SimulationError("Worlds cannot be copied or sent to another process, but w.snapshot() can: restore it in "
+                              "worlds made there")
 
     # -- ask -----------------------------------------------------------------------------------------------------------
 
@@ -310,7 +315,8 @@ class Worlds:
         with self._alone("snapshot"):
             group = self._group
             return Snapshot(group.y.copy(), group.params.copy(), group.steps.copy(), group.status.copy(),
-                            self._streams.drawn.copy(), self._tiles.known(), {k: self._reason(k) for k in self.failed})
+                            self._streams.drawn.copy(), self._tiles.known(), {k: self._reason(k) for k in self.failed},
+                            _form(self.mechanism))
 
     def restore(self, snapshot: Snapshot, which=None, copies=None) -> None:
         """Put copies (all, those of a mask, or those with these numbers) where copies of a snapshot were.
@@ -320,7 +326,9 @@ class Worlds:
         """
         with self._alone("restore"):
             group, here = self._group, self._copies(which)
-            if snapshot.y.shape[1] != group.y.shape[1] or snapshot.params.shape[1] != group.params.shape[1]:
+            if not isinstance(snapshot, Snapshot):
+                raise ShapeError(f"w.restore takes a snapshot, from w.snapshot(), not {snapshot!r:.60}")
+            if snapshot.form != _form(self.mechanism) or snapshot.params.shape[1] != group.params.shape[1]:
                 raise ShapeError("the snapshot is of another mechanism, or of another number of params")
             there = here if copies is None else _numbers("copies", copies, len(snapshot), unique=False)
             if len(there) == 1:
