@@ -140,6 +140,14 @@ def test_the_result_may_take_the_place_of_an_argument():
     close(sim.torque(0.0, sim.q, sim.v), bk.inverse_dynamics(m, sim.q, sim.v, a))
 
 
+def test_dry_friction_is_not_in_the_torques_of_the_model():
+    m, plain = double(friction=0.3), double()
+    q, v, a, out = np.array([0.4, -0.3]), np.array([1.0, -2.0]), np.array([0.5, 0.2]), np.empty(2)
+    bk.Model(m).inverse_dynamics(q, v, a, out)
+    close(out, bk.inverse_dynamics(plain, q, v, a))
+    close(bk.inverse_dynamics(m, q, v, a) - out, 0.3 * np.sign(v))
+
+
 # -- wherever functions run ------------------------------------------------------------------------------------------
 
 

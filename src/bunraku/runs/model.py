@@ -5,7 +5,7 @@ names in the function stand for there. Each function has a Numba type of its own
 names, which are constants, while the function is compiled. A method is a call of an entry of
 `entries/model_entries.py` by its address. In plain Python the same methods are those of `PlanModel`.
 
-Quantities are those of the tree: connections, contacts, pulls and external forces are not in them.
+Quantities are those of the tree: connections, contacts, dry friction, pulls and external forces are not in them.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ class PlanModel:
         nq, nv                             numbers of coordinates and velocities
         q_index(joint), v_index(joint)     a joint's first coordinate and velocity
 
-    Methods of a link take the point of the link that is meant, in its frame, as last argument: `point=(0, 0, 0.1)`.
+    Dry friction and hard limits of joints are in none of the torques. Methods of a link take the point of the link that
+    is meant, in its frame, as last argument: `point=(0, 0, 0.1)`.
     """
 
     def __init__(self, plan: Plan, find: Callable[..., int]):
