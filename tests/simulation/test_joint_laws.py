@@ -290,6 +290,13 @@ def wrench_at_origin(m, q, contact):
     return np.concatenate([contact.force, np.cross(arm, contact.force)])
 
 
+def test_shapes_are_parted_whatever_the_joints():
+    m, q = finger(), np.array([0.6, 0.4])
+    moved = bk.part(m, q)
+    assert bk.contacts(m, moved)[0].gap > -1e-9
+    assert np.abs(moved - bk.part(without_laws(m), q)).max() < 1e-12
+
+
 def test_states_in_lanes_move_as_one_by_one():
     for m in (finger(), arm(3, 1, lower=-0.5, upper=0.5, hard_limits=True, restitution=0.3)[0]):
         rng = np.random.default_rng(4)

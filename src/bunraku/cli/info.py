@@ -67,7 +67,7 @@ def _print(lines: str) -> None:
 
 def summary(mechanism: bk.Mechanism, file: str, notes: list[str]) -> dict:
     """The report of `info` as plain data for JSON; missing limits are null."""
-    from bunraku.mechanism.joints import PASSIVE
+    from bunraku.mechanism.joints import LAWS, PASSIVE
 
     names = [*mechanism.link_names, "ground"]
     return {
@@ -82,6 +82,7 @@ def summary(mechanism: bk.Mechanism, file: str, notes: list[str]) -> dict:
                 "q": _places(mechanism.q_slice(link.joint_name)), "v": _places(mechanism.v_slice(link.joint_name)),
                 "actuated": link.actuated, **{name: [x if math.isfinite(x) else None for x in column.tolist()]
                                               for name, column in zip(PASSIVE, link.joint.passive.T, strict=True)},
+                **{name: link.joint.laws[:, place].tolist() for place, name in enumerate(LAWS)},
             },
         } for link in mechanism.links],
         "springs": [{"name": s.name, "from": names[s.link_a], "to": names[s.link_b], "stiffness": s.stiffness,

@@ -156,6 +156,7 @@ class Parting:
         self.found[:, c.FOUND_GAP] = np.inf
         contacts_one.call(self.plan.arrays, self.arrays, np.ascontiguousarray(q), min(self.margin, 1e3),
                           self.found.reshape(-1))
+        self.found[:len(self.arrays.joint_i), c.FOUND_GAP] = np.inf  # of shapes alone
         first = self.arrays.pair_i[:, c.PAIR_CONTACT]
         deep = np.maximum(0.0, -np.minimum.reduceat(self.found[:, c.FOUND_GAP], first))
         return float(deep.sum()), float(deep.max(initial=0.0))
