@@ -230,9 +230,8 @@ OTHER_FEATURE = 1e-5
 """[rad] Angle between the normal found and that of the kept features of a closed contact, from which on others may have
 taken over: a hundred times the rounding error of normals."""
 TAKEN_OVER = 3e-9
-"""[m] Difference of the gaps from which on they have, if the normal has jumped: just beyond the end of an edge several
-features are equally near, and the right one is found once they differ by more than FACE_FIRST
-(`contact/separating_axes.py`)."""
+"""[m] Difference of the gaps from which on they have: just beyond the end of an edge several features are equally near,
+and the right one is found once they differ by more than FACE_FIRST (`contact/separating_axes.py`)."""
 SMOOTH_TURN = 1e-2
 """[rad] Below, the normal has not jumped but turned, and the features have changed in any case."""
 

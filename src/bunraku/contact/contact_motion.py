@@ -14,7 +14,7 @@ leave in closed and sticking contacts. So these errors do not accumulate as pene
 function, positive where the modes are no longer valid:
 
     an open contact closes; slip comes to an end; a contact would have to pull, or friction to exceed its disc;
-    other features take over in a closed contact (`contact/features.py`).
+    other features take over in a closed contact (`contact/features.py`), or its gap cannot be kept closed.
 
 Slip ends at the speed in `mark`, below which the solver's errors make its direction random; for contacts that start
 sliding from rest this is negative, and they are checked again once they move.
@@ -78,6 +78,7 @@ from bunraku.tolerances import (
     ADMISSIBLE,
     CONTACT_FAR,
     CONTACT_NEAR,
+    DRIFTED,
     FORCE_RANK,
     GRAZED,
     LARGE_MOVE,
@@ -395,7 +396,7 @@ def signal_at(touch, plan, q, v, tau, drives, external, a, work):
                 signal = max(signal, min(near, -parting), near - GRAZED)
         else:
             closed = True
-            if not gap < np.inf or (is_kept(touch, k) and taken_over(touch, k)):
+            if not abs(gap) <= DRIFTED or (is_kept(touch, k) and taken_over(touch, k)):
                 return 1.0
     if not closed:
         return signal

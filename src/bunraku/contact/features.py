@@ -189,6 +189,11 @@ def features_found(touch, k):
     if (kind == c.CYLINDER_PLANE and place % (1 + c.RIM) > 0) or (kind == c.FIELD and corners_above(
             touch.shape_i[one, c.SHAPE_KIND])):
         return corner_at(on_a, n), fb  # fixed points of a
+    if kind == c.CONVEX and place == 0 and has_edges(touch, one) and has_edges(touch, other):
+        if fb.kind == c.FACE:  # all by itself: the edge or face above it tilts about this point
+            return corner_at(on_a, n), fb
+        if fa.kind == c.FACE:
+            return fa, corner_at(on_b, n)
     if kind == c.CONVEX and place > 0:  # of flat features (`face_points.py`)
         corners, whole_a, whole_b = touch.shape_i[one, c.SHAPE_CORNERS], has_edges(touch, one), has_edges(touch, other)
         if place <= corners:
@@ -376,12 +381,16 @@ def put_kept(touch, k):
 
 @inner
 def taken_over(touch, k):
-    """Whether other features have taken over from the kept ones, by what is found: the normal has jumped, and the gaps
-    differ by more than noise, or it has turned a little."""
-    o = c.FOUND * k
+    """Whether other features have taken over from the kept ones, by what is found: the gaps differ by more than noise,
+    or the normal has turned a little. (Contacts of flat features are found with a common normal, not their own.)"""
+    o, pair = c.FOUND * k, touch.contact_i[k, c.CONTACT_PAIR]
     found = touch.found[o + c.FOUND_GAP]
     if not found < np.inf:
         return True
     gap, n, _ = kept_contact(touch, k)
+    if abs(found - gap) > TAKEN_OVER:
+        return True
+    if touch.pair_i[pair, c.PAIR_KIND] == c.CONVEX and k > touch.pair_i[pair, c.PAIR_CONTACT]:
+        return False
     turned = norm(sub(n, load3(touch.found, o + c.FOUND_NORMAL)))
-    return turned > OTHER_FEATURE and (abs(found - gap) > TAKEN_OVER or turned < SMOOTH_TURN)
+    return turned > OTHER_FEATURE and turned < SMOOTH_TURN

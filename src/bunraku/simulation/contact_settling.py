@@ -114,11 +114,13 @@ class Settling:
         touching = self.touching
         self.gap = touching.gaps(self.q).copy()
         self.closed = self.found_closed()
+        self.keep()
         if not self.fresh and (self.gap[self.closed] < -CONTACT_CLOSED).any():
             touching.set_modes(self.closed)
             self.remove_gaps(touching.touch.modes.copy())
             self.gap = touching.gaps(self.q).copy()
             self.closed = np.union1d(self.closed, self.found_closed())
+            self.keep()
 
     def strike(self) -> None:
         """The impact, if closed contacts approach each other."""
@@ -176,7 +178,8 @@ class Settling:
 
     def mark(self) -> None:
         """Gaps at which open contacts close and speeds at which slip ends; texts of the changes."""
-        touch, slow = self.touching.touch, self.errors.slow
+        touching, slow = self.touching, self.errors.slow
+        touch = touching.touch
         mark = touch.mark.reshape(-1, MARK)
         mark[:, MARK_GAP] = np.minimum(np.where(np.isfinite(self.gap), self.gap, 0.0), 0.0) - CLOSING_DEPTH
         mark[self.leaving, MARK_GAP] -= self.errors.slack
@@ -188,11 +191,16 @@ class Settling:
         self.texts += dict.fromkeys(self.touching.joint_change(int(k), int(touch.modes[k])) if k < self.touching.joints
                                     else f"contact of {self.touching.pair(int(k))} {WORDS[int(touch.modes[k])]}"
                                     for k in changed)
-        self.touching.solve(KEEP, self.q, self.v, self.acts)
+        touching.solve(KEEP, self.q, self.v, self.acts)
         changes = bool(self.texts) or self.released
         touch.margin[0] = 0.0 if changes else min(1e-3, max(SMALLEST_MARGIN, 10.0 * touch.margin[0]))
 
     # -- parts of the steps ------------------------------------------------------------------------------------------
+
+    def keep(self) -> None:
+        """Keep the features of the closed contacts, and no others."""
+        self.touching.set_modes(self.closed)
+        self.touching.solve(KEEP, self.q, self.v, self.acts)
 
     def seen(self) -> Answer:
         """Velocities of the closed contacts, kept in `look`."""
