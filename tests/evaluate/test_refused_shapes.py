@@ -58,7 +58,6 @@ def test_wrong_shapes_are_named(which, bad):
     lambda m, z: bk.forward_dynamics(m, z, z, np.zeros((4, 3)), prescribed={"link0": np.zeros(5)}),
     lambda m, z: bk.forward_dynamics(m, z, z, prescribed={"link0": np.zeros(4), "link1": np.zeros(5)}),
     lambda m, z: bk.forward_dynamics(m, z, z, prescribed=[1.0]),
-    lambda m, z: bk.kinematics(m, np.zeros((4, 3))).jacobian("link0"),
 ])
 def test_shapes_that_do_not_fit_are_refused(evaluate):
     with pytest.raises(bk.ShapeError):
