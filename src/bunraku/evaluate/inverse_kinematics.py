@@ -19,12 +19,11 @@ from bunraku.algorithms.reaching import (
     TASK_POSITION,
     TASK_TURN,
     TASK_WEIGHTS,
-    Problem,
 )
 from bunraku.checks import as_array, as_count, as_floats, as_positive, as_vector
 from bunraku.entries.constraint_entries import demands
 from bunraku.entries.explain import refuse, refuse_not_finite
-from bunraku.entries.inverse_kinematics_entries import GAP, INFO, STARTS, STEPS, WORST, reach
+from bunraku.entries.inverse_kinematics_entries import GAP, INFO, STARTS, STEPS, WORST, Problem, reach
 from bunraku.entries.pool import spread
 from bunraku.errors import ModelError, NamingError, ShapeError
 from bunraku.evaluate.kinematics import kinematics
