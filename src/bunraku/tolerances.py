@@ -162,6 +162,9 @@ the best forces so far are taken; their residual is in `stats.contact_residual`,
 NEGLIGIBLE = 1e-13
 """Part of the largest mobility of a contact problem as which smaller ones count; part of the slip below which friction
 counts as none."""
+CLOSED_GAP = 1e-9
+"""[m] Gap below which a contact is closed in a time step. Gaps of the corners of a face that lies on another one differ
+by rounding and by what the removal of penetration leaves; if each were to close, one corner would have to open."""
 HEAP_AIM = 1e-13
 """Residual of the contact law at which iterations for a large island end, as part of the size of its problem."""
 HEAP_ENOUGH = 1e-10

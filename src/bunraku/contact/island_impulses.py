@@ -13,7 +13,7 @@ from bunraku.contact.sequential_impacts import rebounds_in_turn
 from bunraku.contact.single import solve_single
 from bunraku.contact.touching import note_solution, solve_noting, velocities_after
 from bunraku.jit import inline, inner
-from bunraku.tolerances import AT_REST
+from bunraku.tolerances import AT_REST, CLOSED_GAP
 
 OVERLAP = 1e-10       # [m] smaller ones are left
 SMALLEST_REBOUND = 0.1  # part of the restitution, below which there is none
@@ -55,7 +55,7 @@ def normal_side(gap, before, free, restitution, h):
     gained = abs(free - before)
     if restitution > 0.0 and before < 0.0 and gap + h * free <= 0.0 and restitution * (0.0 - before) > 2.0 * gained:
         return restitution * before
-    return max(gap, 0.0) / h
+    return gap / h if gap > CLOSED_GAP else 0.0
 
 
 @inline

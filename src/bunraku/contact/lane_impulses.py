@@ -31,7 +31,7 @@ from bunraku.entries.signatures import lane_array
 from bunraku.jit import allocating, inline, inner
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import clear, constant, largest, load, maximum, minimum, pick, store, where_positive
-from bunraku.tolerances import AT_REST
+from bunraku.tolerances import AT_REST, CLOSED_GAP
 
 FEW = 12       # contacts of a state that is solved in lanes
 SLIDES = 1e-9  # slip, part of the problem's size, above which a contact slides; below, it is at the border of its cone
@@ -196,7 +196,7 @@ def normal_sides(gap, before, free, restitution, h):
     zero = 0.0 * gap
     closes = where_positive(gap + h * free, zero, zero + 1.0)
     rebounds = where_positive(0.0 - restitution * before - 2.0 * magnitude(free - before), closes, zero)
-    return maximum(gap, zero) / h, where_positive(restitution, rebounds, zero)
+    return where_positive(gap - CLOSED_GAP, gap / h, zero), where_positive(restitution, rebounds, zero)
 
 
 @inner

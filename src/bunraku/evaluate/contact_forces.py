@@ -27,7 +27,7 @@ from bunraku.evaluate.contact_workspace import Acts, Touching
 from bunraku.evaluate.contacts import MARGIN, MODES, Contacts
 from bunraku.evaluate.near_contacts import contacts_near, identities, near_pairs, numbers
 from bunraku.mechanism import Free, Mechanism
-from bunraku.tolerances import CONTACT_NEAR, CONTACT_SLOW, LIGHT_LOAD, TOO_DEEP
+from bunraku.tolerances import CLOSED_GAP, CONTACT_NEAR, CONTACT_SLOW, LIGHT_LOAD, TOO_DEEP
 
 
 class Limits(NamedTuple):
@@ -245,7 +245,7 @@ def step_forces(mechanism: Mechanism, q, v, tau, step: float, external=None, pre
     rows, b, (friction, e) = look.rows, look.before.copy(), touching.arrays.contact_f[look.rows].T
     gap, before, free = gap[rows], before[rows], b[:, 0].copy()
     rebound = (e > 0.0) & (before < 0.0) & (gap + step * free <= 0.0) & (-e * before > 2.0 * np.abs(free - before))
-    b[:, 0] += np.where(rebound, e * before, np.maximum(gap, 0.0) / step)
+    b[:, 0] += np.where(rebound, e * before, np.where(gap > CLOSED_GAP, gap, 0.0) / step)
     theta = touching.touch.theta[:9 * len(rows)**2].reshape(3 * len(rows), 3 * len(rows))
     for place in np.flatnonzero(touching.is_dry(rows)):
         b[place, 0] = -step * theta[3 * place, 3 * place] * touching.given.joint_f[rows[place], c.JOINT_BOUND]
