@@ -29,6 +29,8 @@ from bunraku.jit import inline, inner
 from bunraku.spatial.scalar import load, store
 from bunraku.tolerances import NEGLIGIBLE
 
+LARGE = 1e13  # |theta_ii f_i| beside |b|: ratios of masses up to 1e12 need as much
+
 
 @inner
 def multiply(count, epsilon, x, y, work):
@@ -130,13 +132,15 @@ def violation(count, kind, slip, work):
 
 @inner
 def extent(count, work):
-    """Size of the problem: the largest of |b| and |theta_ii f_i|."""
+    """Size of the problem: the largest of |b| and |theta_ii f_i|, at most LARGE |b|: enormous forces that cancel are
+    no solution."""
     n, f, bias, scale = 3 * count, vector_at(count, FORCE), vector_at(count, BIAS), vector_at(count, SCALE)
-    size = 0.0
+    given, answer = 0.0, 0.0
     for i in range(n):
-        size = max(size, max(abs(load(work, bias + i)), load(work, i * n + i) * abs(load(work, f + i)))
-                   / load(work, scale + i))
-    return size
+        unit = load(work, scale + i)
+        given = max(given, abs(load(work, bias + i)) / unit)
+        answer = max(answer, load(work, i * n + i) * abs(load(work, f + i)) / unit)
+    return max(given, min(answer, LARGE * given) if given > 0.0 else answer)
 
 
 @inline
