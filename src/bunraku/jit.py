@@ -33,7 +33,7 @@ from bunraku.compiler.handles import Held, hold, outlived
 from bunraku.compiler.loading import Loaded, missing_symbols
 from bunraku.compiler.numba_inside import AbstractTemplate, NumbaExperimentalFeatureWarning, cgutils, infer_global
 from bunraku.compiler.numba_inside import signature as typed
-from bunraku.compiler.parts import linked, part
+from bunraku.compiler.parts import ON, linked, part
 from bunraku.compiler.targets import check_runs_here, lane_width, level, object_code
 from bunraku.compiler.together import Progress, compile_together, worth_children
 
@@ -274,8 +274,11 @@ def compiled_apart(function, entries: dict) -> None:
     @infer_global(function)
     class Typing(AbstractTemplate):
         def generic(self, args, kws):
-            return next((sig for sig in entries if all(given == kind or not isinstance(kind, types.Array)
-                                                       for given, kind in zip(args, sig.args, strict=True))), None)
+            found = next((sig for sig in entries if all(given == kind or not isinstance(kind, types.Array)
+                                                        for given, kind in zip(args, sig.args, strict=True))), None)
+            if found is not None and not ON:  # Numba resolves symbols of every function when it has compiled it
+                entry_of(entries[found]).load()
+            return found
 
     @lower_builtin(function, types.VarArg(types.Any))
     def lower(context, builder, sig, given):
