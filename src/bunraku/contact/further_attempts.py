@@ -59,8 +59,8 @@ def fall_back(count, residual, start, kind, slip, mode, work):
         least, iterations = begin_anew(count, residual, kind, slip, mode, work)
     factored = iterations
     usual, size = load(work, contact_at(count, count)), largest(n, f, work)
-    if not least < np.inf:
-        size = 1.0
+    if not least <= 1.0:  # no force at all is better: nothing is violated by more than what acts
+        size, least = 1.0, 1.0
         clear(n, best, work)
     choices, doubtful = count_choices(count, kind), negative_curvature(count, kind, slip, mode, work)
     for attempt in range(SWEEP if large else -choices, FEW if doubtful else ATTEMPTS):
