@@ -14,13 +14,13 @@ from bunraku.tolerances import CROWD, CROWD_TIME, LOOK_STEPS, SHORTEST_STAY, STE
 
 
 def on_hills():
-    """Two balls and a box above a height field, moving across it."""
+    """Three capsules above a height field, moving across it."""
     m = bk.Mechanism(name="hills")
     x = np.linspace(-2, 2, 21)
     m.add_shape("ground", bk.Heightfield(0.05 * np.sin(3 * x)[:, None] * np.cos(3 * x), (4.0, 4.0)))
     for k in range(3):
         m.add_link(f"body{k}", joint=bk.Free(), mass=1.0, inertia=(0.004,) * 3)
-        m.add_shape(f"body{k}", bk.Sphere(0.1) if k < 2 else bk.Box(0.2, 0.2, 0.2))
+        m.add_shape(f"body{k}", bk.Capsule(0.05, 0.2))
     q, v = m.neutral(), np.zeros(m.nv)
     for k in range(3):
         q[7 * k:7 * k + 3], v[6 * k] = (-0.6 + 0.6 * k, 0.1, 0.4), 0.5
