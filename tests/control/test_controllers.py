@@ -229,3 +229,23 @@ def test_wrong_arguments_name_what_is_wrong():
 def test_another_mechanism_is_refused():
     with pytest.raises(bk.SimulationError, match="another number of velocities"):
         bk.Simulation(arm(3), actuation=bk.control.gravity_compensation(arm(2))).run(0.1)
+
+
+def test_sums_of_sums_keep_every_parameter():
+    one = bk.control.pd(bk.models.chain(2), 1.0, 0.1, goal=[0.1, 0.2])
+    both = (one + one) + one
+    assert len(both.params) == 3 * len(one.params) == sum(both[name].size for name in both.names)
+    with pytest.raises(bk.ShapeError, match="goal"):
+        one.batch(4, goal=np.zeros(7))
+
+
+def test_what_sampled_controllers_remember_ends_with_a_reset():
+    m = bk.models.chain(2)
+    late = bk.control.sampled(m, bk.control.pd(m, 8.0, 0.8, goal=[0.5, -0.2]), period=0.02, delay=0.0)
+    options = {"solver": "symplectic_euler", "step": 0.001, "actuation": late}
+    used, new = (bk.Worlds(m, 2, params=late.batch(2), **options) for _ in range(2))
+    used.step(count=5)
+    for w in (used, new):
+        w.reset(q=[0.3, 0.1])
+        w.step(count=5)
+    assert np.array_equal(used.q, new.q)

@@ -63,12 +63,22 @@ class Controller(Actuation):
             raise NamingError(f"the controller {self.name!r} has no parameter {name!r}"
                               f"{hint(name, self.names)}") from None
 
+    def memories(self) -> list[tuple[str, slice]]:
+        """Name and place in the parameters of what sampled controllers remember."""
+        return [(name, slice(at, at + size)) for name, (at, size, _) in self._places.items()
+                if name.split()[0] == "memory"]
+
     def batch(self, count: int, **values) -> np.ndarray:
         """Parameters of a batch, (count, k): named ones with a leading axis are those of each copy."""
         out = np.tile(self.params, (count, 1))
         for name, value in values.items():
             at, size, shape = self._place(name)
-            out[:, at:at + size] = np.broadcast_to(as_finite(name, value), (count, *shape)).reshape(count, size)
+            try:
+                given = np.broadcast_to(as_finite(name, value), (count, *shape))
+            except ValueError:
+                raise ShapeError(f"{name} must be {shape}, or with a leading axis {(count, *shape)}, not "
+                                 f"{np.shape(value)}") from None
+            out[:, at:at + size] = given.reshape(count, size)
         return out
 
     def __add__(self, other):
@@ -103,8 +113,10 @@ def total(*controllers) -> Controller:
     counts: dict[str, int] = {}
     for part in parts:
         for name in part.names:
-            counts[name] = counts.get(name, 0) + 1
-            named[name if counts[name] == 1 else f"{name} {counts[name]}"] = part[name]
+            number = counts.get(name, 0) + 1
+            while (key := name if number == 1 else f"{name} {number}") in named:  # a sum's own "kp 2"
+                number += 1
+            counts[name], named[key] = number, part[name]
     periods = {part.period for part in parts if part.period}
     if len(periods) > 1:
         raise ModelError("control.total: the controllers are sampled with different periods")
@@ -113,7 +125,8 @@ def total(*controllers) -> Controller:
     at = 0
     twins = []
     for part in parts:
-        twin = Controller(part.function, {name: part[name] for name in part.names}, part.parts)
+        twin = Controller(part.function, {name: part[name] for name in part.names}, part.parts,
+                          shared=not part.memory, period=part.period)
         twin.params = result.params[at:at + len(part.params)]
         at += len(part.params)
         twins.append(twin)

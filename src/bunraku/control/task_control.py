@@ -16,7 +16,7 @@ import math
 import numpy as np
 from numba.extending import register_jitable
 
-from bunraku.checks import as_array, as_vector, hint
+from bunraku.checks import as_array, as_rotation, as_vector, hint
 from bunraku.control.controller import Controller, chosen, coordinates_of, gains
 from bunraku.control.joint_control import OTHER
 from bunraku.control.small_matrices import back_substitution, factorise, forward_substitution
@@ -56,8 +56,8 @@ def operational_space(mechanism, link: str, kp, kd, target=None, *, task: str = 
         R, p = (as_array("operational_space: target", part) for part in target)
     except (TypeError, ValueError):
         raise ShapeError("operational_space: target must be (rotation, position)") from None
-    if R.shape != (3, 3) or p.shape != (3,) or not np.allclose(R @ R.T, np.eye(3), atol=1e-6):
-        raise ShapeError("operational_space: target must be a rotation matrix and a position")
+    R = as_rotation("operational_space: rotation of the target", R)
+    p = as_vector("operational_space: position of the target", p)
     px, py, pz = map(float, x)
     nv, nq, size = m.nv, m.nq, end - first
 

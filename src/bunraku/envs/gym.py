@@ -61,9 +61,9 @@ class VectorEnv(gymnasium.vector.VectorEnv):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
         """Begin an episode in every copy, or in those of options["reset_mask"]."""
-        if seed is not None:
+        if seed is not None or self._np_random is None:  # without a seed, a new one
             super().reset(seed=seed)
-            self.worlds.reseed(seed)
+            self.worlds.reseed(int(self.np_random.integers(1 << 62)) if seed is None else seed)
         mask = (options or {}).get("reset_mask")
         if mask is not None and (np.shape(mask) != (self.num_envs,) or np.asarray(mask).dtype != bool):
             raise ShapeError(f"reset_mask must be an array of {self.num_envs} bools")

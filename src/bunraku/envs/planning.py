@@ -75,7 +75,8 @@ class Planner:
         elif self.method == "predictive":
             self.knot_actions = tried[costs.argmin()]
         elif self.method == "cem":
-            best = tried[np.argsort(costs)[:max(2, round(ELITE * self.samples))]]
+            finite = int(np.isfinite(costs).sum())
+            best = tried[np.argsort(costs)[:min(max(2, round(ELITE * self.samples)), finite)]]
             self.knot_actions = best.mean(axis=0)
             self.widths = np.maximum(best.std(axis=0), LEAST * self.spread)
         else:
@@ -87,7 +88,7 @@ class Planner:
 
     def _costs(self, state: Snapshot, copy: int, actions: np.ndarray) -> np.ndarray:
         """(n,) sums of negative rewards along futures with actions (horizon, n, nu). A future that has ended pays as
-        much in every further step as in its worst one; one that diverges costs infinity."""
+        much in every further step as in its worst one, and at least nothing; one that diverges costs infinity."""
         own, w = self.task, self.worlds
         w.restore(state, copies=copy)
         total, worst, over = np.zeros(w.n), np.zeros(w.n), np.zeros(w.n, bool)

@@ -53,8 +53,8 @@ def derivatives(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | Non
 
     Forces of `external` keep their directions in the world while the links they act on move. Column j of a joint whose
     acceleration is prescribed is, in `da_dtau`, for that acceleration in place of its torque. Where a limit begins to
-    act, the derivative is that of the side the state is on. Without closed contacts, and with friction in joints that
-    move: where one is at rest, or at a hard limit, there is no derivative.
+    act, the derivative is that of the side the state is on. A ContactError where a contact is closed, a
+    joint with friction is at rest, or one is at a hard limit: there is no derivative there.
 
     With connections, `da_dtau` has nv columns, or nv + nc like tau if the drives of connections are given there. Where
     connections are redundant, their forces are indeterminate and the accelerations and their derivatives are not.

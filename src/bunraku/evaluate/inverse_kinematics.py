@@ -78,6 +78,8 @@ def inverse_kinematics(mechanism: Mechanism, targets: Mapping, q0=None, limits: 
     """
     plan, hold = as_mechanism(mechanism).plan(), _link_names(hold)
     forms = tuple(_form(value) for value in _as_targets(targets).values())
+    if isinstance(joints, str):
+        raise NamingError(f"joints takes a list of joints: joints=[{joints!r}]")
     names = None if joints is None else tuple(joints)
     setups: dict = mechanism.kept("inverse kinematics", dict)
     key = (tuple(targets), forms, hold, bool(limits), repr(weights), repr(priorities), posture is None, names,

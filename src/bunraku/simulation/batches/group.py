@@ -80,6 +80,8 @@ class Group:
 
     def begin(self, states: np.ndarray, q, v, overlapping: bool = False) -> None:
         """Put the states with these numbers at the start (q, v); CANNOT_START those that cannot be there."""
+        for k in states.tolist():
+            self.open_loops.pop(k, None)
         self.y[states, :self.nq], self.y[states, self.nq:] = unit_quaternions(self.plan, q), v
         finite = np.isfinite(self.y[states]).all(axis=1)
         self.status[states] = np.where(finite, 0, CANNOT_START)

@@ -221,9 +221,11 @@ class Worlds:
                 group.status[:] = STOPPED
                 group.status[part] = 0
                 np.multiply(group.steps, group.settings.step, out=group.origin)
-                self._tiles.advance(1, most=most, taken=done)
-                others[part] = group.status[part]
-                group.status[:] = others
+                try:
+                    self._tiles.advance(1, most=most, taken=done)
+                finally:
+                    others[part] = group.status[part]
+                    group.status[:] = others
 
     def _controls(self, tau, count) -> tuple[np.ndarray, int]:
         """((n, T torques) or nothing, steps)."""
@@ -290,8 +292,16 @@ class Worlds:
                 group.y[copies], group.status[copies] = before
                 raise
             group.steps[copies], group.reached[copies] = 0, 0.0
+            self._begin_memory(copies)
             self._tiles.forget(copies)
             self._forget(copies)
+
+    def _begin_memory(self, copies) -> None:
+        """A controller with a memory in its parameters remembers nothing of what was before a reset."""
+        own = self._group.function
+        if getattr(own, "memory", False):
+            for name, where in own.memories():
+                self._group.params[copies, where] = own[name].ravel()
 
     def stop(self, which) -> None:
         """Leave copies where they are until they are reset or restored."""
