@@ -6,6 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import bunraku as bk
+from bunraku.entries import derivative_entries
 from differences import clear_of_limits, columns
 from oracle import close
 from structures import random_tree
@@ -106,6 +107,26 @@ def test_long_chains_keep_their_digits():
     weightless.gravity = (0, 0, 0)
     d = bk.inverse_derivatives(weightless, q, v, a)
     assert np.abs(d.dtau_dq[:, 0]).max() <= 1e-12 * np.abs(d.dtau_dq).max()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_columns_of_deep_trees_are_those_of_others(seed, monkeypatch):
+    """Solved by recursions, where factors would cost more: prescribed joints, springs, forces, batches."""
+    m, q, v, _, external = example(seed, count=3)
+    name = next(name for name in m.joint_names if m.v_slice(name).stop > m.v_slice(name).start)
+    tau, prescribed = np.ones(m.nv), {name: np.ones(m.v_slice(name).stop - m.v_slice(name).start)}
+    expected = bk.derivatives(m, q, v, tau, external=external, prescribed=prescribed)
+    monkeypatch.setattr(derivative_entries, "DEEP", -1)
+    many = bk.derivatives(m, q, v, tau, external=external, prescribed=prescribed)
+    one = bk.derivatives(m, q[1], v[1], tau, external=external, prescribed=prescribed)
+    for found, of_one, right in zip(many, one, expected, strict=True):
+        near(found, right, 1e-11)
+        near(of_one, right[1], 1e-11)
+    with pytest.raises(bk.StateError, match="1 of 3 states"):
+        bk.derivatives(m, q, np.where(np.arange(3)[:, None] == 1, np.nan, v), tau)
+    with pytest.raises(bk.StateError):
+        bk.derivatives(m, q[0], np.nan * v[0], tau)
+    assert bk.derivatives(m, q[:0], v[:0]).da_dq.shape == (0, m.nv, m.nv)
 
 
 def test_where_a_free_figure_is_does_not_matter():

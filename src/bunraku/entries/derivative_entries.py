@@ -12,6 +12,7 @@ from bunraku.algorithms.forward_passes import accelerate, accelerate_tree, scrat
 from bunraku.algorithms.tree_factors import factorise, runs_of, solve, subtree_ends
 from bunraku.checks import aligned
 from bunraku.entries.explain import refuse
+from bunraku.entries.forward_entries import forward_batch, forward_one
 from bunraku.entries.pool import spread
 from bunraku.entries.signatures import FAILED, FINE, PLAN, WRONG_SHAPE, flags, floats, int64, lane_array, table
 from bunraku.jit import allocating, entry, inline
@@ -21,6 +22,7 @@ from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import clear, constant, load, store
 
 SMALLEST_SHARE = 32  # states worth a thread
+DEEP = 100  # joints on the way from a joint to the root, in the mean, from which on recursions solve for columns
 
 
 @inline
@@ -244,6 +246,8 @@ def forward_derivatives(plan, q, v, tau, external, workers) -> tuple[np.ndarray,
     batch, (q, v, tau, *rest) = aligned(("q", q, plan.nq), ("v", v, nv),
                                         ("tau", plan.zero_tau if tau is None else tau, nv), *_pushing(plan, external))
     inputs = {"v": v, "tau": tau, **({"external": rest[0]} if rest else {})}
+    if _mean_depth(plan) > DEEP and batch != 0:
+        return _of_deep_trees(plan, batch, q, v, tau, rest[0] if rest else None, inputs, workers)
     if batch is None:
         a, one = np.empty(nv), np.empty((3, nv, nv))
         pushed = rest[0] if rest else plan.nothing
@@ -260,6 +264,62 @@ def forward_derivatives(plan, q, v, tau, external, workers) -> tuple[np.ndarray,
     if bad.any():
         refuse(plan, q, inputs, bad, (a, result))
     return a, result
+
+
+def _mean_depth(plan) -> float:
+    """Velocities on the way from a joint to the root, in the mean."""
+    if plan.nv <= DEEP:
+        return 0.0
+    parents, count = plan.body_i[:-1, f.PARENT].tolist(), plan.body_i[:-1, f.DOF].tolist()
+    depth: list[int] = []
+    for parent, own in zip(parents, count, strict=True):
+        depth.append(own + (depth[parent] if parent >= 0 else 0))
+    return float(np.dot(depth, count)) / plan.nv
+
+
+def _of_deep_trees(plan, batch, q, v, tau, external, inputs, workers):
+    """As `forward_derivatives`, state after state. A column of M^-1 by the articulated-body algorithm costs O(bodies),
+    by factors of M of a deep tree O(bodies * depth)."""
+    nv, light = plan.nv, _inertia_alone(plan)
+    shape = () if batch is None else (batch,)
+    a, by, bad = np.empty((*shape, nv)), np.empty((3, *shape, nv, nv)), np.zeros(batch or 1, np.uint8)
+    for k in range(len(bad)):
+        one = k if batch is not None else ...
+        pushed = plan.nothing if external is None else external[one]
+        bad[k] = not _of_a_deep_tree(plan, light, q[one], v[one], tau[one], pushed, a[one], by[:, one], workers)
+    if bad.any():
+        refuse(plan, q, inputs, *([] if batch is None else [bad, (a, by)]))
+    return a, by
+
+
+def _of_a_deep_tree(plan, light, q, v, tau, external, a, by, workers) -> bool:
+    """Fill a and by; whether all is finite. Columns of M^-1 are accelerations that torques give at rest without weight
+    (the plan `light`)."""
+    nv, right = plan.nv, np.empty((3, plan.nv, plan.nv))
+    if (forward_one.call(plan.arrays, q, v, tau, external, a) != FINE
+            or inverse_derivatives_one.call(plan.arrays, q, v, a, external, right[0], right[1], right[2]) != FINE):
+        return False
+    np.negative(right[:2], out=right[:2])
+    for row in plan.body_i[:-1][plan.body_i[:-1, f.ELIMINATION] == f.LOCKED]:
+        right[:2, row[f.V_INDEX]:row[f.V_INDEX] + row[f.DOF]] = 0.0
+    right[2] = np.eye(nv)
+    columns = np.ascontiguousarray(right.swapaxes(1, 2)).reshape(3 * nv, nv)
+    found, bad = np.empty_like(columns), np.zeros(3 * nv, np.uint8)
+    still, nowhere = np.broadcast_to(q, (3 * nv, plan.nq)).copy(), np.zeros_like(columns)
+    forward_batch.load()
+    spread(lambda start, stop: forward_batch.call(light, still, nowhere, columns, np.zeros((0, 0)), found, bad, start,
+                                                  stop), 3 * nv, WIDTH, workers, SMALLEST_SHARE)
+    by[:] = found.reshape(3, nv, nv).swapaxes(1, 2)
+    return not bad.any()
+
+
+def _inertia_alone(plan):
+    """Arrays of a plan without springs, dampers, limits and gravity, with armature."""
+    body_i, body_f, dof_f = plan.body_i.copy(), plan.body_f.copy(), plan.dof_f.copy()
+    body_i[-1, f.HEAD_PASSIVE] = body_i[-1, f.HEAD_SPRINGS] = 0
+    body_f[-1, f.GRAVITY:f.GRAVITY + 3] = 0.0
+    return plan.arrays._replace(body_i=body_i, body_f=body_f, dof_f=dof_f, spring_i=plan.spring_i[:0],
+                                spring_f=plan.spring_f[:0])
 
 
 def _pushing(plan, external):
