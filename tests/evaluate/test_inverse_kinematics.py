@@ -298,3 +298,13 @@ def test_empty_batches():
 def test_what_makes_no_sense_is_refused(targets, options, error, words):
     with pytest.raises(error, match=words):
         bk.inverse_kinematics(seven()[0], targets, **options)
+
+
+def test_loops_elsewhere_that_are_open_at_the_start_are_closed():
+    m, tip = seven()
+    for name, lead in (("a", "ground"), ("b", "a")):
+        m.add_link(name, lead, bk.Revolute((0, 1, 0)), mass=1.0, inertia=(0.1, 0.1, 0.1))
+    m.couple("b", "a", 2.0, 0.7)
+    r = bk.inverse_kinematics(m, {tip: tips(m, tip, np.full(9, 0.2))[1]}, np.full(9, 0.3))
+    assert r.success
+    assert r.gap == np.abs(bk.constraints(m, r.q, np.zeros(9)).gap).max() < EXACT

@@ -153,3 +153,11 @@ def test_a_coupled_gripper_holds_a_ball_by_contact():
     assert sim.q[0] == pytest.approx(sim.q[1], abs=1e-9)
     assert sim.q[0] == pytest.approx(-0.04, abs=1e-3)
     np.testing.assert_allclose(sim.v, 0.0, atol=1e-3)
+
+
+def test_copies_start_as_a_simulation_where_coordinates_are_not_given():
+    m = pair(0.5)
+    start = bk.Simulation(m).q
+    assert start[1] == pytest.approx(0.5 * start[0] + 0.2, abs=1e-14)
+    np.testing.assert_array_equal(bk.Worlds(m, 2).q, [start, start])
+    np.testing.assert_array_equal(bk.rollout(m, until=0.0).q[-1], start)

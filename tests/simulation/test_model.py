@@ -318,6 +318,22 @@ def test_arrays_of_the_wrong_kind_are_refused():
     assert "must be a constant" in refusal(variable)
 
 
+@pytest.mark.skipif(JIT_OFF, reason="about compilation")
+def test_wrong_calls_of_methods_are_named():
+    def misspelt(t, q, v, params, tau, model):
+        model.gravty(q, tau)
+
+    def short(t, q, v, params, tau, model):
+        model.gravity(tau)
+
+    def long(t, q, v, params, tau, model):
+        model.com(q, v, tau)
+
+    assert "did you mean 'gravity'" in refusal(misspelt)
+    assert "missing a required argument: 'out'; call model.gravity(q, out)" in refusal(short)
+    assert "too many positional arguments; call model.com(q, out)" in refusal(long)
+
+
 def test_six_arguments_are_the_most():
     with pytest.raises(bk.ModelError, match="model"):
         @bk.actuation

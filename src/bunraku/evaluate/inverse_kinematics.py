@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -98,6 +99,8 @@ def inverse_kinematics(mechanism: Mechanism, targets: Mapping, q0=None, limits: 
         if gap <= tolerance:  # loops elsewhere stay as they are
             setup = setup.tree
             plan = setup.plan
+        else:
+            gap = 0.0  # they are closed, too
     q0 = setup.q0 if q0 is None else q0
     near = setup.q0[None]
     if posture is not None:
@@ -108,7 +111,7 @@ def inverse_kinematics(mechanism: Mechanism, targets: Mapping, q0=None, limits: 
         poses = kinematics(mechanism, q0).poses
         values += [poses[name] for name in hold]
     arrays = [_parts(key, form, value) for key, form, value in zip(setup.keys, setup.forms, values, strict=True)]
-    sizes = {f"target {key!r}": len(x) for key, (R, x) in zip(setup.keys, arrays, strict=True)
+    sizes = {_named(key): len(x) for key, (R, x) in zip(setup.keys, arrays, strict=True)
              for x, single in ((R, 2), (x, 1)) if x is not None and x.ndim > single}
     sizes |= {what: len(x) for what, x in (("q0", q0), ("posture", posture)) if x is not None and x.ndim == 2}
     if len(set(sizes.values())) > 1:
@@ -213,11 +216,19 @@ class _Setup:
         for t, (key, (turned, placed)) in enumerate(zip(self.keys, self.forms, strict=True)):
             R, x = np.split(goals[bad, GOAL * t:GOAL * t + GOAL], [9])
             if placed and not np.isfinite(x).all():
-                raise ShapeError(f"target {key!r}{state}: position must be finite numbers, not {x.tolist()}")
+                raise ShapeError(f"{_named(key)}{state}: position must be finite numbers, not {x.tolist()}")
             if turned and not _are_rotations(R.reshape(1, 3, 3)):
-                raise ModelError(f"target {key!r}{state}: the rotation is not a rotation matrix; its columns must be "
+                raise ModelError(f"{_named(key)}{state}: the rotation is not a rotation matrix; its columns must be "
                                  "orthonormal and right-handed (scipy.spatial.transform.Rotation makes one)")
         raise ModelError("inverse_kinematics: the numbers overflow; check for huge values")
+
+
+def _named(key) -> str:
+    """The target of this key, for messages."""
+    if isinstance(key, tuple) and len(key) == 2:
+        with contextlib.suppress(TypeError, ValueError):  # no numbers, which other messages are about
+            return f"target ({key[0]!r}, ({', '.join(f'{x:g}' for x in key[1])}))"
+    return f"target {key!r}"
 
 
 def _form(value) -> tuple[bool, bool]:
@@ -231,18 +242,18 @@ def _parts(key, form, value):
     """Rotation (3, 3) or (B, 3, 3) and position (3,) or (B, 3), or None; finiteness is tested by compiled code."""
     R, x = value if isinstance(value, tuple) and len(value) == 2 else (None, value)
     if x is not None:
-        x = as_array(f"target {key!r}: position", x)
+        x = as_array(f"{_named(key)}: position", x)
         if x.ndim not in (1, 2) or x.shape[-1] != 3:
-            raise ShapeError(f"target {key!r}: the position has shape {x.shape}; {FORMS}")
+            raise ShapeError(f"{_named(key)}: the position has shape {x.shape}; {FORMS}")
         if x.shape == (3, 3) and value is x and _are_rotations(x[None]):
-            raise ShapeError(f"target {key!r} may be an orientation or three positions: give the orientation as "
+            raise ShapeError(f"{_named(key)} may be an orientation or three positions: give the orientation as "
                              "(rotation, None), positions as (None, positions)")
     if R is not None:
-        R = as_array(f"target {key!r}: rotation", R)
+        R = as_array(f"{_named(key)}: rotation", R)
         if R.ndim not in (2, 3) or R.shape[-2:] != (3, 3):
-            raise ShapeError(f"target {key!r}: the rotation has shape {R.shape}; {FORMS}")
+            raise ShapeError(f"{_named(key)}: the rotation has shape {R.shape}; {FORMS}")
     if R is None and x is None:
-        raise ShapeError(f"target {key!r}: neither a rotation nor a position is given; {FORMS}")
+        raise ShapeError(f"{_named(key)}: neither a rotation nor a position is given; {FORMS}")
     return R, x
 
 
@@ -252,10 +263,10 @@ def _place(mechanism, plan, key):
     link = mechanism.find_link(name, "inverse_kinematics: targets")
     body = -1 if link < 0 else int(plan.link_i[link, f.LINK_BODY])
     if body < 0:
-        raise ModelError(f"target {key!r}: {name!r} {'is' if name == GROUND else 'is fixed to'} the ground, which does "
+        raise ModelError(f"{_named(key)}: {name!r} {'is' if name == GROUND else 'is fixed to'} the ground, which does "
                          "not move; name a link that does")
     turn, offset = np.split(plan.link_f[link], [f.LINK_OFFSET])
-    return body, turn, offset + turn.reshape(3, 3) @ as_vector(f"target {key!r}: point", point)
+    return body, turn, offset + turn.reshape(3, 3) @ as_vector(f"{_named(key)}: point", point)
 
 
 def _are_rotations(matrices) -> bool:
@@ -332,7 +343,7 @@ def _levels(targets, priorities, hold):
 
 def _known(targets, key, what) -> int:
     if key not in targets:
-        raise NamingError(f"{what}: there is no target {key!r}; there are {', '.join(map(repr, targets))}")
+        raise NamingError(f"{what}: there is no {_named(key)}; there are {', '.join(map(repr, targets))}")
     return targets.index(key)
 
 

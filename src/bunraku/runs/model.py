@@ -27,6 +27,7 @@ from numba.extending import (
     register_model,
 )
 
+from bunraku.checks import hint
 from bunraku.compiler.handles import POINTER, laid_out
 from bunraku.compiler.numba_inside import (
     AbstractTemplate,
@@ -255,7 +256,12 @@ class _Sizes(AttributeTemplate):
     key = ModelType
 
     def generic_resolve(self, model, name):
-        return types.int64 if name in ("nq", "nv") else None
+        if name in ("nq", "nv"):
+            return types.int64
+        if not hasattr(PlanModel, name):
+            raise ModelError(f"model.{name} in {model.function!r}: the model has no such method"
+                             f"{hint(name, ['nq', 'nv', *(n for n in vars(PlanModel) if n[0] != '_')])}")
+        return None
 
 
 @lower_getattr_generic(ModelType)

@@ -65,6 +65,17 @@ def gap(mechanism: Mechanism, q, connection: Connection) -> Gap:
     return Gap(*solution.gap(0))
 
 
+def neutral_start(mechanism: Mechanism, prescribed=()) -> np.ndarray:
+    """The coordinates at which a simulation starts by default: neutral, or the nearest ones that close all loops; if
+    there are none, the neutral ones, whose gaps the check of the start names."""
+    q = mechanism.neutral()
+    plan = plan_of_moves(mechanism, prescribed)
+    if plan.loops is not None:
+        with contextlib.suppress(ConstraintError):
+            q = closed_position(mechanism, plan, q)
+    return q
+
+
 def closed_start(mechanism: Mechanism, q, v, prescribed=()):
     """(q, v, description of the corrections) with loops closed to rounding. A ConstraintError names the loop whose gap
     or velocity exceeds the tolerance, and the remedy. Joints that are `prescribed` keep their motion."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -11,6 +13,11 @@ from bunraku.entries.explain import explain
 from bunraku.errors import BunrakuError
 from bunraku.integrate import solver_memory as m
 from bunraku.integrate.pace import step_too_small
+from bunraku.runs.model import PlanModel
+
+MODEL_CALL = (r"ModelType'>, '(\w+)'\)", r"TypingError: (missing a required argument.*|too many .*arguments.*|"
+              r"got an unexpected keyword argument.*)")
+"""A wrong call of a method of the model in Numba's message: the method, and what is wrong."""
 
 
 def stopped(status: int, where: str, mechanism, q, v, *, cause: BaseException | None = None, min_step: float = 0.0,
@@ -76,6 +83,10 @@ def said(error: BaseException) -> str:
 
 def cannot_compile(what: str, error: Exception) -> str:
     """Error text for a function that Numba cannot compile: the essential line of Numba's message."""
+    method, wrong = (re.search(pattern, str(error)) for pattern in MODEL_CALL)
+    if method and wrong:
+        form = str(inspect.signature(getattr(PlanModel, method[1]))).partition(" ->")[0].replace("self, ", "")
+        return f"{what}: model.{method[1]}: {wrong[1]}; call model.{method[1]}{form}"
     lines = [line.strip() for line in str(error).splitlines()]
     told = [line for line in lines if line and not line.startswith(("Failed in nopython", "During:", "File "))]
     return f"{what} cannot be compiled by Numba: {told[0] if told else error}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,9 +11,8 @@ from bunraku.entries.explain import explain, refuse
 from bunraku.entries.moves import unit_quaternions
 from bunraku.errors import ConstraintError, ShapeError, SimulationError
 from bunraku.evaluate.impulse import impulse as struck
-from bunraku.evaluate.loop_closure import closed_position
 from bunraku.integrate import solver_memory as m
-from bunraku.simulation.closing import closed_start, plan_of_moves
+from bunraku.simulation.closing import closed_start, neutral_start
 from bunraku.simulation.records.tape import Extent
 from bunraku.simulation.records.trajectory import Event
 
@@ -26,10 +24,7 @@ def start(run: Running, q, v, t: float, extent: Extent) -> None:
     """Begin at a state; by default neutral, or the nearest state that closes all loops, and at rest."""
     plan = run.mechanism.plan()
     if q is None:
-        q = run.mechanism.neutral()
-        if plan.loops is not None:
-            with contextlib.suppress(ConstraintError):  # `as_state` says which loop stays open
-                q = closed_position(run.mechanism, plan_of_moves(run.mechanism, run.acting.prescribed), q)
+        q = neutral_start(run.mechanism, run.acting.prescribed)
     q, v, closed = as_state(run, q, plan.zero_tau if v is None else v,
                             "cannot start", t)
     memory = run.settings.memory(np.concatenate([q, v]))

@@ -18,6 +18,7 @@ from bunraku.runs.actuation import Actuation
 from bunraku.simulation.actuating import given_params
 from bunraku.simulation.batches.group import Group, one_by_one, touching_one_by_one
 from bunraku.simulation.batches.tiles import in_lanes
+from bunraku.simulation.closing import neutral_start
 from bunraku.simulation.needed_kernels import prepare_simulation
 from bunraku.simulation.records.trajectory import Segment, Trajectory
 from bunraku.simulation.settings import Settings
@@ -68,7 +69,7 @@ def rollout(mechanism: Mechanism, q=None, v=None, until: float | None = None, *,
             workers: int | None = None, progress: bool | None = None) -> Rollout:
     """Simulate every state of a batch from time 0, as `Simulation` does, entirely in compiled code.
 
-    q, v        (nq,), (nv,), or with a leading axis B; a single one is used for all. Neutral, at rest by default
+    q, v        (nq,), (nv,), or with a leading axis B; a single one is used for all; default as of `Simulation`
     until       the end; only the state there is kept. Or `times`: an increasing array of times, whose states are kept.
                 Steps end at each exactly, as by sim.run(until=t) for each in turn
     params      (k,), or (B, k): given to a compiled actuation
@@ -126,7 +127,7 @@ def _states(mechanism, q, v, params, actuation):
         raise ShapeError(f"params has shape {given.shape}; it must be (k,), or (B, k) for a batch")
     if given.ndim == 2 and not isinstance(actuation, Actuation):
         raise ShapeError("params of a batch are for an actuation made by @bk.actuation; others never see them")
-    batch, (q, v, own) = aligned(("q", mechanism.neutral() if q is None else q, mechanism.nq),
+    batch, (q, v, own) = aligned(("q", neutral_start(mechanism) if q is None else q, mechanism.nq),
                                  ("v", np.zeros(mechanism.nv) if v is None else v, mechanism.nv),
                                  ("params", given, given.shape[-1]))
     if batch == 0:

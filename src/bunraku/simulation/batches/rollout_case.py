@@ -17,6 +17,7 @@ from bunraku.mechanism import Mechanism
 from bunraku.mechanism.describe import describe, rebuild
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.simulation.batches.rollout import Rollout, rollout
+from bunraku.simulation.closing import neutral_start
 
 KEYS = ("q", "v", "params", "mechanism")
 OF_EACH = ("q", "v", "reached", "steps", "rejected", "evaluations", "loop_error", "loop_drift")  # fields of a Rollout
@@ -101,7 +102,7 @@ class RolloutCase:
         return answers
 
     def _state(self, m: Mechanism, case) -> tuple[np.ndarray, ...]:
-        q = as_array("q", case.get("q", m.neutral()))
+        q = as_array("q", case["q"] if "q" in case else neutral_start(m))
         v = as_array("v", case.get("v", np.zeros(m.nv)))
         params = as_finite("params", case.get("params", ()), infinite=True)
         for what, array, size in (("q", q, m.nq), ("v", v, m.nv), ("params", params, params.size)):

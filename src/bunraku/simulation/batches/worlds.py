@@ -26,6 +26,7 @@ from bunraku.simulation.batches.group import CANNOT_START, Group
 from bunraku.simulation.batches.singles import Singles
 from bunraku.simulation.batches.streams import Streams
 from bunraku.simulation.batches.tiles import Tiles
+from bunraku.simulation.closing import neutral_start
 from bunraku.simulation.settings import WITH_STEP, Settings
 from bunraku.tolerances import ROUGH_ENOUGH
 
@@ -60,7 +61,7 @@ class Worlds:
                 of the first of k, and so on; n/k must be a multiple of 8
     step        [s] of the solver, "symplectic_euler" or (without contact) "rk4"
     substeps    steps of the solver in a `step` of the worlds: torques are held during these
-    q, v        start of all copies, (nq,) and (nv,), or of each, (n, nq) and (n, nv); neutral, at rest by default
+    q, v        start of all copies, (nq,) and (nv,), or of each, (n, nq) and (n, nv); by default as of `Simulation`
     actuation   made by @bk.actuation; it finds the torques of `step` in tau and may change or replace them
     params      of the actuation, (k,) or (n, k); `w.params` has a row for each copy, which may be written to
     seed        of `random`
@@ -89,7 +90,7 @@ class Worlds:
             raise ModelError(f"Worlds take fixed steps ({', '.join(map(repr, WITH_STEP))}), not {solver!r}; bk.rollout "
                              "takes every solver")
         settings = Settings.of(solver, 1e-6, 1e-8, step=step, baumgarte=baumgarte, max_contacts=max_contacts)
-        self.start = (self._rows("q", mechanism.neutral() if q is None else q, mechanism.nq),
+        self.start = (self._rows("q", neutral_start(mechanism) if q is None else q, mechanism.nq),
                       self._rows("v", np.zeros(mechanism.nv) if v is None else v, mechanism.nv))
         params = given_params(actuation, params)
         own = as_finite("params", np.zeros(0) if params is None else params, infinite=True)
