@@ -14,7 +14,7 @@ from browser import browser_page
 DOCS = Path(__file__).parent.parent / "docs"
 # The build runs ideas.md; recordings.md and motion.md run beside what they describe
 RUNNABLE = [*(DOCS / f"{name}.md" for name in ("index", "start", "replay", "viewing")),
-            DOCS / "contact.md", *sorted((DOCS / "howto").glob("*.md"))]
+            DOCS / "contact.md", DOCS / "worlds.md", *sorted((DOCS / "howto").glob("*.md"))]
 
 
 @pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.stem)

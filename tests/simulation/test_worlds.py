@@ -438,3 +438,95 @@ def test_strength_scales_torques():
         w.strength = np.ones((3, 4))
     with pytest.raises(bk.ShapeError, match=r"strength\[1\] is nan"):
         w.strength = [1.0, np.nan, 1.0, 1.0]
+
+
+# -- connections of single copies --------------------------------------------------------------------------------------
+
+
+def swinger(touching=False):
+    """A body in the plane with two arms; with a ground that it may touch."""
+    m = bk.Mechanism(name="swinger")
+    m.add_link("body", joint=bk.Compound(bk.Prismatic((1, 0, 0)), bk.Prismatic((0, 0, 1)), bk.Revolute((0, 1, 0))),
+               mass=5.0, inertia=(0.1, 0.1, 0.1))
+    for name, angle in (("left", 0.5), ("right", -0.5)):
+        turned = np.array([[np.cos(angle), 0, np.sin(angle)], [0, 1, 0], [-np.sin(angle), 0, np.cos(angle)]])
+        m.add_link(name, "body", bk.Revolute((0, 1, 0), damping=0.1), position=(0, 0, 0.2), rotation=turned, mass=1.0,
+                   com=(0, 0, 0.15), inertia=(0.01, 0.01, 0.001))
+    if touching:
+        m.add_plane(point=(0, 0, -0.9))
+        m.add_shape("body", bk.Sphere(0.1))
+    return m
+
+
+@pytest.mark.parametrize("touching", [False, True])
+def test_copies_connect_and_cut_as_simulations_do(touching):
+    m, pin = swinger(touching), bk.Revolute((0, 1, 0))
+    v = np.array([0.3, 0.0, 0.5, 0.2, -0.1])
+    w = bk.Worlds(m, 3, STEP, 2, v=v, own_connections=True, workers=2)
+    sims = [bk.Simulation(m, v=v, solver="symplectic_euler", step=STEP) for _ in range(3)]
+
+    def onwards(count):
+        w.step(count=count)
+        for sim in sims:
+            sim.run(sim.t + 2 * count * STEP)
+
+    def same():
+        return all(np.allclose(w.q[k], sim.q, atol=1e-11) and np.allclose(w.v[k], sim.v, atol=1e-10)
+                   for k, sim in enumerate(sims))
+
+    w.connect([0, 1], "ground", "left", pin, "grip", position_b=(0, 0, 0.3))
+    for sim in sims[:2]:
+        sim.connect("ground", "left", pin, "grip", position_b=(0, 0, 0.3))
+    onwards(40)
+    assert same()
+    assert w.connected("grip").tolist() == [True, True, False]
+    assert w.q[2, 1] < -0.05
+    assert w.q[2, 1] < w.q[0, 1] - 0.01
+    w.connect([1], "ground", "right", pin, "other", position_b=(0, 0, 0.3))
+    sims[1].connect("ground", "right", pin, "other", position_b=(0, 0, 0.3))
+    kept = pickle.loads(pickle.dumps(w.snapshot()))
+    onwards(10)
+    w.cut([0, 1], "grip")
+    for sim in sims[:2]:
+        sim.cut("grip")
+    onwards(60)
+    assert same()
+    assert w.connected("other").tolist() == [False, True, False]
+    assert "other" in w.mechanism_of(1).connections
+    assert not touching or w.q[2, 1] > -0.81
+    end = w.q.copy(), w.v.copy()
+    branches = bk.Worlds(m, 2, STEP, 2, v=v, own_connections=True)
+    branches.restore(kept, copies=[1, 0])
+    branches.step(count=10)
+    branches.cut(None, "grip")
+    branches.step(count=60)
+    assert (branches.q == end[0][[1, 0]]).all()
+    assert (branches.v == end[1][[1, 0]]).all()
+    w.reset([1])
+    assert not w.connected("other").any()
+
+
+def test_connections_that_cannot_be_made_change_nothing():
+    m, pin = swinger(), bk.Revolute((0, 1, 0))
+    w = bk.Worlds(m, 2, own_connections=True)
+    w.connect([1], "ground", "left", pin, "grip")
+    before = w.q.copy()
+    for call, words in ((lambda: w.connect(None, "ground", "left", pin, "grip"), "already a connection 'grip'"),
+                        (lambda: w.connect([0], "ground", "left", pin, position_a=(5, 0, 0), position_b=(0, 0, 0)),
+                         r"in copy 0 at t = 0 s: .* max_gap="),
+                        (lambda: w.connect([0], "ground", "leg", pin), "leg"),
+                        (lambda: w.connect([0], "ground", "left", pin, max_gap=-1.0), "max_gap"),
+                        (lambda: w.cut(None, "grip"), "copy 0 has no connection 'grip'; its connections: none"),
+                        (lambda: w.cut([1], "left"), "Joints of the tree"),
+                        (lambda: w.restore(bk.Worlds(m, 2).snapshot()), "own"),
+                        (lambda: bk.Worlds(m, 2).cut([0], "grip"), "own_connections=True"),
+                        (lambda: bk.Worlds(None, 2), "must be a mechanism|Mechanism")):
+        with pytest.raises(bk.BunrakuError, match=words):
+            call()
+    assert (w.q == before).all()
+    assert w.connected("grip").tolist() == [False, True]
+    motor = bk.Worlds(m, 2, own_connections=True)
+    motor.connect([0], "ground", "left", pin, "grip")
+    motor.step(np.ones(m.nv))
+    motor.step(np.ones((2, 3, m.nv)))
+    assert motor.running.all()

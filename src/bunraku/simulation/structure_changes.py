@@ -3,7 +3,7 @@ everything has succeeded: if anything fails nothing has changed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from bunraku.checks import as_size
 from bunraku.errors import ShapeError, SimulationError
 from bunraku.evaluate import impact
 from bunraku.evaluate.loop_closure import closed_position
-from bunraku.mechanism import Connection, Coupling
+from bunraku.mechanism import Connection, Coupling, Mechanism
 from bunraku.simulation.closing import Gap, capture, gap, large_enough, plan_of_moves
 from bunraku.tolerances import EXACT
 
@@ -19,25 +19,44 @@ if TYPE_CHECKING:
     from bunraku.simulation.running import Running
 
 
-def connect(run: Running, link_a: str, link_b: str, joint, name: str | None, frame_a, frame_b, actuated: bool | None,
-            max_gap: float) -> Connection:
-    """See `Simulation.connect`; frames are (position, rotation)."""
-    max_gap = as_size("max_gap [m, rad]", max_gap, ShapeError, infinite=True)
-    q, v = run.q, run.v
-    a, b = capture(run.mechanism, q, link_a, link_b, frame_a, frame_b)
-    mechanism = run.mechanism.copy()
+class Joined(NamedTuple):
+    """A mechanism with a further connection, and its state when the connection has become rigid."""
+
+    mechanism: Mechanism
+    connection: Connection
+    q: np.ndarray
+    v: np.ndarray
+    impulses: dict[str, np.ndarray]
+
+
+def joined(mechanism: Mechanism, q, v, link_a: str, link_b: str, joint, name: str | None, frame_a, frame_b,
+           actuated: bool | None, max_gap: float, where: str, prescribed=(), trajectory=None) -> Joined:
+    """A copy of the mechanism with a further connection at (q, v); frames are (position, rotation), or (None, None)
+    for those that the links have now."""
+    a, b = capture(mechanism, q, link_a, link_b, frame_a, frame_b)
+    mechanism = mechanism.copy()
     connection = mechanism.connect(link_a, link_b, joint, name, position_a=a[0], rotation_a=a[1], position_b=b[0],
                                    rotation_b=b[1], actuated=actuated)
     open_ = gap(mechanism, q, connection)
     if not max(open_) <= max_gap:
-        raise SimulationError(f"connect {connection.name!r} at t = {run.t:.6g} s: the frames on {link_a!r} and "
+        raise SimulationError(f"connect {connection.name!r} {where}: the frames on {link_a!r} and "
                               f"{link_b!r} are {open_.length:.3g} m and {open_.angle:.3g} rad from where "
                               f"{connection.joint!r} lets them be; leave one side's frame out to capture it, bring "
-                              f"the links together, or allow max_gap={large_enough(open_)}", run.trajectory)
+                              f"the links together, or allow max_gap={large_enough(open_)}", trajectory)
     if max(open_) > EXACT:
-        plan = plan_of_moves(mechanism, run.acting.prescribed)
+        plan = plan_of_moves(mechanism, prescribed)
         q = closed_position(mechanism, plan, q)  # the velocity stays for the impact to change, and to count
-    v, impulses = impact(mechanism, q, v, impulses=True, prescribed=run.acting.prescribed)
+    v, impulses = impact(mechanism, q, v, impulses=True, prescribed=prescribed)
+    return Joined(mechanism, connection, q, v, impulses)
+
+
+def connect(run: Running, link_a: str, link_b: str, joint, name: str | None, frame_a, frame_b, actuated: bool | None,
+            max_gap: float) -> Connection:
+    """See `Simulation.connect`; frames are (position, rotation)."""
+    max_gap = as_size("max_gap [m, rad]", max_gap, ShapeError, infinite=True)
+    mechanism, connection, q, v, impulses = joined(
+        run.mechanism, run.q, run.v, link_a, link_b, joint, name, frame_a, frame_b, actuated, max_gap,
+        f"at t = {run.t:.6g} s", run.acting.prescribed, run.trajectory)
     hit = impulses[connection.name]
     run.change(mechanism, q, v, f"connect {connection.name!r}: {link_a} - {link_b} by {connection.joint!r}, "
                f"impulse {np.linalg.norm(hit[:3]):.4g} N s, {np.linalg.norm(hit[3:]):.4g} N m s")

@@ -25,6 +25,7 @@ from bunraku.integrate import solver_memory as m
 from bunraku.integrate.pace import MOTION, Pace
 from bunraku.integrate.record import empty_record
 from bunraku.mechanism import Mechanism
+from bunraku.plan.build import Plan
 from bunraku.runs.actuation import Actuation, PlainActuation
 from bunraku.runs.context import structure_of
 from bunraku.simulation.acting import Acting
@@ -72,6 +73,7 @@ class Group:
         self.open_loops: dict[int, str] = {}        # what is to be said of them, by state
         self.stops: dict[int, str] = {}             # what is to be said of those that contact has stopped
         self.left_open: dict[int, LeftOpen] = {}    # by state, of those that failed on the way
+        self.structures: dict[int, Mechanism] = {}  # by state, of those with connections of their own
         self.begin(np.arange(count), q, v)
 
     @cached_property
@@ -100,6 +102,10 @@ class Group:
             except BunrakuError as error:
                 self.status[k], self.open_loops[k] = CANNOT_START, str(error)
 
+    def mechanism_of(self, k: int) -> Mechanism:
+        """The mechanism of state k, with its own connections."""
+        return self.structures.get(k) or self.mechanisms[k // self.block]
+
     def params_of(self, k: int) -> np.ndarray:
         return self.params[k if len(self.params) > 1 else 0]
 
@@ -127,8 +133,8 @@ class Group:
         if k in self.stops:
             return self.stops[k]
         if status == m.ACTUATION_FAILED and isinstance(self.actuation, Actuation):
-            cause = self.actuation.raised(self.reached[k], q, v, self.params_of(k), self._torques_size())
-        return stopped(status, f"at t = {self.reached[k]:.6g} s", self.mechanisms[k // self.block], q, v, cause=cause,
+            cause = self.actuation.raised(self.reached[k], q, v, self.params_of(k), self._torques_size(k))
+        return stopped(status, f"at t = {self.reached[k]:.6g} s", self.mechanism_of(k), q, v, cause=cause,
                        min_step=self.settings.min_step, torques=self._torques(k), left_open=self.left_open.get(k))
 
     def simulated(self, k: int) -> Running:
@@ -140,7 +146,7 @@ class Group:
 
     def torque_of(self, k: int):
         """Torques of state k as a function of (t, y)."""
-        size, actuation = self._torques_size(), self.actuation
+        size, actuation = self._torques_size(k), self.actuation
         assert isinstance(actuation, (Actuation, PlainActuation))
         return lambda t, y: actuation.torque(t, y[:self.nq], y[self.nq:], self.params_of(k), size)
 
@@ -149,10 +155,16 @@ class Group:
         if isinstance(self.actuation, Actuation):
             with contextlib.suppress(Exception):
                 q, v = self.y[k, :self.nq], self.y[k, self.nq:]
-                yield "there", self.actuation.torque(self.reached[k], q, v, self.params_of(k), self._torques_size())
+                yield "there", self.actuation.torque(self.reached[k], q, v, self.params_of(k),
+                                                   self._torques_size(k))
 
-    def _torques_size(self) -> int:
-        return self.nv + (0 if self.plan.loops is None else self.plan.loops.freedoms)
+    def _torques_size(self, k: int) -> int:
+        return torques_of(self.mechanism_of(k).plan())
+
+
+def torques_of(plan: Plan) -> int:
+    """Torques of the joints, then of the connections."""
+    return plan.nv + (0 if plan.loops is None else int(plan.loops.freedoms))
 
 
 class MeanTime:

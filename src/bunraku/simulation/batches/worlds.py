@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from bunraku.checks import as_array, as_count, as_finite, as_floats
+from bunraku.checks import as_array, as_count, as_finite, as_floats, as_size
 from bunraku.entries.pool import how_many
 from bunraku.errors import ModelError, ShapeError, SimulationError, SimulationWarning
 from bunraku.integrate import solver_memory as m
-from bunraku.mechanism import Mechanism
-from bunraku.mechanism.mechanism import as_mechanism
+from bunraku.mechanism import Joint, Mechanism
 from bunraku.runs.actuation import Actuation
 from bunraku.simulation.actuating import given_params
-from bunraku.simulation.batches.group import CANNOT_START, Group
+from bunraku.simulation.batches.copies import NAMED, Snapshot, alike, form, listed, numbers_of
+from bunraku.simulation.batches.group import CANNOT_START, Group, torques_of
+from bunraku.simulation.batches.own_connections import connect, cut
 from bunraku.simulation.batches.singles import Singles
 from bunraku.simulation.batches.streams import Streams
 from bunraku.simulation.batches.tiles import Tiles
@@ -30,28 +29,9 @@ from bunraku.simulation.closing import neutral_start
 from bunraku.simulation.settings import WITH_STEP, Settings
 from bunraku.tolerances import ROUGH_ENOUGH
 
-MOST_LANES = 8    # of any processor: copies of several mechanisms are never in the same lanes
 STOPPED = -2      # a status: by `Worlds.stop`
-NAMED = 5         # copies that a message names
 FOREVER = np.array([np.inf])
 WORDS = {STOPPED: "stopped by w.stop"}
-
-
-@dataclass(frozen=True, eq=False)
-class Snapshot:
-    """Everything that `Worlds` remembers of its copies; plain arrays, which can be pickled."""
-
-    y: np.ndarray
-    params: np.ndarray
-    steps: np.ndarray
-    status: np.ndarray
-    drawn: np.ndarray
-    contacts: Any
-    reasons: dict[int, str]
-    form: tuple  # of the mechanism
-
-    def __len__(self):
-        return len(self.y)
 
 
 class Worlds:
@@ -68,6 +48,8 @@ class Worlds:
     workers     threads; by default one for each core. They do not change any result
     warn        whether a SimulationWarning names copies that stop
     baumgarte, max_contacts     as for `Simulation`
+    own_connections     whether `connect` and `cut` may give copies connections of their own; always so if the mechanism
+                        has connections. Copies are then computed one after the other
 
     Trees take W copies at a time in lanes of the processor; mechanisms with connections one copy after the other.
     The motion of a copy depends on no other copy, and is that of `bk.rollout`. A copy that cannot go on stops where it
@@ -77,10 +59,10 @@ class Worlds:
     def __init__(self, mechanism: Mechanism | Sequence[Mechanism], n: int, step: float = 0.002, substeps: int = 1, *,
                  q=None, v=None, solver: str = "symplectic_euler", actuation: Actuation | None = None, params=None,
                  seed: int = 0, baumgarte: float | None = None, max_contacts: int | None = None,
-                 workers: int | None = None, warn: bool = True):
+                 workers: int | None = None, warn: bool = True, own_connections: bool = False):
         self.warn = warn
         self.n = as_count("n, the number of copies,", n)
-        mechanisms = _alike([mechanism] if isinstance(mechanism, Mechanism) else list(mechanism), self.n)
+        mechanisms = alike(list(mechanism) if isinstance(mechanism, Iterable) else [mechanism], self.n)
         mechanism = mechanisms[0]
         if actuation is not None and not isinstance(actuation, Actuation):
             raise ModelError("the actuation of Worlds must be made by @bk.actuation; torques of a function in Python "
@@ -99,12 +81,12 @@ class Worlds:
         group.substeps, group.origin = as_count("substeps", substeps), np.zeros(self.n)
         self._refuse_starts(np.arange(self.n))
         self.workers = how_many(workers, self.n)
-        lanes = group.plan.loops is None and group.mechanism.contact_pairs().complete
+        lanes = group.plan.loops is None and group.mechanism.contact_pairs().complete and not own_connections
         if not lanes and len(mechanisms) > 1:
             raise ModelError("several mechanisms need trees with few shapes, which are computed in lanes; make a "
                              "Worlds for each of these")
-        self._tiles: Tiles | Singles = Tiles(group) if lanes else Singles(group)
-        self._torques = group.nv if group.plan.loops is None else group.nv + int(group.plan.loops.freedoms)
+        self._tiles: Tiles | Singles = Tiles(group) if lanes else Singles(group, own_connections)
+        self._torques, self._changing = torques_of(group.plan), own_connections or group.plan.loops is not None
         self._given, self._none = np.zeros((self.n, self._torques)), np.zeros((0, 0))
         self._busy, self._strength = threading.Lock(), None
         self._known = np.zeros(self.n, bool)   # failures that a warning has named
@@ -186,6 +168,17 @@ class Worlds:
         rows = group.y, group.params, self._given, group.status, group.steps, group.reached, group.origin
         return sum(x.nbytes for x in rows) / self.n + self._tiles.bytes_each
 
+    def connected(self, name: str) -> np.ndarray:
+        """(n,) which copies have a connection of this name."""
+        here = np.full(self.n, name in self.mechanism.connections)
+        for k, mechanism in self._group.structures.items():
+            here[k] = name in mechanism.connections
+        return here
+
+    def mechanism_of(self, copy: int) -> Mechanism:
+        """The mechanism of a copy, with its own numbers and connections."""
+        return self._group.mechanism_of(int(numbers_of("copy", copy, self.n)[0]))
+
     # -- move ----------------------------------------------------------------------------------------------------------
 
     def step(self, tau=None, count: int | None = None) -> None:
@@ -242,7 +235,10 @@ class Worlds:
                              f"({self.n}, T, {nv}){more}: torques in the order of v, for each copy and each step")
         if given.ndim == 3 and count is not None:
             raise ShapeError(f"tau has torques for {given.shape[1]} steps, so count={count} has no meaning")
-        if not np.isfinite(given.sum()):  # or it overflows
+        if width > nv and self._group.structures:
+            raise ShapeError("torques of connections have no meaning while copies have connections of their own "
+                             f"(copies {listed(sorted(self._group.structures))}); give those of the joints, ({nv},)")
+        if not np.isfinite(given).all():
             self._refuse_not_finite(given)
         if self._strength is not None:
             given = given * (self._strength if given.ndim < 3 else self._strength[:, None])[..., :width]
@@ -269,7 +265,7 @@ class Worlds:
         copies = np.unique(bad[:, 0])
         more = f"; so are torques of {len(copies) - 1} other copies" if len(copies) > 1 else ""
         raise ShapeError(f"tau{list(first)}, of copy {first[0]} and joint {joint}, is {tau[first]}{more} "
-                         f"(copies {_listed(copies)}); torques must be finite. Nothing has moved")
+                         f"(copies {listed(copies)}); torques must be finite. Nothing has moved")
 
     # -- set -----------------------------------------------------------------------------------------------------------
 
@@ -304,6 +300,29 @@ class Worlds:
             for name, where in own.memories():
                 self._group.params[copies, where] = own[name].ravel()
 
+    def connect(self, which, link_a: str, link_b: str, joint: Joint | None = None, name: str | None = None, *,
+                position_a=None, rotation_a=None, position_b=None, rotation_b=None, max_gap: float = 1e-6) -> None:
+        """Close a loop in copies, as `Simulation.connect`: velocities jump, and links are held as they are now where no
+        frame is given. A reset gives a copy the connections of the mechanism again; if anything fails nothing has
+        changed."""
+        with self._alone("connect"):
+            singles, copies = self._own_connections("connect"), self._copies(which)
+            running = copies[self._group.status[copies] == 0]
+            connect(singles, running, link_a, link_b, joint, name, (position_a, rotation_a), (position_b, rotation_b),
+                    as_size("max_gap [m, rad]", max_gap, ShapeError, infinite=True))
+
+    def cut(self, which, name: str) -> None:
+        """Remove a connection of copies: every link keeps its pose and velocity. If anything fails nothing has
+        changed."""
+        with self._alone("cut"):
+            cut(self._own_connections("cut"), self._copies(which), name)
+
+    def _own_connections(self, what: str) -> Singles:
+        if not self._changing or not isinstance(self._tiles, Singles):
+            raise SimulationError(f"{what}: copies of these worlds move together in lanes, so they have the same "
+                                  "connections; make them by bk.Worlds(..., own_connections=True)")
+        return self._tiles
+
     def stop(self, which) -> None:
         """Leave copies where they are until they are reset or restored."""
         with self._alone("stop"):
@@ -327,7 +346,7 @@ class Worlds:
             group = self._group
             return Snapshot(group.y.copy(), group.params.copy(), group.steps.copy(), group.status.copy(),
                             self._streams.drawn.copy(), self._tiles.known(), {k: self._reason(k) for k in self.failed},
-                            _form(self.mechanism))
+                            self._form())
 
     def restore(self, snapshot: Snapshot, which=None, copies=None) -> None:
         """Put copies (all, those of a mask, or those with these numbers) where copies of a snapshot were.
@@ -339,9 +358,10 @@ class Worlds:
             group, here = self._group, self._copies(which)
             if not isinstance(snapshot, Snapshot):
                 raise ShapeError(f"w.restore takes a snapshot, from w.snapshot(), not {snapshot!r:.60}")
-            if snapshot.form != _form(self.mechanism) or snapshot.params.shape[1] != group.params.shape[1]:
-                raise ShapeError("the snapshot is of another mechanism, or of another number of params")
-            there = here if copies is None else _numbers("copies", copies, len(snapshot), unique=False)
+            if snapshot.form != self._form() or snapshot.params.shape[1] != group.params.shape[1]:
+                raise ShapeError("the snapshot is of another mechanism, of another number of params, or of worlds that "
+                                 "differ in own_connections")
+            there = here if copies is None else numbers_of("copies", copies, len(snapshot), unique=False)
             if len(there) == 1:
                 there = np.repeat(there, len(here))
             if len(there) != len(here) or there.max(initial=-1) >= len(snapshot):
@@ -370,6 +390,9 @@ class Worlds:
         finally:
             self._busy.release()
 
+    def _form(self) -> tuple:
+        return form(self.mechanism), isinstance(self._tiles, Singles)
+
     def _rows(self, what: str, given, width: int) -> np.ndarray:
         """(n, width)"""
         array = as_floats(what, given, width)
@@ -378,7 +401,7 @@ class Worlds:
         return np.ascontiguousarray(np.broadcast_to(array, (self.n, width))).copy()
 
     def _copies(self, which) -> np.ndarray:
-        return np.arange(self.n) if which is None else _numbers("which", which, self.n)
+        return np.arange(self.n) if which is None else numbers_of("which", which, self.n)
 
     def _starts(self, what: str, given, own, copies) -> np.ndarray:
         """A row for each of the copies."""
@@ -429,7 +452,7 @@ class Worlds:
         self._known[copies] = True
         if not self.warn:
             return
-        more = f" (and {len(copies) - 1} more: {_listed(copies[1:])})" if len(copies) > 1 else ""
+        more = f" (and {len(copies) - 1} more: {listed(copies[1:])})" if len(copies) > 1 else ""
         warnings.warn(f"copy {copies[0]} stopped{more}: {self._reason(int(copies[0]))}. The others go on; w.failed has "
                       "all reasons, and w.reset starts copies again", SimulationWarning, stacklevel=3)
 
@@ -442,52 +465,6 @@ class Worlds:
                           SimulationWarning, stacklevel=3)
 
 
-def _alike(mechanisms: list[Mechanism], n: int) -> list[Mechanism]:
-    """The mechanisms, if worlds can have them all."""
-    mechanisms = [as_mechanism(mechanism) for mechanism in mechanisms]
-    if not mechanisms:
-        raise ModelError("Worlds: no mechanism is given")
-    count, first = len(mechanisms), _form(mechanisms[0])
-    for k, other in enumerate(mechanisms[1:], 1):
-        if _form(other) != first:
-            raise ModelError(f"mechanism {k} ({other.name}) has other links, joints or shapes than the first; several "
-                             "mechanisms of one Worlds may differ in numbers only")
-    if count > 1 and (n % count or n // count % MOST_LANES):
-        raise ShapeError(f"{n} copies of {count} mechanisms: each needs the same number of copies, a multiple of "
-                         f"{MOST_LANES}, such as n={MOST_LANES * count * max(1, round(n / MOST_LANES / count))}")
-    return mechanisms
-
-
-def _form(mechanism: Mechanism) -> tuple:
-    """What several mechanisms must have in common."""
-    links = tuple((link.name, link.parent, type(link.joint).__name__, link.joint.nq) for link in mechanism.links)
-    return links, len(mechanism.connections), len(mechanism.contact_pairs().arrays.contact_i)
-
-
 def _read_only(view: np.ndarray) -> np.ndarray:
     view.flags.writeable = False
     return view
-
-
-def _listed(copies) -> str:
-    return ", ".join(map(str, copies[:NAMED])) + (", ..." if len(copies) > NAMED else "")
-
-
-def _numbers(what: str, which, n: int, unique: bool = True) -> np.ndarray:
-    """Numbers of copies, from a mask or from numbers."""
-    array = np.asarray(which)
-    if array.dtype == bool:
-        if array.shape != (n,):
-            raise ShapeError(f"{what}: a mask must have the shape ({n},), not {array.shape}")
-        return np.flatnonzero(array)
-    array = np.atleast_1d(array)
-    if array.ndim != 1 or not (array.dtype.kind in "iu" or array.size == 0):
-        raise ShapeError(f"{what} must be a mask of bools, or numbers of copies, not {which!r:.60}")
-    numbers = array.astype(np.int64)
-    if ((numbers < -n) | (numbers >= n)).any():
-        beyond = numbers[(numbers < -n) | (numbers >= n)][0]
-        raise ShapeError(f"{what}: there is no copy {beyond}: there are {n}, from 0 on")
-    numbers = np.where(numbers < 0, numbers + n, numbers)
-    if unique and len(np.unique(numbers)) < len(numbers):
-        raise ShapeError(f"{what} names a copy twice")
-    return numbers
