@@ -25,11 +25,12 @@ class Controller(Actuation):
 
     params      all parameters, default of the argument `params` where the controller is the actuation
     names       those that `controller[name]` gives, a view that may be written to
+    entries     further names, of entries of a parameter: {name: (parameter, place along its last axis)}
     parts       of a sum: its controllers, whose parameters are views of the sum's
     """
 
     def __init__(self, function, parameters: Mapping[str, np.ndarray], parts: Sequence[Controller] = (),
-                 shared: bool = True, period: float = 0.0):
+                 shared: bool = True, period: float = 0.0, entries: Mapping[str, tuple[str, int]] | None = None):
         super().__init__(function, with_model=True)
         self.name: str = function.__name__
         shapes = {name: np.shape(value) for name, value in parameters.items()}
@@ -40,6 +41,7 @@ class Controller(Actuation):
             self._places[name] = at, size, shape
             at += size
         self.memory, self.period = not shared, period
+        self.entries = {name: place for name, place in (entries or {}).items() if name not in self._places}
 
     def own_params(self) -> np.ndarray:
         """Those of `params`, which simulations share; a controller with a memory gives each its own."""
@@ -50,8 +52,10 @@ class Controller(Actuation):
         return list(self._places)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        at, size, shape = self._place(name)
-        return self.params[at:at + size].reshape(shape)
+        whole, k = self.entries.get(name, (name, None))
+        at, size, shape = self._place(whole)
+        value = self.params[at:at + size].reshape(shape)
+        return value if k is None else value[..., k]
 
     def __setitem__(self, name: str, value) -> None:
         self[name][...] = value
@@ -61,7 +65,14 @@ class Controller(Actuation):
             return self._places[name]
         except (KeyError, TypeError):
             raise NamingError(f"the controller {self.name!r} has no parameter {name!r}"
-                              f"{hint(name, self.names)}") from None
+                              f"{hint(name, [*self.names, *self.entries])}") from None
+
+    def columns(self, name: str) -> np.ndarray:
+        """Where a parameter is in `params`, in its shape: `w.params[:, controller.columns("goal")] = x` in worlds."""
+        whole, k = self.entries.get(name, (name, None))
+        at, size, shape = self._place(whole)
+        places = np.arange(at, at + size).reshape(shape)
+        return places if k is None else places[..., k]
 
     def memories(self) -> list[tuple[str, slice]]:
         """Name and place in the parameters of what sampled controllers remember."""
@@ -72,13 +83,14 @@ class Controller(Actuation):
         """Parameters of a batch, (count, k): named ones with a leading axis are those of each copy."""
         out = np.tile(self.params, (count, 1))
         for name, value in values.items():
-            at, size, shape = self._place(name)
+            places = self.columns(name)
+            shape = places.shape
             try:
                 given = np.broadcast_to(as_finite(name, value), (count, *shape))
             except ValueError:
                 raise ShapeError(f"{name} must be {shape}, or with a leading axis {(count, *shape)}, not "
                                  f"{np.shape(value)}") from None
-            out[:, at:at + size] = given.reshape(count, size)
+            out[:, places] = given
         return out
 
     def __add__(self, other):
@@ -111,22 +123,26 @@ def total(*controllers) -> Controller:
     function.__name__ = function.__qualname__ = " + ".join(part.name for part in parts)
     named: dict[str, np.ndarray] = {}
     counts: dict[str, int] = {}
+    entries: dict[str, tuple[str, int]] = {}
     for part in parts:
+        called = {}
         for name in part.names:
             number = counts.get(name, 0) + 1
             while (key := name if number == 1 else f"{name} {number}") in named:  # a sum's own "kp 2"
                 number += 1
-            counts[name], named[key] = number, part[name]
+            counts[name], named[key], called[name] = number, part[name], key
+        for name, (whole, k) in part.entries.items():
+            entries.setdefault(name, (called[whole], k))
     periods = {part.period for part in parts if part.period}
     if len(periods) > 1:
         raise ModelError("control.total: the controllers are sampled with different periods")
     result = Controller(function, named, parts, shared=not any(part.memory for part in parts),
-                        period=max(periods, default=0.0))
+                        period=max(periods, default=0.0), entries=entries)
     at = 0
     twins = []
     for part in parts:
         twin = Controller(part.function, {name: part[name] for name in part.names}, part.parts,
-                          shared=not part.memory, period=part.period)
+                          shared=not part.memory, period=part.period, entries=part.entries)
         twin.params = result.params[at:at + len(part.params)]
         at += len(part.params)
         twins.append(twin)

@@ -79,7 +79,7 @@ def sampled(mechanism, controller, period: float, delay: float = 0.0) -> Control
     memory = np.zeros((kept, 1 + width))
     memory[:, 0] = EMPTY
     return Controller(sampled, {**{name: part[name] for name in part.names}, "memory": memory}, [part], shared=False,
-                      period=period)
+                      period=period, entries=part.entries)
 
 
 def measured(mechanism, controller, period: float, q_noise=0.0, v_noise=0.0, resolution: float = 0.0,
@@ -112,4 +112,4 @@ def measured(mechanism, controller, period: float, q_noise=0.0, v_noise=0.0, res
                                  "q_noise": gains("measured: q_noise", q_noise, everything),
                                  "v_noise": gains("measured: v_noise", v_noise, everything),
                                  "seed": np.array(float(as_count("seed", seed, 0)))},
-                      [part], shared=not part.memory, period=part.period)
+                      [part], shared=not part.memory, period=part.period, entries=part.entries)

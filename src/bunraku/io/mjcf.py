@@ -17,9 +17,10 @@ With `shapes=True`, geoms that can touch become shapes, with their masks and sli
 the larger, bunraku the geometric mean). Equality constraints become connections and couplings where they can
 (`mjcf_constraints.py`); with any of them, joints are actuated that an actuator drives. Ranges of actuators and joints
 are kept as information (`effort`). Otherwise contacts, and always tendons, actuators, fluid and gravity compensation
-are ignored, each kind with one LoadWarning, and so is dry friction (frictionloss) unless `friction=True`, or of balls
-and free joints. Geoms that MuJoCo draws (groups 0 to 2) become visuals. The initial state of a file, such as the height
-of a free body, is not part of a mechanism: it is MuJoCo's `qpos0`.
+are ignored, each kind with one LoadWarning (`mjcf_actuators.py` reads actuators), and so is dry friction
+(frictionloss) unless `friction=True`, or of balls and free joints. Geoms that MuJoCo draws (groups 0 to 2) become
+visuals. The initial state of a file, such as the height of a free body, is not part of a mechanism: it is MuJoCo's
+`qpos0`.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def load_mjcf(path: str | os.PathLike, base: str = "free", strict: bool = False,
         path = Path(path)
     except TypeError:
         raise LoadError(f"a model file is given by its path, not {path!r}") from None
-    mujoco = _mujoco()
+    mujoco = imported_mujoco()
     findings = Findings(path, strict)
     files = prescan(path, findings)
     model, meshes = compile_model(mujoco, findings, files)
@@ -78,7 +79,7 @@ def load_mjcf(path: str | os.PathLike, base: str = "free", strict: bool = False,
     return mechanism
 
 
-def _mujoco():
+def imported_mujoco():
     try:
         import mujoco
     except ImportError:

@@ -18,12 +18,14 @@ LEFT_OUT = {
     "keys": "keyframe", "pairs": "contact pair", "plugins": "plugin",
 }
 """Lists of the specification that a mechanism has no place for, and what one of them is called."""
+INSTEAD = {"actuators": "; bk.control.from_file(mechanism, file) is a controller of them"}
 UNUSED = ("skins", "tuples", "numerics", "texts", "excludes")
 """Lists that say nothing about how a model moves."""
 
 
-def compile_model(mujoco, findings: Findings, files: dict[str, str]):
-    """The compiled model and the additional mesh data; without MuJoCo's output."""
+def compile_model(mujoco, findings: Findings, files: dict[str, str], keep: tuple[str, ...] = ()):
+    """The compiled model and the additional mesh data; without MuJoCo's output. `keep`: lists of the specification that
+    are not to be left out."""
     said: list[str] = []
     before = mujoco.get_mju_user_warning()
     try:
@@ -31,7 +33,7 @@ def compile_model(mujoco, findings: Findings, files: dict[str, str]):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             spec = mujoco.MjSpec.from_file(os.path.abspath(findings.path))
-            meshes = _strip(spec, findings)
+            meshes = _strip(spec, findings, keep)
             model = spec.compile()
         said += [str(warning.message) for warning in caught]
     except LoadError:
@@ -71,13 +73,14 @@ class MeshData(NamedTuple):
     excluded: list[tuple[str, str]]  # bodies that do not touch
 
 
-def _strip(spec, findings: Findings) -> MeshData:
+def _strip(spec, findings: Findings, keep: tuple[str, ...]) -> MeshData:
     """Remove unsupported elements from a specification, with one warning for each kind."""
     couple = {name for item in spec.equalities for name in (item.name1, item.name2)}  # tendons among them
     for kind, called in LEFT_OUT.items():
         items = [x for x in getattr(spec, kind, ()) if kind != "tendons" or x.name not in couple]
-        if items:
-            findings.note(*_several(called, [item.name for item in items]))
+        if items and kind not in keep:
+            element, text = _several(called, [item.name for item in items])
+            findings.note(element, text + INSTEAD.get(kind, ""))
     for flex in spec.flexes:
         raise findings.refuse(f"flex {flex.name!r}", "deformable bodies cannot be represented")
     _note_option(spec.option, findings)
@@ -90,7 +93,7 @@ def _strip(spec, findings: Findings) -> MeshData:
     # In this order nothing is left that refers to what has gone
     for kind in ("sensors", "keys", "actuators", "tendons", "pairs", *UNUSED):
         for item in list(getattr(spec, kind, ())):
-            if kind != "tendons" or item.name not in couple:
+            if kind not in keep and (kind != "tendons" or item.name not in couple):
                 _delete(spec, item)
     for material in spec.materials:
         material.textures = [""] * len(material.textures)
