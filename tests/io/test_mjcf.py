@@ -311,7 +311,6 @@ def test_meshes_are_placed_as_their_files_have_them(tmp_path):
 # -- warnings and errors ---------------------------------------------------------------------------------------------
 
 ODD = {
-    "actuator 'push'": ("", '<actuator><motor name="push" joint="a"/></actuator>'),
     "sensor 'feel'": ("", '<sensor><jointpos name="feel" joint="a"/></sensor>'),
     "tendon 'rope'": ("", '<tendon><fixed name="rope"><joint joint="a" coef="1"/></fixed></tendon>'),
     "equality constraint 'tie'": ("", '<equality><joint name="tie" joint1="a"/></equality>'),

@@ -18,7 +18,7 @@ LEFT_OUT = {
     "keys": "keyframe", "pairs": "contact pair", "plugins": "plugin",
 }
 """Lists of the specification that a mechanism has no place for, and what one of them is called."""
-INSTEAD = {"actuators": "; bk.control.from_file(mechanism, file) is a controller of them"}
+READ_ELSEWHERE = ("actuators",)  # mjcf_actuators.py
 UNUSED = ("skins", "tuples", "numerics", "texts", "excludes")
 """Lists that say nothing about how a model moves."""
 
@@ -78,9 +78,8 @@ def _strip(spec, findings: Findings, keep: tuple[str, ...]) -> MeshData:
     couple = {name for item in spec.equalities for name in (item.name1, item.name2)}  # tendons among them
     for kind, called in LEFT_OUT.items():
         items = [x for x in getattr(spec, kind, ()) if kind != "tendons" or x.name not in couple]
-        if items and kind not in keep:
-            element, text = _several(called, [item.name for item in items])
-            findings.note(element, text + INSTEAD.get(kind, ""))
+        if items and kind not in (*keep, *READ_ELSEWHERE):
+            findings.note(*_several(called, [item.name for item in items]))
     for flex in spec.flexes:
         raise findings.refuse(f"flex {flex.name!r}", "deformable bodies cannot be represented")
     _note_option(spec.option, findings)
