@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-import bunraku as bk
 from bunraku.envs.tasks import Moved, task
 
 DIRECTIONS, BEST = 64, 16   # tried, and used, in a generation
 NOISE, RATE = 0.03, 0.02
+BONUS = {"hopper": 1.0, "walker": 1.0, "ant": 1.0, "humanoid": 5.0, "quadruped": 0.5, "hopping-leg": 0.2}  # see below
 
 
 class Spread:
@@ -37,31 +37,24 @@ class Spread:
         return (seen - self.mean) / np.sqrt(self.squares / self.count + 1e-8)
 
 
-def worlds_of(own, count):
-    numbers = own.mechanism.nq + own.mechanism.nv
-    q, v = own.start(np.full((1, numbers), 0.5))
-    return bk.Worlds(own.mechanism, count, own.step, own.substeps, q=q[0], v=v[0], warn=False)
-
-
 def returns(own, w, policies, spread, seed, bonus=0.0, shown=None):
     """Returns of an episode of each copy with its own policy (n, nu, size), and the steps taken.
 
     `bonus` is taken off the reward of a step: one for not falling would keep the figure standing.
     """
     w.reseed(seed)
-    q, v = own.start(w.random(size=own.mechanism.nq + own.mechanism.nv))
-    w.reset(None, q, v, overlapping=True)
+    own.begin(w)
     total, steps = np.zeros(w.n), 0
     for k in range(own.limit):
         going, before = w.running, w.q.copy()
         if not going.any():
             break
-        seen = own.observe(w.q, w.v)
+        seen = own.seen(w)
         if k % 8 == 0:
             spread.add(seen[going])
         action = np.clip(np.einsum("nij,nj->ni", policies, spread.scaled(seen)), own.low, own.high)
         action[~going] = 0.0
-        w.step(own.torques(action))
+        own.move(w, action)
         reward = own.reward(Moved(w.q, w.v, before, action, own.step * own.substeps)) - bonus
         total += np.where(going & w.running, reward, 0.0)
         steps += int(going.sum())
@@ -73,9 +66,8 @@ def returns(own, w, policies, spread, seed, bonus=0.0, shown=None):
 
 def train(own, seed, minutes, bonus):
     """(policy, spread, rows of (minutes, million steps, return)) of one seed."""
-    w, few, rng = worlds_of(own, 2 * DIRECTIONS), worlds_of(own, 8), np.random.default_rng(seed)
-    q, v = own.start(np.full((1, own.mechanism.nq + own.mechanism.nv), 0.5))
-    nu, size = len(own.low), own.observe(q, v).shape[1]
+    w, few, rng = own.worlds(2 * DIRECTIONS), own.worlds(8), np.random.default_rng(seed)
+    nu, size = len(own.low), own.seen(few).shape[1]
     policy, spread, rows, steps, generation = np.zeros((nu, size)), Spread(size), [], 0, 0
     begin = time.perf_counter()
     while True:
@@ -120,7 +112,7 @@ def play(folder):
     kept = np.load(folder / "policy.npz")
     own, spread, frames = task(str(kept["task"])), Spread(len(kept["mean"])), []
     spread.mean, spread.squares, spread.count = kept["mean"], kept["squares"], float(kept["count"])
-    w = worlds_of(own, 1)
+    w = own.worlds(1)
     picture = Picture(own.mechanism, w.q[0], 480)
     total, steps = returns(own, w, kept["policy"][None], spread, 0,
                            shown=lambda w: frames.append(Image.fromarray(picture.draw(w.q[0]))))
@@ -140,7 +132,7 @@ def main():
     if options.play:
         play(options.folder)
         return
-    own, bonus = task(options.task), {"hopper": 1.0, "walker": 1.0, "ant": 1.0, "humanoid": 5.0}.get(options.task, 0.0)
+    own, bonus = task(options.task), BONUS.get(options.task, 0.0)
     found = [train(own, seed, options.minutes, bonus) for seed in range(options.seeds)]
     policy, spread, _ = max(found, key=lambda one: one[2][-1][2])
     np.savez(options.folder / "policy.npz", policy=policy, mean=spread.mean, squares=spread.squares,

@@ -417,6 +417,64 @@ def test_several_mechanisms_move_each_as_alone(touching):
         bk.Worlds([bk.models.four_bar()] * 2, 16)
 
 
+def test_compiled_observations_see_each_copy_with_its_own_model():
+    nominal = bk.models.chain(3)
+    tip = nominal.link_names[-1]
+    several = [nominal, nominal.with_link(tip, mass=3.0)]
+
+    def seen(t, q, v, params, out, model):
+        out[0], out[1] = t, params[0]
+        model.com(q, out[2:5])
+        model.gravity(q, out[5:8])
+
+    @bk.actuation
+    def lighter(t, q, v, params, tau, model):  # gravity times params[0]
+        model.gravity(q, tau)
+        for j in range(len(tau)):
+            tau[j] *= 1.0 - params[0]
+
+    q, v = starts(nominal, 16)
+    part = np.linspace(0.0, 2.0, 16)[:, None]
+    w = bk.Worlds(several, 16, STEP, q=q, v=v, params=part, observe=seen, observation_size=8, actuation=lighter,
+                  workers=2)
+    w.step(count=40)
+    out = np.full((16, 8), np.nan)
+    assert w.observe(out=out) is out
+    assert (out[:, 0] == 40 * STEP).all()
+    assert (out[:, 1:2] == part).all()
+    for k in (0, 3, 11, 15):
+        own = several[k // 8].copy()
+        np.testing.assert_allclose(out[k, 2:5], bk.kinematics(own, w.q[k]).com, atol=1e-14)
+        np.testing.assert_allclose(out[k, 5:], bk.inverse_dynamics(own, w.q[k], 0 * v[k], 0 * v[k]), atol=1e-12)
+        own.gravity = part[k, 0] * np.array(own.gravity)
+        alone = bk.Worlds(own, 1, STEP, q=q[k], v=v[k])
+        alone.step(count=40)
+        np.testing.assert_allclose(w.q[k], alone.q[0], atol=1e-12)
+
+
+def test_observations_that_fail_are_named():
+    m = bk.models.chain(2)
+
+    def seen(t, q, v, params, out):
+        out[int(params[0])] = 1.0
+
+    w = bk.Worlds(m, 3, params=[[0.0], [1.0], [5.0]], observe=seen, observation_size=2)
+    with pytest.raises(bk.SimulationError, match=r"failed for copy 2 at t = 0 s: IndexError: index 5"):
+        w.observe()
+    w.params[2] = 1.0
+    assert (w.observe() == [[1, 0], [0, 1], [0, 1]]).all()
+    for out, words in ((np.empty((3, 3)), r"float64 \(3, 2\), not float64 \(3, 3\)"), ([[0, 0]] * 3, "not list"),
+                       (np.empty((3, 2), np.float32), "float32"), (np.empty((2, 3)).T, "contiguous")):
+        with pytest.raises(bk.ShapeError, match=words):
+            w.observe(out=out)
+    with pytest.raises(bk.SimulationError, match="observe=function"):
+        bk.Worlds(m, 3).observe()
+    with pytest.raises(bk.ModelError, match=r"\(t, q, v, params, out\)"):
+        bk.Worlds(m, 3, observe=lambda q, v: q, observation_size=1)
+    with pytest.raises(bk.ModelError, match="observation_size"):
+        bk.Worlds(m, 3, observe=seen)
+
+
 def test_strength_scales_torques():
     m = bk.models.chain(3)
     rng = np.random.default_rng(0)

@@ -17,12 +17,15 @@ models:
   chain:N[:JOINT]   N links, joints revolute (default) or spherical
   human[:DOF]       a human figure, 16, 34 (default) or 48 degrees of freedom
   humanoid          a humanoid robot
+  quadruped, hopping_leg, climber
+                    small figures with motors
   mobile[:S:L:O]    S stages of chains of L bodies, O to a plateau
                     (default: 3:5:9)
   chain_held:N, four_bar, n_four_bar:N, bricard, slider_crank
                     linkages with closed loops"""
 
-_NAMES = ("chain", "human", "humanoid", "mobile", "chain_held", "four_bar", "n_four_bar", "bricard", "slider_crank")
+_NAMES = ("chain", "human", "humanoid", "mobile", "chain_held", "four_bar", "n_four_bar", "bricard", "slider_crank",
+          "quadruped", "hopping_leg", "climber")
 
 
 def find(text: str, base: str = "free", others: tuple[str, ...] = ()) -> Mechanism:

@@ -16,7 +16,6 @@ import numpy as np
 
 from bunraku.envs.tasks import TASKS, Moved, Task, task
 from bunraku.errors import MissingExtra, ShapeError
-from bunraku.simulation import Worlds
 
 try:
     import gymnasium
@@ -44,11 +43,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         _check_render_mode(render_mode)
         self.num_envs, self.render_mode = num_envs, render_mode
         self.autoreset_mode = AutoresetMode(autoreset_mode)
-        self._numbers = own.mechanism.nq + own.mechanism.nv
-        q, v = own.start(np.full((1, self._numbers), 0.5))
-        self.worlds = Worlds(own.mechanism, num_envs, own.step, own.substeps, q=q[0], v=v[0], workers=workers,
-                             warn=False)
-        size = own.observe(q, v).shape[1]
+        self.worlds = own.worlds(num_envs, workers=workers)
+        size = own.seen(self.worlds).shape[1]
         self.single_observation_space = spaces.Box(-np.inf, np.inf, (size,), np.float64)
         self.single_action_space = spaces.Box(own.low.astype(np.float32), own.high.astype(np.float32))
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -84,7 +80,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):
                                  "options={'reset_mask': mask}")
             w.stop(begin)
         before = w.q.copy()
-        w.step(own.torques(action))
+        own.move(w, action)
         if begin.any():
             self._begin(begin)
         diverged = ~w.running | ~(np.isfinite(w.q).all(axis=1) & np.isfinite(w.v).all(axis=1))
@@ -98,7 +94,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         truncated = (self._steps >= own.limit) & ~terminated & ~begin
         self._done = terminated | truncated
         info: dict[str, Any] = {"diverged": diverged, "_diverged": diverged} if diverged.any() else {}
-        seen = own.observe(q, v)
+        seen = np.where(diverged[:, None], 0.0, own.seen(w))
         if self._done.any() and self.autoreset_mode == AutoresetMode.SAME_STEP:
             last = np.full(self.num_envs, None, dtype=object)
             for k in np.flatnonzero(self._done):
@@ -111,13 +107,12 @@ class VectorEnv(gymnasium.vector.VectorEnv):
 
     def _begin(self, which) -> None:
         """New episodes."""
-        w, copies = self.worlds, np.flatnonzero(which)
-        q, v = self.task.start(w.random(copies, self._numbers))
-        w.reset(copies, q, v, overlapping=True)
+        copies = np.flatnonzero(which)
+        self.task.begin(self.worlds, copies)
         self._done[copies], self._steps[copies] = False, 0
 
     def _observation(self) -> np.ndarray:
-        return self.task.observe(self.worlds.q, self.worlds.v)
+        return self.task.seen(self.worlds)
 
     def render(self):
         """A tuple of pictures (height, width, 3), one of each copy; None without render_mode="rgb_array"."""

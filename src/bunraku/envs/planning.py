@@ -15,7 +15,7 @@ import numpy as np
 from bunraku.checks import as_count, as_positive, hint
 from bunraku.envs.tasks import Moved, Task, task
 from bunraku.errors import ModelError, ShapeError
-from bunraku.simulation import Snapshot, Worlds
+from bunraku.simulation import Snapshot
 
 METHODS = ("predictive", "cem", "mppi")
 ELITE = 0.1     # part of the samples
@@ -39,9 +39,7 @@ class Planner:
         self.samples, self.horizon = as_count("samples", samples, least=2), as_count("horizon", horizon, least=2)
         self.method, self.knots = method, as_count("knots", knots, least=2)
         self.spread = as_positive("spread", spread, ShapeError) * (own.high - own.low)
-        q, v = own.start(np.full((1, own.mechanism.nq + own.mechanism.nv), 0.5))
-        self.worlds = Worlds(own.mechanism, samples, own.step, own.substeps, q=q[0], v=v[0], workers=workers,
-                             warn=False)
+        self.worlds = own.worlds(samples, workers=workers)
         self._rng = np.random.default_rng(seed)
         places, ends = np.linspace(0.0, 1.0, self.knots), np.linspace(0.0, 1.0, self.horizon)
         self._lines = np.array([np.interp(ends, places, row) for row in np.eye(self.knots)]).T  # (horizon, knots)
@@ -94,7 +92,7 @@ class Planner:
         total, worst, over = np.zeros(w.n), np.zeros(w.n), np.zeros(w.n, bool)
         for action in actions:
             before = w.q.copy()
-            w.step(own.torques(action))
+            own.move(w, action)
             with np.errstate(all="ignore"):  # of futures that diverge
                 cost = -own.reward(Moved(w.q, w.v, before, action, own.step * own.substeps))
                 worst = np.where(over, worst, np.maximum(worst, cost))

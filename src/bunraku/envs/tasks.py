@@ -1,8 +1,8 @@
 """Tasks by name: a mechanism, where it starts, what is observed, what is rewarded, and when an episode ends.
 
-They follow Gymnasium's environments of the same name: classic control (Pendulum-v1, CartPole-v1 with a continuous
-force, Acrobot-v1 with a continuous torque) and MuJoCo (version 5). Every function takes all copies at once, as arrays
-with a leading axis.
+Those here follow Gymnasium's environments of the same name: classic control (Pendulum-v1, CartPole-v1 with a continuous
+force, Acrobot-v1 with a continuous torque) and MuJoCo (version 5); `legged_tasks.py` has others. Functions take all
+copies at once, as arrays with a leading axis.
 """
 
 from __future__ import annotations
@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bunraku.checks import hint
 from bunraku.envs.figures import Figure, figure
+from bunraku.envs.hands import Hands
 from bunraku.errors import NamingError
 from bunraku.mechanism import Mechanism, Prismatic, Revolute
+from bunraku.runs.actuation import Actuation
+from bunraku.simulation import Worlds
 
 Array = np.ndarray
 
@@ -45,9 +48,37 @@ class Task:
     high: Array                               # (nu,) largest
     torques: Callable[[Array], Array]         # (n, nv) of actions (n, nu) within their range
     start: Callable[[Array], tuple[Array, Array]]  # (q, v) from numbers (n, nq + nv) of [0, 1)
-    observe: Callable[[Array, Array], Array]  # (n, size) of q and v
+    observe: Callable[..., Any]               # (n, size) of q and v; or a function for `bk.Worlds(observe=...)`
     reward: Callable[[Moved], Array]          # (n,)
     ends: Callable[[Array, Array], Array]     # (n,) whether q and v end an episode
+    size: int = 0                             # numbers that `observe` writes, if it is one for `bk.Worlds`
+    motors: Actuation | None = None           # makes torques of those that `torques` gives
+    hands: Hands | None = None                # that hold and let go; they take the last actions, one each
+
+    def worlds(self, n: int, seed: int = 0, workers: int | None = None) -> Worlds:
+        """Copies of the mechanism at the middle of all starts."""
+        q, v = self.start(np.full((1, self.mechanism.nq + self.mechanism.nv), 0.5))
+        watched: dict[str, Any] = {"observe": self.observe, "observation_size": self.size} if self.size else {}
+        holding: dict[str, Any] = {"own_connections": True, "params": self.hands.memory} if self.hands else {}
+        return Worlds(self.mechanism, n, self.step, self.substeps, q=q[0], v=v[0], seed=seed, workers=workers,
+                      warn=False, actuation=self.motors, **watched, **holding)
+
+    def begin(self, w: Worlds, which=None) -> None:
+        """Put copies, by default all, at starts drawn from their random streams."""
+        q, v = self.start(w.random(which, self.mechanism.nq + self.mechanism.nv))
+        w.reset(which, q, v, overlapping=True)
+        if self.hands:
+            w.params[slice(None) if which is None else which] = self.hands.memory
+
+    def move(self, w: Worlds, action: Array) -> None:
+        """A step with actions (n, nu) within their range."""
+        if self.hands:
+            self.hands.act(w, action[:, -len(self.hands.links):] > 0.0)
+        w.step(self.torques(action))
+
+    def seen(self, w: Worlds) -> Array:
+        """(n, size) observation of all copies."""
+        return w.observe() if self.size else self.observe(w.q, w.v)
 
 
 def task(name: str) -> Task:
@@ -179,6 +210,16 @@ def humanoid() -> Task:
     return runs("humanoid", figure("humanoid"), 5, (0.01, 0.01), _floating, 0.1, 5.0, 1.25, ends, parts=2)
 
 
+# -- legged figures of `bk.models` -----------------------------------------------------------------------------------
+
+
+def _legged(name: str) -> Task:
+    from bunraku.envs import legged_tasks
+
+    return getattr(legged_tasks, name)()
+
+
 TASKS: dict[str, Callable[[], Task]] = {
     "pendulum": pendulum, "cart-pole": cart_pole, "acrobot": acrobot, "hopper": hopper, "half-cheetah": half_cheetah,
-    "walker": walker, "ant": ant, "humanoid": humanoid}
+    "walker": walker, "ant": ant, "humanoid": humanoid, "quadruped": partial(_legged, "quadruped"),
+    "hopping-leg": partial(_legged, "hopping_leg"), "monkey-bars": partial(_legged, "monkey_bars")}

@@ -59,7 +59,8 @@ class Group:
         self.settings, self.function = settings, actuation
         if isinstance(actuation, Actuation):
             actuation.refuse(settings.solver, settings.step, len(params) == len(q))
-        self.actuation = as_actuation(actuation, self.mechanism)
+        self.actuations = [as_actuation(actuation, one) for one in self.mechanisms]  # each with its own model
+        self.actuation = self.actuations[0]
         self.plan = plan = self.mechanism.plan()
         self.nq, self.nv, count = plan.nq, plan.nv, len(q)
         self.given, self.y = q, np.empty((count, plan.nq + plan.nv))
@@ -132,8 +133,9 @@ class Group:
         cause = self.causes.get(k)
         if k in self.stops:
             return self.stops[k]
-        if status == m.ACTUATION_FAILED and isinstance(self.actuation, Actuation):
-            cause = self.actuation.raised(self.reached[k], q, v, self.params_of(k), self._torques_size(k))
+        own = self.actuations[k // self.block]
+        if status == m.ACTUATION_FAILED and isinstance(own, Actuation):
+            cause = own.raised(self.reached[k], q, v, self.params_of(k), self._torques_size(k))
         return stopped(status, f"at t = {self.reached[k]:.6g} s", self.mechanism_of(k), q, v, cause=cause,
                        min_step=self.settings.min_step, torques=self._torques(k), left_open=self.left_open.get(k))
 

@@ -46,7 +46,8 @@ class Tiles:
 
     def __init__(self, group: Group):
         self.group, settings, self.touches = group, group.settings, group.mechanism.needs_contact()
-        count, self.address, mechanisms = len(group.y), address_of(group.actuation), group.mechanisms
+        count, mechanisms = len(group.y), group.mechanisms
+        self.addresses = [address_of(actuation) for actuation in group.actuations]
         method = FIXED_STEP.get(settings.solver) if isinstance(settings.solver, str) else None
         self.stages = len(method.B) if method else 1
         self.residual = np.zeros(count)
@@ -80,7 +81,8 @@ class Tiles:
     def _call(self, block: int, *tiles) -> None:
         """The same of states with the same mechanism."""
         group = self.group
-        driven = self.address, group.params, group.controls, group.substeps, group.origin, *self.method, group.y
+        driven = (self.addresses[block], group.params, group.controls, group.substeps, group.origin, *self.method,
+                  group.y)
         kept = group.times, group.q_at, group.v_at, group.status, group.reached, group.steps
         if self.touches:
             self.entry.call(self.plans[block].arrays, self.arrays[block], self.places, self.handles, *driven, self.held,

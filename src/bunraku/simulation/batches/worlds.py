@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from bunraku.checks import as_array, as_count, as_finite, as_floats, as_size
+from bunraku.checks import as_count, as_finite, as_floats, as_size
 from bunraku.entries.pool import how_many
 from bunraku.errors import ModelError, ShapeError, SimulationError, SimulationWarning
 from bunraku.integrate import solver_memory as m
@@ -20,7 +20,9 @@ from bunraku.mechanism import Joint, Mechanism
 from bunraku.runs.actuation import Actuation
 from bunraku.simulation.actuating import given_params
 from bunraku.simulation.batches.copies import NAMED, Snapshot, alike, form, listed, numbers_of
-from bunraku.simulation.batches.group import CANNOT_START, Group, torques_of
+from bunraku.simulation.batches.given_torques import GivenTorques
+from bunraku.simulation.batches.group import CANNOT_START, Group
+from bunraku.simulation.batches.observing import Observer
 from bunraku.simulation.batches.own_connections import connect, cut
 from bunraku.simulation.batches.singles import Singles
 from bunraku.simulation.batches.streams import Streams
@@ -50,6 +52,8 @@ class Worlds:
     baumgarte, max_contacts     as for `Simulation`
     own_connections     whether `connect` and `cut` may give copies connections of their own; always so if the mechanism
                         has connections. Copies are then computed one after the other
+    observe     a function (t, q, v, params, out) or (t, q, v, params, out, model) that writes `observation_size`
+                numbers into out; it is compiled, and called by `w.observe()`
 
     Trees take W copies at a time in lanes of the processor; mechanisms with connections one copy after the other.
     The motion of a copy depends on no other copy, and is that of `bk.rollout`. A copy that cannot go on stops where it
@@ -59,7 +63,8 @@ class Worlds:
     def __init__(self, mechanism: Mechanism | Sequence[Mechanism], n: int, step: float = 0.002, substeps: int = 1, *,
                  q=None, v=None, solver: str = "symplectic_euler", actuation: Actuation | None = None, params=None,
                  seed: int = 0, baumgarte: float | None = None, max_contacts: int | None = None,
-                 workers: int | None = None, warn: bool = True, own_connections: bool = False):
+                 workers: int | None = None, warn: bool = True, own_connections: bool = False,
+                 observe=None, observation_size: int = 0):
         self.warn = warn
         self.n = as_count("n, the number of copies,", n)
         mechanisms = alike(list(mechanism) if isinstance(mechanism, Iterable) else [mechanism], self.n)
@@ -86,9 +91,9 @@ class Worlds:
             raise ModelError("several mechanisms need trees with few shapes, which are computed in lanes; make a "
                              "Worlds for each of these")
         self._tiles: Tiles | Singles = Tiles(group) if lanes else Singles(group, own_connections)
-        self._torques, self._changing = torques_of(group.plan), own_connections or group.plan.loops is not None
-        self._given, self._none = np.zeros((self.n, self._torques)), np.zeros((0, 0))
-        self._busy, self._strength = threading.Lock(), None
+        self._torques, self._changing = GivenTorques(group), own_connections or group.plan.loops is not None
+        self._busy = threading.Lock()
+        self._observer = Observer(group, observe, as_count("observation_size", observation_size)) if observe else None
         self._known = np.zeros(self.n, bool)   # failures that a warning has named
         self._rough, self._reasons = 0.0, dict[int, str]()
         self._q, self._v = _read_only(group.y[:, :group.nq]), _read_only(group.y[:, group.nq:])
@@ -136,19 +141,11 @@ class Worlds:
     def strength(self) -> np.ndarray | None:
         """(n, torques) factors of the torques that `step` is given, one number for each copy, or one for each of its
         torques; None for 1."""
-        return self._strength
+        return self._torques.strength
 
     @strength.setter
     def strength(self, factors) -> None:
-        if factors is not None:
-            given = as_finite("strength", factors)
-            if given.shape == (self.n,):
-                given = given[:, None]
-            if given.shape not in ((self.n, 1), (self.n, self._torques)):
-                raise ShapeError(f"strength has shape {given.shape}; it must be ({self.n},) or "
-                                 f"({self.n}, {self._torques})")
-            factors = np.broadcast_to(given, (self.n, self._torques)).copy()
-        self._strength = factors
+        self._torques.strengthen(factors)
 
     @property
     def running(self) -> np.ndarray:
@@ -165,7 +162,7 @@ class Worlds:
     def bytes_each(self) -> float:
         """Memory of a copy."""
         group = self._group
-        rows = group.y, group.params, self._given, group.status, group.steps, group.reached, group.origin
+        rows = group.y, group.params, self._torques.rows, group.status, group.steps, group.reached, group.origin
         return sum(x.nbytes for x in rows) / self.n + self._tiles.bytes_each
 
     def connected(self, name: str) -> np.ndarray:
@@ -179,6 +176,17 @@ class Worlds:
         """The mechanism of a copy, with its own numbers and connections."""
         return self._group.mechanism_of(int(numbers_of("copy", copy, self.n)[0]))
 
+    def observe(self, out: np.ndarray | None = None) -> np.ndarray:
+        """(n, observation_size) numbers that the function `observe` writes for the present state of each copy; `out` is
+        filled and returned, if it is given."""
+        if self._observer is None:
+            raise SimulationError("these worlds have no function for it; make them by bk.Worlds(..., "
+                                  "observe=function, observation_size=k)")
+        with self._alone("observe"):
+            array = self._observer.array(out)
+            self._observer.fill(self.t, array, self.workers)
+            return array
+
     # -- move ----------------------------------------------------------------------------------------------------------
 
     def step(self, tau=None, count: int | None = None) -> None:
@@ -190,7 +198,7 @@ class Worlds:
         """
         with self._alone("step"):
             group, tiles = self._group, self._tiles
-            group.controls, steps = self._controls(tau, count)
+            group.controls, steps = self._torques.of(tau, count)
             most, before = steps * group.substeps, group.steps.copy()
             np.multiply(before, group.settings.step, out=group.origin)
             try:
@@ -198,7 +206,7 @@ class Worlds:
                 if group.status.any():
                     self._make_room(most, before)
             finally:
-                group.controls = self._none
+                group.controls = self._torques.none
             if group.status.any():
                 self._look_at_failures()
             if tiles.touches and self.warn:
@@ -220,52 +228,6 @@ class Worlds:
                 finally:
                     others[part] = group.status[part]
                     group.status[:] = others
-
-    def _controls(self, tau, count) -> tuple[np.ndarray, int]:
-        """((n, T torques) or nothing, steps)."""
-        repeat = 1 if count is None else as_count("count", count)
-        if tau is None:
-            return self._none, repeat
-        given, nv = as_array("tau", tau), self._group.nv
-        width = given.shape[-1] if given.ndim else 0
-        shapes = given.ndim == 1 or (given.ndim in (2, 3) and given.shape[0] == self.n)
-        if not shapes or width not in (nv, self._torques) or 0 in given.shape[:-1]:
-            more = f" (or {self._torques} with the connections)" if self._torques > nv else ""
-            raise ShapeError(f"tau has shape {given.shape}; it must be ({nv},), ({self.n}, {nv}) or "
-                             f"({self.n}, T, {nv}){more}: torques in the order of v, for each copy and each step")
-        if given.ndim == 3 and count is not None:
-            raise ShapeError(f"tau has torques for {given.shape[1]} steps, so count={count} has no meaning")
-        if width > nv and self._group.structures:
-            raise ShapeError("torques of connections have no meaning while copies have connections of their own "
-                             f"(copies {listed(sorted(self._group.structures))}); give those of the joints, ({nv},)")
-        if not np.isfinite(given).all():
-            self._refuse_not_finite(given)
-        if self._strength is not None:
-            given = given * (self._strength if given.ndim < 3 else self._strength[:, None])[..., :width]
-        if given.ndim == 2 and width == self._torques:
-            return given, repeat
-        if given.ndim < 3:
-            self._given[:, :width] = given
-            self._given[:, width:] = 0.0
-            return self._given, repeat
-        steps = given.shape[1]
-        if width < self._torques:
-            given = np.concatenate([given, np.zeros((self.n, steps, self._torques - width))], axis=2)
-        return np.ascontiguousarray(given).reshape(self.n, -1), steps
-
-    def _refuse_not_finite(self, tau) -> None:
-        bad = np.argwhere(~np.isfinite(tau))
-        if not len(bad):
-            return
-        group, first = self._group, tuple(bad[0].tolist())
-        names, place = group.plan.names, first[-1]
-        joint = repr(names[group.plan.dof_link[place]][1]) if place < group.nv else "a connection"
-        if tau.ndim == 1:
-            raise ShapeError(f"tau[{place}] of joint {joint} is {tau[first]}; it must be finite. Nothing has moved")
-        copies = np.unique(bad[:, 0])
-        more = f"; so are torques of {len(copies) - 1} other copies" if len(copies) > 1 else ""
-        raise ShapeError(f"tau{list(first)}, of copy {first[0]} and joint {joint}, is {tau[first]}{more} "
-                         f"(copies {listed(copies)}); torques must be finite. Nothing has moved")
 
     # -- set -----------------------------------------------------------------------------------------------------------
 
