@@ -53,6 +53,15 @@ def evaluate(m: bk.Mechanism) -> None:
     print(schedule.depth, schedule.predicted_speedup)
 
 
+def plan() -> None:
+    m = bk.models.chain(2)
+    goal = bk.optimal_control.StateGoal([0.1, 0.2], 0.0, q_weight=10.0)
+    planned: bk.optimal_control.PlannedMotion = bk.plan_motion(m, goal, steps=5, step=0.01, limits={"link1": 50.0})
+    held: bk.optimal_control.Regulator = bk.lqr(m, [0.0, 0.0], R=0.1)
+    print(planned.cost, planned.gains.shape, held.gain.shape, held.poles)
+    bk.Simulation(m, actuation=planned.controller() + held.controller(10.0), progress=False).run(until=0.01)
+
+
 def simulate(folder: Path) -> None:
     m = bk.models.chain(4)
     sim = bk.Simulation(m, solver="gear", actuation=damp, params=np.array([0.1]), progress=False)
@@ -69,5 +78,6 @@ def simulate(folder: Path) -> None:
 if __name__ == "__main__":
     warnings.simplefilter("ignore", bk.SimulationWarning)
     evaluate(build())
+    plan()
     with TemporaryDirectory() as place:
         simulate(Path(place))

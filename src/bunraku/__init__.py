@@ -29,7 +29,7 @@ from bunraku.errors import (
 )
 
 if TYPE_CHECKING:
-    from bunraku import control, convert, models, sensors
+    from bunraku import control, convert, models, optimal_control, sensors
     from bunraku.evaluate import (
         Schedule,
         closed_chain,
@@ -81,6 +81,7 @@ if TYPE_CHECKING:
         Spherical,
     )
     from bunraku.motion import ForcePlate, JointMoments, Markers, Motion, MotionTable, load_motion
+    from bunraku.optimal_control import lqr, plan_motion
     from bunraku.simulation import (
         Guide,
         Model,
@@ -110,9 +111,10 @@ __all__ = [
     "actuation", "closed_chain", "constraints", "contacts", "control", "convert", "coordinates", "coriolis_matrix",
     "derivatives", "dynamics", "ensemble", "force_above", "forward_dynamics", "impact", "inertial_parameters",
     "inertial_regressor", "inverse_derivatives", "inverse_dynamics", "inverse_kinematics", "joint_forces",
-    "kinematics", "linearise", "load", "load_ensemble", "load_motion", "load_trajectory", "mass_matrix", "models",
-    "operation_count", "operational_inertia", "part", "points_meet", "points_part", "poses", "processor_array",
-    "project", "rollout", "schedule", "sensors", "solve_ivp", "step_derivatives",
+    "kinematics", "linearise", "load", "load_ensemble", "load_motion", "load_trajectory", "lqr", "mass_matrix",
+    "models", "operation_count", "operational_inertia", "optimal_control", "part", "plan_motion", "points_meet",
+    "points_part", "poses", "processor_array", "project", "rollout", "schedule", "sensors", "solve_ivp",
+    "step_derivatives",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter
@@ -127,6 +129,7 @@ _HOMES = {  # where each name lives; the same list as above, for the interpreter
     "mechanism": ("Box", "Capsule", "Compound", "Cylinder", "Cylindrical", "Fixed", "Free", "Heightfield", "Helical",
                   "Hull", "Mechanism", "Planar", "Points", "Prismatic", "Revolute", "Sphere", "Spherical"),
     "motion": ("ForcePlate", "JointMoments", "Markers", "Motion", "MotionTable", "load_motion"),
+    "optimal_control": ("lqr", "plan_motion"),
     "simulation": ("Guide", "Model", "Rollout", "RolloutCase", "Simulation", "Trajectory", "Worlds", "actuation",
                    "ensemble", "force_above", "load_ensemble", "load_trajectory", "points_meet", "points_part",
                    "rollout"),
@@ -135,7 +138,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str):
-    if name in ("control", "convert", "models", "motion", "sensors", "view"):
+    if name in ("control", "convert", "models", "motion", "optimal_control", "sensors", "view"):
         return import_module(f"bunraku.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'bunraku' has no attribute {name!r}")

@@ -4,6 +4,7 @@ controller.py           class `Controller`: a compiled actuation and its paramet
 joint_control.py        gravity compensation, PD control, computed torque
 references.py           motion for them to follow: a goal, or a table of coordinates
 task_control.py         operational-space control of a link
+state_feedback.py       linear feedback of the state, about an equilibrium or along a motion
 actuators.py            motors and servos of an MJCF file
 held.py                 zero-order hold of a sequence of torques; sampled controllers with period and delay; measured
                         states
@@ -14,7 +15,8 @@ from bunraku.control.actuators import from_file
 from bunraku.control.controller import Controller, total
 from bunraku.control.held import hold, measured, sampled
 from bunraku.control.joint_control import computed_torque, gravity_compensation, pd
+from bunraku.control.state_feedback import state_feedback
 from bunraku.control.task_control import operational_space
 
 __all__ = ["Controller", "computed_torque", "from_file", "gravity_compensation", "hold", "measured",
-           "operational_space", "pd", "sampled", "total"]
+           "operational_space", "pd", "sampled", "state_feedback", "total"]

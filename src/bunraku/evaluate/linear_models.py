@@ -11,7 +11,7 @@ import numpy as np
 from bunraku.checks import as_floats, as_positive
 from bunraku.errors import ModelError, SettingError, StateError
 from bunraku.evaluate.constraints import one_state
-from bunraku.evaluate.derivatives import derivatives
+from bunraku.evaluate.derivatives import Derivatives, derivatives
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.plan import fields as f
@@ -49,19 +49,30 @@ def linearise(mechanism: Mechanism, q, v=None, tau=None, *, external: Mapping | 
     d = derivatives(mechanism, q, v, tau, external=external, prescribed=prescribed, passive=passive)
     A = np.block([[-_turned(mechanism.plan(), v), np.eye(nv)], [d.da_dq, d.da_dv]])
     B = np.vstack([np.zeros_like(d.da_dtau), d.da_dtau])
-    return LinearModel(A, B, _basis(d), d.a)
+    return LinearModel(A, B, closed_changes(d), d.a)
 
 
 def _turned(plan, v) -> np.ndarray:
     """v x move, for joints whose moves are in turning axes: what a move changes by although its velocity does not."""
     out = np.zeros((*v.shape, plan.nv))
-    for row in plan.body_i[:-1]:
-        j = row[f.V_INDEX]
-        if row[f.KIND] == f.SPHERICAL:
-            out[..., j:j + 3, j:j + 3] = _cross(v[..., j:j + 3])
-        elif row[f.KIND] == f.FREE:
-            out[..., j:j + 3, j:j + 3] = out[..., j + 3:j + 6, j + 3:j + 6] = _cross(v[..., j + 3:j + 6])
-            out[..., j:j + 3, j + 3:j + 6] = _cross(v[..., j:j + 3])
+    for at in turning_joints(plan):
+        out[..., at, at] = turning(v[..., at])
+    return out
+
+
+def turning_joints(plan) -> list[slice]:
+    """Velocities of each joint whose moves are in turning axes: spherical and free ones."""
+    return [slice(row[f.V_INDEX], row[f.V_INDEX] + row[f.DOF]) for row in plan.body_i[:-1].tolist()
+            if row[f.KIND] in (f.SPHERICAL, f.FREE)]
+
+
+def turning(v) -> np.ndarray:
+    """v x, as matrices: of angular velocities (3), or of linear and angular ones (6)."""
+    if v.shape[-1] == 3:
+        return _cross(v)
+    out = np.zeros((*v.shape, 6))
+    out[..., :3, :3] = out[..., 3:, 3:] = _cross(v[..., 3:])
+    out[..., :3, 3:] = _cross(v[..., :3])
     return out
 
 
@@ -71,7 +82,7 @@ def _cross(w) -> np.ndarray:
                      w[..., 0], 0.0 * w[..., 0]], axis=-1).reshape(*w.shape, 3)
 
 
-def _basis(d) -> np.ndarray:
+def closed_changes(d) -> np.ndarray:
     """Changes (move, of v) that keep loops closed: J move = 0 and J dv + rates_dq move = 0."""
     J, nv = d.jacobian, len(d.a)
     if not len(J):
@@ -114,28 +125,41 @@ def step_derivatives(mechanism: Mechanism, q, v, tau=None, *, step: float, exter
         raise ModelError(f"{mechanism.name} has connections, and step_derivatives is for trees; linearise and "
                          "derivatives take both")
     d = derivatives(mechanism, q, v, tau, external=external, passive=passive, workers=workers)
+    return after_step(mechanism, q, v, d, step)
+
+
+def after_step(mechanism: Mechanism, q, v, d: Derivatives, step: float) -> StepDerivatives:
+    """Of a step from (q, v) with the accelerations and derivatives `d`; of closed chains that of their tree, before
+    loops are closed again."""
+    plan = mechanism.plan()
     nv = plan.nv
     v = np.broadcast_to(np.asarray(v, float), d.a.shape) + step * d.a
-    turned, moved = _after_move(_turned(plan, step * v))
     of_v = np.concatenate([step * d.da_dq, np.eye(nv) + step * d.da_dv], axis=-1)
-    of_q = step * moved @ of_v
-    of_q[..., :nv] += turned
     of_tau = step * d.da_dtau
-    return StepDerivatives(np.concatenate([of_q, of_v], axis=-2),
-                           np.concatenate([step * moved @ of_tau, of_tau], axis=-2),
+    of_q, at_once = step * of_v, step * of_tau
+    places = np.arange(nv)
+    of_q[..., places, places] += 1.0
+    for at in turning_joints(plan):
+        turned, moved = after_move(_short(turning(step * v[..., at])))
+        of_q[..., at, :] = step * moved @ of_v[..., at, :]
+        of_q[..., at, at] += turned
+        at_once[..., at, :] = step * moved @ of_tau[..., at, :]
+    return StepDerivatives(np.concatenate([of_q, of_v], axis=-2), np.concatenate([at_once, of_tau], axis=-2),
                            mechanism.integrate(np.broadcast_to(np.asarray(q, float), (*d.a.shape[:-1], plan.nq)),
                                                step * v), v)
 
 
-def _after_move(turn):
-    """How a change before a move, and one of the move itself, appear behind it: exp(-turn) and the mean of
-    exp(-s turn) over s from 0 to 1."""
+def _short(turn):
     if not np.abs(turn).max(initial=0.0) <= LONGEST:
         raise SettingError(f"a step turns or moves a joint by {np.abs(turn).max():.3g} (rad or m), more than "
                            f"{LONGEST:g}; take a smaller one")
+    return turn
+
+
+def after_move(turn):
+    """How a change before a move, and one of the move itself, appear behind it: exp(-turn) and the mean of
+    exp(-s turn) over s from 0 to 1. The inverse of the second is how the move to a state changes with that state."""
     whole = mean = term = np.broadcast_to(np.eye(turn.shape[-1]), turn.shape)
-    if not turn.any():  # no joint moves in turning axes
-        return whole, mean
     for k in range(1, TERMS):
         term = term @ turn / -k
         whole, mean = whole + term, mean + term / (k + 1)
