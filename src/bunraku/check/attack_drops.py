@@ -3,7 +3,8 @@ fixed steps: every run ends, depth, energy, and starts from recorded states.
 
 By events the energy rises by no more than the solver's tolerance. A time step of order 1 may raise it by its own error:
 h^2 a.M a for the accelerations a without contact, M being the mass matrix, which changes too; and h |a.M dv| for a
-rebound by dv somewhere in the step. The depth in time steps is checked by the starts: a simulation accepts an overlap
+rebound by dv somewhere in the step, likewise for those at rest (of a free body that turns, a has a part that only the
+rotation of its axes makes, which may cancel its weight). The depth in time steps is checked by the starts: a simulation accepts an overlap
 of up to the distance that the fastest point travels in a step.
 """
 
@@ -127,8 +128,9 @@ def smallest_gap(m: bk.Mechanism, q) -> float:
 
 def step_error(m: bk.Mechanism, q, v, dv, h: float) -> float:
     """[J] Energy that a step of order 1 may add, at whose ends velocities differ by dv."""
-    bias = bk.inverse_dynamics(m, q, v, np.zeros(m.nv))  # -M a
-    return float(h * h * bias @ np.linalg.solve(bk.mass_matrix(m, q), bias) + h * abs(bias @ dv))
+    nothing = np.zeros(m.nv)
+    bias, weight = bk.inverse_dynamics(m, q, v, nothing), bk.inverse_dynamics(m, q, nothing, nothing)  # -M a
+    return float(h * h * bias @ np.linalg.solve(bk.mass_matrix(m, q), bias) + h * (abs(bias @ dv) + abs(weight @ dv)))
 
 
 def in_steps(trajectory: bk.Trajectory) -> np.ndarray:

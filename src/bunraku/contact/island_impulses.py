@@ -150,7 +150,10 @@ def impulses_in_turn(touch, count, start, h):
 @inner
 def part_shapes(part, matrix, touch, count, taken, h):
     """Impulses of the smallest displacement that removes penetration, into `parting`; less if it would raise more
-    energy than `taken`. Returns whether there are any. Uses up the problem, not its solution."""
+    energy than `taken`. Returns whether there are any. Uses up the problem, not its solution.
+
+    The gaps are those that the velocities after the impulses leave at the end of the step: a gap that closes anyway is
+    no room for the displacement of others."""
     deepest, status = 0.0, touch.count[STATUS]
     for i in range(count):
         deepest = min(deepest, touch.gap[i])
@@ -162,7 +165,7 @@ def part_shapes(part, matrix, touch, count, taken, h):
         touch.mu[i], touch.kind[i] = 0.0, DISC
         touch.number[i] = touch.mode[i]
         for r in range(3):
-            touch.b[3 * i + r] = touch.gap[i] if r == 0 else 0.0
+            touch.b[3 * i + r] = touch.gap[i] + h * touch.velocity[3 * i] if r == 0 else 0.0
             touch.velocity[3 * i + r], touch.force[3 * i + r] = touch.force[3 * i + r], 0.0
     part(matrix, touch, count)
     lifting = 0.0

@@ -237,6 +237,8 @@ def part_slots(own, theta, p, count, wanted, overlaps, h):
     find_velocities(p, theta, count)
     taken, given = zero, zero
     for i in range(count):
+        left = load(p.velocity, 3 * i) - load(p.b, 3 * i) + load(own.free, 3 * i)
+        store(own.gap, i, load(own.gap, i) + h * left)
         for r in range(3):
             f, b, free = load(p.force, 3 * i + r), load(p.b, 3 * i + r), load(own.free, 3 * i + r)
             if r == 0:
