@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import bunraku as bk
+from bunraku.simulation.records.trajectory import Segment
 from bunraku.simulation.watching import with_torques
 from sliding import FRICTION, GRAVITY, MASS, crate, driven, dropped
 
@@ -122,3 +123,42 @@ def test_without_shapes_there_is_nothing_to_touch():
     with pytest.raises(bk.ModelError, match="no shapes"):
         _ = sim.contacts
     assert len(bk.Simulation(bk.models.human(dof=16)).contacts) == 0  # shapes, but no floor
+
+
+@pytest.mark.parametrize("settings", [{}, STEPS], ids=["events", "steps"])
+def test_a_crate_that_tumbles_is_passive(settings):
+    m = crate(restitution=0.3)
+    q, v = dropped(m, height=0.4)
+    v[3:] = 8.0, 5.0, -3.0
+    trajectory = bk.Simulation(m, q, v, **settings).run(0.4)
+    flying, later = trajectory.contacts([0.05, 0.4])  # forces follow from the states, in whatever axes these turn
+    assert len(flying) == 0
+    assert later.residual < 1e-9
+
+
+@pytest.mark.parametrize("settings", [{}, STEPS], ids=["events", "steps"])
+def test_motions_recorded_at_few_instants_are_simulated_in_between(settings):
+    m = crate()
+    q, v = dropped(m, height=0.3)
+    few = bk.rollout(m, q, v, times=[0.0, 0.1, 0.35, 0.5], **settings).trajectory()
+    assert few.contacts(0.35).force.sum(axis=0) == pytest.approx([-FRICTION * WEIGHT, 0, WEIGHT], rel=1e-6, abs=1e-9)
+    pushed = bk.Simulation(m, q, v, external={"crate": (5.0, 0, 0, 0, 0, 0)}, **settings).run(0.5)
+    states = pushed.sample(few.t)
+    without_events = bk.Trajectory([Segment(m, few.t, *(np.array([state[k] for state in states]) for k in (1, 2)))])
+    with pytest.raises(bk.ShapeError, match="torques of the actuators"):
+        without_events.contacts(0.35)
+
+
+def test_forces_of_redundant_contacts_are_the_same_wherever_they_are_asked_for():
+    m = bk.Mechanism()
+    m.add_plane(friction=0.5)
+    for k in range(2):
+        m.add_link(f"box{k}", joint=bk.Free(), mass=1.0 + k, inertia=(0.01,) * 3)
+        m.add_shape(f"box{k}", bk.Box(0.2, 0.2, 0.1), friction=0.5)
+    q = m.neutral()
+    q[2], q[7:14] = 0.05, (0.03, 0.02, 0.15, np.cos(0.2), 0.0, 0.0, np.sin(0.2))
+    sim = bk.Simulation(m, q)
+    trajectory = sim.run(0.05)
+    smallest = bk.dynamics(m, sim.q, sim.v).contacts.force
+    for force in (sim.contacts.force, trajectory.contacts(0.05).force):
+        np.testing.assert_allclose(force, smallest, atol=1e-8)

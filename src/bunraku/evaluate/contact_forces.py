@@ -204,7 +204,10 @@ def _leniently(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np
         except ContactError:
             if slow == np.inf:
                 raise
-    return touching.a.copy(), _listed(touching, q, answer.rows, answer.force, answer.axes, answer.residual)
+    n = len(answer.rows)
+    _make_smallest(touching.touch, n)
+    force = touching.touch.force[:3 * n].reshape(n, 3)
+    return touching.a.copy(), _listed(touching, q, answer.rows, force, answer.axes, answer.residual)
 
 
 def _listed(touching: Touching, q, rows, force, axes, residual: float) -> Contacts:

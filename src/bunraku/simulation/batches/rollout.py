@@ -21,7 +21,7 @@ from bunraku.simulation.batches.tiles import in_lanes
 from bunraku.simulation.closing import neutral_start
 from bunraku.simulation.needed_kernels import prepare_simulation
 from bunraku.simulation.records.trajectory import Segment, Trajectory
-from bunraku.simulation.settings import Settings
+from bunraku.simulation.settings import SIMULTANEOUS, Settings
 from bunraku.terminal import Bar
 
 
@@ -66,7 +66,7 @@ def rollout(mechanism: Mechanism, q=None, v=None, until: float | None = None, *,
             solver: str | Tableau = "gear", step: float | None = None, rtol: float = 1e-6, atol: float = 1e-8,
             actuation=None, params=None, max_step: float = math.inf, min_step: float = 0.0,
             max_order: int | None = None, baumgarte: float | None = None, max_contacts: int | None = None,
-            workers: int | None = None, progress: bool | None = None) -> Rollout:
+            impacts: str = SIMULTANEOUS, workers: int | None = None, progress: bool | None = None) -> Rollout:
     """Simulate every state of a batch from time 0, as `Simulation` does, entirely in compiled code.
 
     q, v        (nq,), (nv,), or with a leading axis B; a single one is used for all; default as of `Simulation`
@@ -78,7 +78,7 @@ def rollout(mechanism: Mechanism, q=None, v=None, until: float | None = None, *,
 
     Fixed steps ("symplectic_euler", "rk4") without connections take several states at once in lanes of the processor.
     Where shapes may touch, or joints have friction or hard limits, fixed steps are time-stepping; adaptive solvers go
-    from event to event, one state after the other.
+    from event to event. These, and fixed steps with impacts="sequential", take the states one after the other.
     A SimulationError names all the states that failed, after the others are done, and has everything in `.result`.
     """
     ends = _times(until, times)
@@ -86,13 +86,13 @@ def rollout(mechanism: Mechanism, q=None, v=None, until: float | None = None, *,
     if workers is None and actuation is not None and not isinstance(actuation, Actuation):
         workers = 1  # the interpreter lets in one thread at a time
     settings = Settings.of(solver, rtol, atol, step=step, max_step=max_step, min_step=min_step, max_order=max_order,
-                           baumgarte=baumgarte, max_contacts=max_contacts)
+                           baumgarte=baumgarte, max_contacts=max_contacts, impacts=impacts)
     group, used = Group(mechanism, q, v, params, ends, settings, actuation), how_many(workers, len(q))
     seconds = 0.0
     if (group.status == 0).any():
         touches = group.mechanism.needs_contact()
         together = settings.fixed_step and group.plan.loops is None and len(q) > 1
-        together = together and (not touches or group.mechanism.contact_pairs().complete)
+        together = together and (not touches or (group.mechanism.contact_pairs().complete and impacts == SIMULTANEOUS))
         if together:
             run = in_lanes
         else:

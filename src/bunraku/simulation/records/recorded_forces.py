@@ -2,7 +2,8 @@
 
 A trajectory has states, and torques if they were recorded; forces follow from these unless something else acted (a
 pull, an external force, a prescribed motion). This is detected from the events, and from the motion itself:
-changes of velocity must agree with the accelerations.
+changes of velocity must agree with the accelerations; or, of motions recorded at few instants, with a simulation from
+one to the next.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from bunraku.checks import hint
-from bunraku.errors import ModelError, NamingError, ShapeError
+from bunraku.errors import BunrakuError, ModelError, NamingError, ShapeError
 from bunraku.evaluate import dynamics, forward_dynamics, kinematics
 from bunraku.evaluate.contact_forces import EVENTS, after_step, contact_forces, step_forces
 from bunraku.evaluate.contacts import Contact, Contacts, no_contacts
@@ -27,9 +29,9 @@ UNEXPLAINED = 0.2      # share of the changes of velocity: steps may be long
 STILL = 1e-2           # [m/s^2, rad/s^2] accelerations of all coordinates together that are none
 SAME = 1e-10           # [m, rad] poses that are the same
 LOOKED_AT = 60         # steps by which a motion with contact is judged
+SIMULATED = 10         # intervals that are simulated again if these do not explain it
 NO_TORQUES = ("forces depend on the torques of the actuators, which this recording lacks, and its motion differs from "
-              "that without torques; `bunraku run` and `sim.record_to(file, torques=True)` record them. A passive "
-              "motion that is recorded at few instants may look so, too: record it with a smaller max_step")
+              "that without torques; `bunraku run` and `sim.record_to(file, torques=True)` record them")
 OTHER_FORCES = ("forces depend on what else acted on it (a pull, an external force, a prescribed motion), and "
                 "that is not in this recording; `sim.dynamics()` has them while it runs")
 OUTSIDE = ("external forces on ", "prescribed", "push ", "pull ")  # how events begin that tell of it
@@ -49,9 +51,34 @@ def refuse_unknown_forces(trajectory: Trajectory) -> None:
 
 def explained(segments: list[Segment]) -> bool:
     """Whether the recorded torques explain the motion, up to a small remainder."""
-    missed, moved, floor = np.sum([(0.0, 0.0, 1e-12), *(_explained(s, LOOKED_AT // len(segments)) for s in segments)],
-                                  axis=0)
+    return _agrees(segments, _explained, LOOKED_AT) or _agrees(segments, _simulated, SIMULATED)
+
+
+def _agrees(segments: list[Segment], compared, most: int) -> bool:
+    """Whether changes of velocity, at `most` of all intervals, are as they should be."""
+    each = [(0.0, 0.0, 1e-12), *(compared(segment, max(1, most // len(segments))) for segment in segments)]
+    missed, moved, floor = np.sum(each, axis=0)
     return bool(missed <= UNEXPLAINED * moved + floor)
+
+
+def _simulated(segment: Segment, most: int) -> tuple[float, float, float]:
+    """As `_explained`, by simulations from one state to the next, torques interpolated."""
+    from bunraku.simulation.simulation import Simulation
+
+    m, missed, moved, span = segment.mechanism, 0.0, 0.0, 0.0
+    for k in thinned(len(segment.t) - 1, most) if len(segment.t) > 2 else ():
+        t, end, driven = segment.t[k:k + 2] - segment.t[k], segment.v[k + 1], None
+        if segment.tau is not None:
+            columns = segment.tau[k:k + 2].T
+            driven = lambda at, q, v, t=t, columns=columns: np.array([np.interp(at, t, x) for x in columns])
+        try:
+            sim = Simulation(m, segment.q[k], segment.v[k], actuation=driven, record=None)
+            sim.advance(float(t[1]))
+            missed += float(np.abs(end - sim.v).sum())
+        except BunrakuError:
+            missed += np.inf
+        moved, span = moved + float(np.abs(end - segment.v[k]).sum()), span + float(t[1])
+    return missed, moved, STILL * span if m.needs_contact() else 0.0
 
 
 def _explained(segment: Segment, most: int) -> tuple[float, float, float]:
@@ -99,11 +126,17 @@ def fixed_step(segment: Segment) -> float:
 
 
 def _end_of_step(segment: Segment, k: int) -> np.ndarray:
-    """Velocity at the end of a step of time-stepping."""
+    """Velocity at the end of a step of time-stepping; of free joints in their axes there."""
     m, q, v, tau = segment.mechanism, segment.q[k], segment.v[k], _row(segment.tau, k)
     contacts = contacts_in(segment, k)
     a = dynamics(m, q, v, tau, contacts=contacts).a
-    return after_step(m, v, a, float(segment.t[k + 1] - segment.t[k]))
+    end = after_step(m, v, a, float(segment.t[k + 1] - segment.t[k]))
+    for link in m.links:
+        if isinstance(link.joint, Free):
+            at, to = m.q_slice(link.joint_name).start + 3, m.v_slice(link.joint_name).start
+            before, after = (Rotation.from_quat(np.roll(x[at:at + 4], -1)) for x in (q, segment.q[k + 1]))
+            end[to:to + 3] = after.inv().apply(before.apply(end[to:to + 3]))
+    return end
 
 
 def contacts_in(segment: Segment, k: int) -> Contacts:
