@@ -3,9 +3,9 @@ fixed steps: every run ends, depth, energy, and starts from recorded states.
 
 By events the energy rises by no more than the solver's tolerance. A time step of order 1 may raise it by its own error:
 h^2 a.M a for the accelerations a without contact, M being the mass matrix, which changes too; and h |a.M dv| for a
-rebound by dv somewhere in the step, likewise for those at rest (of a free body that turns, a has a part that only the
-rotation of its axes makes, which may cancel its weight). The depth in time steps is checked by the starts: a simulation accepts an overlap
-of up to the distance that the fastest point travels in a step.
+rebound by dv somewhere in the step, likewise for the accelerations at rest (those of a free body that turns have a part
+that only the rotation of its axes makes, which may cancel its weight). The depth in time steps is checked by the
+starts: a simulation accepts an overlap of up to the distance that the fastest point travels in a step.
 """
 
 from __future__ import annotations

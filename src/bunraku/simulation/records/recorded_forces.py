@@ -8,6 +8,7 @@ one to the next.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -69,8 +70,7 @@ def _simulated(segment: Segment, most: int) -> tuple[float, float, float]:
     for k in thinned(len(segment.t) - 1, most) if len(segment.t) > 2 else ():
         t, end, driven = segment.t[k:k + 2] - segment.t[k], segment.v[k + 1], None
         if segment.tau is not None:
-            columns = segment.tau[k:k + 2].T
-            driven = lambda at, q, v, t=t, columns=columns: np.array([np.interp(at, t, x) for x in columns])
+            driven = partial(_between, t, segment.tau[k:k + 2])
         try:
             sim = Simulation(m, segment.q[k], segment.v[k], actuation=driven, record=None)
             sim.advance(float(t[1]))
@@ -98,6 +98,11 @@ def _explained(segment: Segment, most: int) -> tuple[float, float, float]:
         predicted = 0.5 * step * (a[at] + a[at + 1])
     return (float(np.abs(change - predicted).sum()), float(np.abs(change).sum()),
             STILL * float(step.sum()) if touches else 0.0)
+
+
+def _between(times, tau, t, q, v) -> np.ndarray:
+    """Torques between two recorded states, as an actuation."""
+    return np.array([np.interp(t, times, column) for column in tau.T])
 
 
 _step: WeakKeyDictionary[Segment, float] = WeakKeyDictionary()
