@@ -48,6 +48,8 @@ def evaluate(m: bk.Mechanism) -> None:
     print(bk.poses(m, q)["link 0"], bk.kinematics(m, q, v).com, bk.contacts(m, q), m.energy(q, v))
     chain = bk.models.chain(3)
     print(bk.impact(chain, chain.neutral(), np.zeros(chain.nv)), bk.project(chain, chain.neutral(), np.zeros(chain.nv)))
+    slopes: np.ndarray = bk.parameter_derivatives(m, q, v, tau, parameters=["gravity", ("mass", "link 0")]).da
+    print(slopes.shape, bk.connection_force_derivatives)
     print(bk.constraints, bk.closed_chain, bk.coordinates, bk.operation_count, bk.processor_array, bk.convert)
     schedule: bk.Schedule = bk.schedule(bk.models.chain(32), workers=2)
     print(schedule.depth, schedule.predicted_speedup)

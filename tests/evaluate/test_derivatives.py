@@ -176,7 +176,7 @@ def test_bad_states_are_named():
         bk.derivatives("robot", np.zeros(4), np.zeros(3))
 
 
-def test_what_touches_is_refused_by_name():
+def test_what_rests_on_a_plane_is_held():
     m = bk.Mechanism()
     m.add_link("ball", joint=bk.Free(), mass=1.0, inertia=(0.1, 0.1, 0.1))
     m.add_shape("ball", bk.Sphere(0.5))
@@ -184,5 +184,8 @@ def test_what_touches_is_refused_by_name():
     above, resting = m.neutral(), m.neutral()
     above[2], resting[2] = 1.0, 0.5
     assert bk.derivatives(m, above, np.zeros(6)).da_dtau[2, 2] == pytest.approx(1.0)
-    with pytest.raises(bk.ContactError, match="ball"):
-        bk.derivatives(m, resting, np.zeros(6))
+    assert abs(bk.derivatives(m, resting, np.zeros(6)).da_dtau[2, 2]) < 1e-12
+    many = bk.derivatives(m, [resting, resting], np.zeros(6))
+    assert many.jacobian.shape == (2, 3, 6)
+    with pytest.raises(bk.ShapeError, match="one by one"):
+        bk.derivatives(m, [above, resting], np.zeros(6))

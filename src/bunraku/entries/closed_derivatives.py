@@ -21,7 +21,7 @@ from bunraku.entries import closed_solution as closed
 from bunraku.entries.derivative_entries import closed_derivatives_one
 from bunraku.entries.explain import refuse
 from bunraku.entries.signatures import FINE
-from bunraku.errors import StateError
+from bunraku.errors import ConstraintError, ModelError, StateError
 from bunraku.plan import fields as f
 from bunraku.tolerances import SINGULAR_VALUE
 
@@ -33,6 +33,19 @@ class ClosedDerivatives(NamedTuple):
     da_dtau: np.ndarray   # columns for the torques of the tree, then for the drives of connections
     jacobian: np.ndarray  # J of the constraints
     rates_dq: np.ndarray  # derivative of J v by coordinates
+    parts: Parts
+
+
+class Parts(NamedTuple):
+    """What the derivatives of a state come from."""
+
+    solution: closed.Solution
+    ways: list[_Way]
+    M: np.ndarray
+    dq: np.ndarray     # of the torques that the tree needs besides what its connections do
+    dv: np.ndarray
+    axes: np.ndarray   # (freedoms, nv): rates of the connections' coordinates per unit of each velocity
+    turned: np.ndarray  # derivative of these rates by coordinates
 
 
 def closed_derivatives(plan, q, v, tau, drives, external) -> ClosedDerivatives:
@@ -55,11 +68,49 @@ def closed_derivatives(plan, q, v, tau, drives, external) -> ClosedDerivatives:
         at = 6 * c, 6 * c + 6
         way.turn(wrenches[slice(*at)], seen[slice(*at)], drives, free[0, way.freedoms], free[1, way.freedoms], dq, dv,
                  rates_dq[way.rows], held_dq[way.rows], held_dv[way.rows])
+    axes, turned = free[0].copy(), free[1]
+    for way in ways:
         if way.given:
             driven[way.rows, way.freedoms] = way.held @ way.axes.T
             free[0, way.freedoms] = 0.0
     by_q, by_v, by_tau = _solve(plan, M, J, dq, dv, held_dq, held_dv, free[0], driven)
-    return ClosedDerivatives(solution.a, by_q, by_v, by_tau, J, rates_dq)
+    return ClosedDerivatives(solution.a, by_q, by_v, by_tau, J, rates_dq,
+                             Parts(solution, ways, M, dq, dv, axes, turned))
+
+
+def force_derivatives(plan, found: ClosedDerivatives) -> dict[str, np.ndarray]:
+    """{connection: (6, 3 nv + freedoms)}: of the wrenches that `Solution.wrench` gives, in axes fixed to link b, by
+    coordinates, velocities and torques.
+
+    From J^T df = M da + (dtau/dx) dx - dtau; constrained directions are constant in b's axes.
+    """
+    J, nv = found.jacobian, plan.nv
+    solution, ways, M, dq, dv, axes, turned = found.parts
+    if np.linalg.matrix_rank(J, SINGULAR_VALUE * np.linalg.norm(J, 2)) < len(J):
+        raise ConstraintError("connections are redundant, so their forces are indeterminate and have no derivatives; "
+                              "bk.derivatives has those of the accelerations")
+    needed = np.hstack([M @ found.da_dq + dq, M @ found.da_dv + dv,
+                        M @ found.da_dtau - np.hstack([np.eye(nv), axes.T])])
+    df, out = np.linalg.lstsq(J.T, needed, rcond=None)[0], {}
+    for c, name in enumerate(plan.loops.held):
+        way, law = ways[c], plan.loops.conn_i[c, f.LAW]
+        if law == f.LAW_COMPOUND or way.given:
+            what = "a compound joint" if law == f.LAW_COMPOUND else "of prescribed motion"
+            raise ModelError(f"connection {name!r} is {what}: no derivatives of its forces")
+        table, n = np.zeros((6, 3 * nv + plan.loops.freedoms)), len(way.rates)
+        table += solution.directions(c).T @ df[way.rows]
+        push = np.zeros((n, table.shape[1]))  # of springs, dampers and drives, along the free directions
+        push[:, :nv] = -way.stiffness @ axes[way.freedoms] - way.damping[:, None] * turned[way.freedoms]
+        push[:, nv:2 * nv] = -way.damping[:, None] * axes[way.freedoms]
+        push[:, 3 * nv:][:, way.freedoms] = np.eye(n)
+        if law == f.LAW_PLANAR and (np.abs(way.drive).max() > 0.0 or way.stiffness.any() or way.damping.any()):
+            raise ModelError(f"connection {name!r} is planar and driven: no derivatives of its forces")
+        to_frame = plan.loops.frames[c] @ solution.record(c)[f.CONN_TURN:f.CONN_TURN + 9].reshape(3, 3).T
+        for k in range(n):
+            moment, force = way.rate[k].reshape(2, 3)
+            table += np.outer(np.concatenate([to_frame @ force, to_frame @ moment]), push[k])
+        out[name] = table
+    return out
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,14 @@ from bunraku.evaluate.closed_chain import ClosedChain, closed_chain
 from bunraku.evaluate.constraints import Constraints, constraints
 from bunraku.evaluate.contact_resultants import Resultant
 from bunraku.evaluate.contacts import Contact, Contacts, contacts
-from bunraku.evaluate.derivatives import Derivatives, InverseDerivatives, derivatives, inverse_derivatives
+from bunraku.evaluate.derivatives import (
+    Derivatives,
+    ForceDerivatives,
+    InverseDerivatives,
+    connection_force_derivatives,
+    derivatives,
+    inverse_derivatives,
+)
 from bunraku.evaluate.dynamics import (
     connection_forces,
     dynamics,
@@ -20,12 +27,14 @@ from bunraku.evaluate.loop_closure import coordinates, impact, project
 from bunraku.evaluate.mass_matrices import ProcessorArray, mass_matrix, operation_count, processor_array
 from bunraku.evaluate.mobility import Singularity, operational_inertia
 from bunraku.evaluate.motion_matrices import coriolis_matrix, inertial_parameters, inertial_regressor
+from bunraku.evaluate.parameter_derivatives import ParameterDerivatives, parameter_derivatives
 from bunraku.evaluate.schedules import Schedule, schedule
 
-__all__ = ["ClosedChain", "Constraints", "Contact", "Contacts", "Derivatives", "Dynamics", "InverseDerivatives",
-           "InverseKinematics", "Kinematics", "LinearModel", "ProcessorArray", "Report", "Resultant", "Schedule",
-           "Singularity", "StepDerivatives", "closed_chain", "connection_forces", "constraints", "contacts",
-           "coordinates", "coriolis_matrix", "derivatives", "dynamics", "forward_dynamics", "impact",
-           "inertial_parameters", "inertial_regressor", "inverse_derivatives", "inverse_dynamics",
-           "inverse_kinematics", "joint_forces", "kinematics", "linearise", "mass_matrix", "operation_count",
-           "operational_inertia", "poses", "processor_array", "project", "schedule", "step_derivatives"]
+__all__ = ["ClosedChain", "Constraints", "Contact", "Contacts", "Derivatives", "Dynamics", "ForceDerivatives",
+           "InverseDerivatives", "InverseKinematics", "Kinematics", "LinearModel", "ParameterDerivatives",
+           "ProcessorArray", "Report", "Resultant", "Schedule", "Singularity", "StepDerivatives", "closed_chain",
+           "connection_force_derivatives", "connection_forces", "constraints", "contacts", "coordinates",
+           "coriolis_matrix", "derivatives", "dynamics", "forward_dynamics", "impact", "inertial_parameters",
+           "inertial_regressor", "inverse_derivatives", "inverse_dynamics", "inverse_kinematics", "joint_forces",
+           "kinematics", "linearise", "mass_matrix", "operation_count", "operational_inertia", "parameter_derivatives",
+           "poses", "processor_array", "project", "schedule", "step_derivatives"]

@@ -77,7 +77,7 @@ def contact_accelerations(mechanism: Mechanism, q, v, tau):
 
 def contact_forces(mechanism: Mechanism, q, v, tau=None, external=None, prescribed=None, limits: Limits = GIVEN):
     """(accelerations, contacts with forces) of one state, or (B, nv) and a list of a batch."""
-    locked, batch, (q, v, tau, drives, pushed) = _given(mechanism, q, v, tau, external, prescribed)
+    locked, batch, (q, v, tau, drives, pushed) = contact_inputs(mechanism, q, v, tau, external, prescribed)
     if batch is None:
         return _one(mechanism, locked, q, v, (tau, drives, pushed), limits)
     accelerations, failed = np.full((batch, mechanism.nv), np.nan), {}
@@ -96,7 +96,7 @@ def contact_forces(mechanism: Mechanism, q, v, tau=None, external=None, prescrib
     return accelerations, contacts
 
 
-def _given(mechanism: Mechanism, q, v, tau, external, prescribed):
+def contact_inputs(mechanism: Mechanism, q, v, tau, external, prescribed):
     """Joints of prescribed motion, size of the batch or None, and (q, v, tau, drives, forces on links) as arrays."""
     from bunraku.evaluate.dynamics import external_forces, with_prescribed
 
@@ -121,7 +121,8 @@ def _given(mechanism: Mechanism, q, v, tau, external, prescribed):
     return locked, batch, (q, v, tau, drives, pushed)
 
 
-def _acts(touching: Touching, tau, drives, pushed) -> Acts:
+def contact_acts(touching: Touching, tau, drives, pushed) -> Acts:
+    """What acts besides contact, in kernel form."""
     nothing = touching.plan.nothing
     return Acts(np.ascontiguousarray(tau), nothing if drives is None else drives, nothing if pushed is None else pushed)
 
@@ -129,7 +130,12 @@ def _acts(touching: Touching, tau, drives, pushed) -> Acts:
 def _one(mechanism: Mechanism, locked, q, v, acts, limits: Limits) -> tuple[np.ndarray, Contacts]:
     q, v = np.ascontiguousarray(q), np.ascontiguousarray(v)
     touching = touching_of(mechanism, locked, q)
-    return (_strictly if limits.refuse else _leniently)(touching, q, v, _acts(touching, *acts), limits)
+    return (_strictly if limits.refuse else _leniently)(touching, q, v, contact_acts(touching, *acts), limits)
+
+
+def take_modes_of_state(touching: Touching, q, v, acts: Acts) -> None:
+    """Modes of all contacts at a state, by the forces there."""
+    _strictly(touching, q, v, acts, GIVEN)
 
 
 def _strictly(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.ndarray, Contacts]:
@@ -233,10 +239,10 @@ def step_forces(mechanism: Mechanism, q, v, tau, step: float, external=None, pre
     The problem of `contact/contact_step.py`, with minimum-norm forces where they are not unique. (With friction the
     motion itself may be non-unique: a run, which starts from the forces of its last step, may find another solution.)
     """
-    locked, _, (q, v, tau, drives, pushed) = _given(mechanism, q, v, tau, external, prescribed)
+    locked, _, (q, v, tau, drives, pushed) = contact_inputs(mechanism, q, v, tau, external, prescribed)
     q, v = np.ascontiguousarray(q), np.ascontiguousarray(v)
     touching = touching_of(mechanism, locked, q)
-    acts = _acts(touching, tau, drives, pushed)
+    acts = contact_acts(touching, tau, drives, pushed)
     gap, before, free = touching.gaps(q).copy(), np.zeros(touching.contacts), np.zeros(touching.contacts)
     touching.set_modes(np.flatnonzero(np.isfinite(gap)))
     look = touching.solve(LOOK, q, v, acts)

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bunraku.checks import as_floats, as_positive
-from bunraku.errors import ModelError, SettingError, StateError
+from bunraku.errors import ContactError, ModelError, SettingError, StateError
 from bunraku.evaluate.constraints import one_state
-from bunraku.evaluate.derivatives import Derivatives, derivatives
+from bunraku.evaluate.derivatives import Derivatives, derivatives, in_contact
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
 from bunraku.plan import fields as f
@@ -124,6 +124,9 @@ def step_derivatives(mechanism: Mechanism, q, v, tau=None, *, step: float, exter
     if plan.loops is not None:
         raise ModelError(f"{mechanism.name} has connections, and step_derivatives is for trees; linearise and "
                          "derivatives take both")
+    if passive and mechanism.needs_contact() and in_contact(mechanism, q, v).any():
+        raise ContactError("step_derivatives is for steps without contact, and here shapes touch, or a joint with "
+                           "friction is at rest or at a hard limit; passive=False leaves them out")
     d = derivatives(mechanism, q, v, tau, external=external, passive=passive, workers=workers)
     return after_step(mechanism, q, v, d, step)
 
