@@ -1,4 +1,4 @@
-"""Readers of model files: URDF, MJCF and BVH."""
+"""Readers of model files: URDF (also as xacro), MJCF, SDF and BVH."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ def load(path: str | os.PathLike, base: str = "free", strict: bool = False,
          search: str | os.PathLike | Sequence[str | os.PathLike] = (), *, unit: str | float | None = None,
          up: str | None = None, forward: str | None = None, mass: float | None = None,
          masses: Mapping[str, float] | None = None, rigid: bool | None = None, shapes: bool = False,
-         friction: bool = False) -> Mechanism:
-    """The mechanism of a model file: URDF (.urdf), MJCF (.xml) or BVH (.bvh).
+         friction: bool = False, arguments: Mapping[str, str] | None = None) -> Mechanism:
+    """The mechanism of a model file: URDF (.urdf, .xacro), MJCF (.xml), SDF (.sdf) or BVH (.bvh).
 
     base    if the file specifies no root joint: "free" puts the root link on a Free joint, "fixed" on the ground
     strict  raise a LoadError instead of a LoadWarning: for non-physical inertias, ignored elements, ...
     search  folders to search for packages of `package://` mesh names, after those around the file and before
             those of the environment variable ROS_PACKAGE_PATH
-    shapes  True reads collision shapes of URDF and MJCF, for `bk.contacts`: meshes as their convex hulls
-    friction  True reads dry friction of joints of URDF (`friction`) and MJCF (`frictionloss`): they stick and slide,
-            which costs as much as contact
+    shapes  True reads collision shapes of URDF, SDF and MJCF, for `bk.contacts`: meshes as their convex hulls
+    friction  True reads dry friction of joints of URDF, SDF (`friction`) and MJCF (`frictionloss`): they stick and
+            slide, which costs as much as contact
+    arguments  of a xacro file (.xacro), which `pip install "bunraku[xacro]"` expands: {"name": "value"}
 
     For BVH files only, which do not specify these (guesses are LoadWarnings):
     unit         of lengths: "m", "cm", "mm", "in", "ft", "cmu" (1/0.45 in) or a number of metres
@@ -55,20 +56,32 @@ def load(path: str | os.PathLike, base: str = "free", strict: bool = False,
         return load_bvh(path, base, strict, **given)
     if given:
         raise ModelError(f"{path.name}: {', '.join(given)} is for .bvh files; files of this kind specify it themselves")
+    if arguments is not None and suffix != ".xacro":
+        raise ModelError(f"{path.name}: arguments are for .xacro files")
+    if suffix == ".xacro":
+        from bunraku.io.urdf import load_urdf
+        from bunraku.io.xacro_files import expanded
+
+        return load_urdf(path, base, strict, search, shapes, friction, data=expanded(path, search, arguments))
     if suffix == ".urdf":
         kind = "robot"
+    elif suffix == ".sdf":
+        kind = "sdf"
     elif suffix == ".xml":
         kind = root_tag(path)
     else:
-        hint = "; expand it first (xacro robot.urdf.xacro > robot.urdf)" if suffix == ".xacro" else ""
         raise LoadError(f"{path}: files of type {suffix or 'no suffix'!r} are not read, "
-                        f"only .urdf, .xml (MJCF) and .bvh{hint}")
+                        "only .urdf, .xacro, .xml (MJCF), .sdf and .bvh")
     if kind == "robot":
         from bunraku.io.urdf import load_urdf
 
         return load_urdf(path, base, strict, search, shapes, friction)
+    if kind == "sdf":
+        from bunraku.io.sdf import load_sdf
+
+        return load_sdf(path, base, strict, search, shapes, friction)
     if kind in ("mujoco", "mujocoinclude"):
         from bunraku.io.mjcf import load_mjcf
 
         return load_mjcf(path, base, strict, shapes, friction)
-    raise LoadError(f"{path}: the root element is <{clip(kind)}>; a model is <robot> (URDF) or <mujoco> (MJCF)")
+    raise LoadError(f"{path}: the root element is <{clip(kind)}>; a model is <robot> (URDF), <mujoco> (MJCF) or <sdf>")

@@ -28,6 +28,12 @@ class Findings:
         else:
             self.dropped += 1
 
+    def note_many(self, elements: list[str], text: str) -> None:
+        """One warning for all elements with the same issue."""
+        if elements:
+            more = f" and {len(elements) - 3} more" if len(elements) > 3 else ""
+            self.note("; ".join(elements[:3]) + more, text)
+
     def refuse(self, element: str, text: str) -> LoadError:
         """The error to raise for an unsupported element."""
         return LoadError(f"{self.path}: {element}: {text}")

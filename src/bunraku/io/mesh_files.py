@@ -10,14 +10,19 @@ from bunraku.io.findings import Findings
 from bunraku.io.xml import Node, clip
 
 
+def places_of(search) -> list[str]:
+    """Folders to search for packages: those given, then those of ROS_PACKAGE_PATH."""
+    places = [search] if isinstance(search, (str, os.PathLike)) else list(search)
+    ros = os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep)
+    return [os.path.abspath(os.fspath(place)) for place in [*places, *filter(None, ros)]]
+
+
 class MeshFiles:
     """Locates mesh files without opening them or accessing a network."""
 
     def __init__(self, path: Path, search):
         self.folder = os.path.dirname(os.path.abspath(path))
-        places = [search] if isinstance(search, (str, os.PathLike)) else list(search)
-        ros = os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep)
-        self.places = [os.path.abspath(os.fspath(place)) for place in [*places, *filter(None, ros)]]
+        self.places = places_of(search)
         self.packages: dict[str, list[str]] = {}
         self.missing: list[tuple[str, str]] = []
 

@@ -33,6 +33,7 @@ import numpy as np
 
 from bunraku.convert.mujoco import body_names, joint_names
 from bunraku.errors import LoadError, MissingExtra, ModelError
+from bunraku.io.axes import rotation_of_quaternion as rotation
 from bunraku.io.collision import Notes, mesh_hull
 from bunraku.io.findings import Findings
 from bunraku.io.mjcf_compile import MeshData, compile_model
@@ -404,18 +405,6 @@ class _Reader:
             colour = model.mat_rgba[model.geom_matid[g]]
         r, g_, b, a = (float(x) for x in colour)
         return r, g_, b, a
-
-
-def rotation(quaternion) -> np.ndarray:
-    """The matrix of a quaternion w x y z of any length; MuJoCo's null quaternion is no rotation."""
-    w, x, y, z = (float(k) for k in quaternion)
-    n = w * w + x * x + y * y + z * z
-    if n == 0:
-        return np.eye(3)
-    s = 2.0 / n
-    return np.array([[1 - s * (y * y + z * z), s * (x * y - w * z), s * (x * z + w * y)],
-                     [s * (x * y + w * z), 1 - s * (x * x + z * z), s * (y * z - w * x)],
-                     [s * (x * z - w * y), s * (y * z + w * x), 1 - s * (x * x + y * y)]])
 
 
 def about(axis: Any, angle: float) -> np.ndarray:

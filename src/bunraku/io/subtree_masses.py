@@ -4,11 +4,36 @@ from __future__ import annotations
 
 import numpy as np
 
-from bunraku.mechanism import Mechanism
+from bunraku.io.findings import Findings
+from bunraku.mechanism import Mechanism, Revolute
 from bunraku.mechanism.links import GROUND
 
 NEARLY_MASSLESS = 1e-6
 """Part of the model's mass below which a link is suspicious: small forces give it enormous accelerations."""
+TINY_MASS = 1e-9
+"""[kg] Mass below which every link is."""
+NO_INERTIA = 1e-14
+"""[kg m^2] A joint that moves less than this about its axis moves nothing."""
+
+
+def note_weightless(mechanism: Mechanism, findings: Findings, labels: list[str]) -> None:
+    """Warn about nearly massless bodies and joints that move no mass: torques there cause unbounded accelerations.
+    `labels`: what moves each link, in the file."""
+    total, bodies = mechanism.mass, body_masses(mechanism)
+    for link, label in zip(mechanism.links, labels, strict=True):
+        mass = bodies.get(link.name, 0.0)
+        if 0 < mass < max(NEARLY_MASSLESS * total, TINY_MASS):
+            findings.note(label, f"moves a nearly massless link ({mass:.3g} kg of {total:.3g} kg); small forces give "
+                                 "it enormous accelerations")
+    empty, thin = [], []
+    for link, (mass, _, inertia), label in zip(mechanism.links, composites(mechanism), labels, strict=True):
+        if link.joint.nv and mass == 0 and not inertia.any():
+            empty.append(label)
+        elif isinstance(link.joint, Revolute) and abs(link.joint.axis @ inertia @ link.joint.axis) < NO_INERTIA:
+            thin.append(label)
+    findings.note_many(empty, "moves no mass: its link and its subtree are massless, so accelerations cannot be "
+                              "computed; give one of them mass or fix the joint")
+    findings.note_many(thin, "its subtree has no inertia about the axis, so accelerations cannot be computed")
 
 
 def body_masses(mechanism: Mechanism) -> dict[str, float]:

@@ -5,6 +5,8 @@ no cost, because the plan merges them. The joint between the root link and the g
 underscores appended if the file has a joint of that name) and is always that of `mechanism.links[0]`; the other links
 follow depth first, siblings in the order of their joints in the file.
 
+Loops, which URDF itself has not, are read in the dialects of `urdf_loops.py`.
+
 Read: inertial, visual; joints of all types with origin, axis, limits (as information) and damping; mimic joints as
 couplings (`Mechanism.couple`), not actuated themselves. Dry friction is read with `friction=True` and otherwise
 ignored, with a warning. Collision shapes are read with `shapes=True`. Effort and velocity limits are kept as
@@ -15,7 +17,6 @@ URDF give a warning.
 from __future__ import annotations
 
 import difflib
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,11 +26,13 @@ import numpy as np
 
 from bunraku.checks import check_inertia
 from bunraku.errors import InertiaError, LoadError, MissingExtra, ModelError
+from bunraku.io.axes import origin_of
 from bunraku.io.collision import Notes, mesh_hull
 from bunraku.io.findings import Findings
 from bunraku.io.mesh_files import MeshFiles
 from bunraku.io.meshes import read_mesh
-from bunraku.io.subtree_masses import NEARLY_MASSLESS, body_masses, composites
+from bunraku.io.subtree_masses import note_weightless
+from bunraku.io.urdf_loops import LOOP_TAGS, UrdfLoops
 from bunraku.io.xml import Node, clip, read_xml
 from bunraku.mechanism import (
     Box,
@@ -49,7 +52,7 @@ from bunraku.mechanism import (
 from bunraku.mechanism.links import GROUND
 
 KNOWN = {
-    "robot": {"link", "joint", "material"},
+    "robot": {"link", "joint", "material", *LOOP_TAGS},
     "link": {"inertial", "visual"},
     "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"},
 }
@@ -66,21 +69,17 @@ QUIET = {
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 SHAPES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"), "capsule": ("radius", "length")}
 GREY = (0.7, 0.7, 0.7, 1.0)
-TINY_MASS = 1e-9
-"""[kg] Mass below which every link is."""
 POINT_MASS = 1e-12
 """[m^2] Inertia over mass below which a body is a point, and the sign of its moments rounding."""
-NO_INERTIA = 1e-14
-"""[kg m^2] A joint that moves less than this about its axis moves nothing."""
 
 
 def load_urdf(path: str | os.PathLike, base: str = "free", strict: bool = False,
               search: str | os.PathLike | Sequence[str | os.PathLike] = (), shapes: bool = False,
-              friction: bool = False) -> Mechanism:
-    """The mechanism of a URDF file; see `bunraku.load`."""
+              friction: bool = False, data: bytes | None = None) -> Mechanism:
+    """The mechanism of a URDF file, or of the URDF `data` that was made from it; see `bunraku.load`."""
     path = Path(path)
     findings = Findings(path, strict)
-    robot = _Robot(read_xml(path), findings, MeshFiles(path, search), friction)
+    robot = _Robot(read_xml(path, data), findings, MeshFiles(path, search), friction)
     mechanism = robot.build(base)
     if shapes:
         robot.add_shapes(mechanism)
@@ -128,7 +127,7 @@ class _Robot:
             else:
                 joint, where, joint_name = self._joint(hinge), hinge.node.one("origin"), hinge.name
             follows = hinge is not None and hinge.node.one("mimic") is not None
-            position, rotation = _origin(where)
+            position, rotation = origin_of(where)
             mass, com, inertia = self._inertial(node)
             try:
                 mechanism.add_link(called.get(link, link), called.get(hinge.parent, hinge.parent) if hinge else GROUND,
@@ -138,10 +137,12 @@ class _Robot:
             except ModelError as error:
                 raise node.refuse(str(error)) from None
         self._couple(mechanism)
-        self._note_many(self.rubbing, "dry friction is left out; bk.load(file, friction=True) reads that of joints "
-                                      "with one degree of freedom")
+        UrdfLoops(mechanism, self.findings, self.links, called).read(self.root)
+        self.findings.note_many(self.rubbing, "dry friction is left out; bk.load(file, friction=True) reads that of "
+                                              "joints with one degree of freedom")
         self.meshes.note_missing(self.findings)
-        self._note_weightless(mechanism, order)
+        note_weightless(mechanism, self.findings,
+                        [self.links[name].label if hinge is None else hinge.node.label for name, hinge in order])
         return mechanism
 
     # -- the tree --------------------------------------------------------------------------------------------------
@@ -172,7 +173,7 @@ class _Robot:
             if hinge.child in mover:
                 other = mover[hinge.child].node
                 raise node.refuse(f"link {clip(hinge.child)!r} is already the child of {other.label}; in a URDF every "
-                                  "link has one parent, and loops cannot be written")
+                                  "link has one parent; a <loop_joint> closes a loop")
             mover[hinge.child] = hinge
         return list(joints.values())
 
@@ -319,7 +320,7 @@ class _Robot:
         element = node.one("inertial")
         if element is None:
             return 0.0, np.zeros(3), None
-        com, turn = _origin(element.one("origin"))
+        com, turn = origin_of(element.one("origin"))
         mass_element, moments = element.one("mass"), element.one("inertia")
         if mass_element is None:
             raise node.refuse("its <inertial> needs a <mass value=\"...\"/>")
@@ -349,7 +350,7 @@ class _Robot:
                 what = "no shape" if shape is None else f"the unknown shape <{clip(shape.tag)}>"
                 self.findings.note(f"visual of {node.label}", f"has {what}; not drawn")
                 continue
-            position, rotation = _origin(element.one("origin"))
+            position, rotation = origin_of(element.one("origin"))
             if shape.tag == "mesh":
                 mesh = self.meshes.resolve(shape.name("filename"), node)
                 visuals.append(Visual("mesh", tuple(shape.numbers("scale", (3,), (1.0, 1.0, 1.0))), position, rotation,
@@ -368,7 +369,7 @@ class _Robot:
         for name, node in self.links.items():
             for element in node.all("collision"):
                 label = f"collision of {node.label}"
-                position, rotation = _origin(element.one("origin"))
+                position, rotation = origin_of(element.one("origin"))
                 try:
                     shape = self._collision(element, node, label, notes)
                     if shape is not None:
@@ -406,57 +407,15 @@ class _Robot:
 
     # -- judgement -------------------------------------------------------------------------------------------------
 
-    def _note_many(self, labels: list[str], text: str) -> None:
-        """One warning for all elements with the same issue."""
-        if labels:
-            more = f" and {len(labels) - 3} more" if len(labels) > 3 else ""
-            self.findings.note("; ".join(labels[:3]) + more, text)
-
     def _note_strangers(self) -> None:
         """Warn about elements that are not URDF, once for each kind."""
         found: dict[tuple[str, str], list[Node]] = {}
         for node in (self.root, *self.root.children):
             for child in node.children if node.tag in KNOWN else ():
                 if child.tag.startswith("xacro:"):
-                    raise child.refuse("this is a xacro file; expand it first (xacro robot.urdf.xacro > robot.urdf)")
+                    raise child.refuse("this is a xacro file; call it .xacro, and bk.load expands it")
                 if child.tag not in KNOWN[node.tag] and child.tag not in QUIET[node.tag]:
                     found.setdefault((node.tag, child.tag), []).append(child)
-            if node.tag == "gazebo" and node.all("joint"):
-                found.setdefault(("gazebo", "joint"), []).extend(node.all("joint"))
         for (inside, tag), nodes in found.items():
-            what = f"unknown in a <{inside}>"
-            if inside == "gazebo":
-                what = "joints for Gazebo alone (they often close a loop)"
-            self._note_many([f"<{clip(tag)}>, line {node.line}" for node in nodes], what + "; left out")
-
-    def _note_weightless(self, mechanism: Mechanism, order) -> None:
-        """Warn about nearly massless bodies and joints that move no mass: torques there cause unbounded
-        accelerations."""
-        labels = [self.links[name].label if hinge is None else hinge.node.label for name, hinge in order]
-        total, bodies = mechanism.mass, body_masses(mechanism)
-        for link, label in zip(mechanism.links, labels, strict=True):
-            mass = bodies.get(link.name, 0.0)
-            if 0 < mass < max(NEARLY_MASSLESS * total, TINY_MASS):
-                self.findings.note(label, f"moves a nearly massless link ({mass:.3g} kg of {total:.3g} kg); small "
-                                          "forces give it enormous accelerations")
-        empty, thin = [], []
-        for link, (mass, _, inertia), label in zip(mechanism.links, composites(mechanism), labels, strict=True):
-            if link.joint.nv and mass == 0 and not inertia.any():
-                empty.append(label)
-            elif isinstance(link.joint, Revolute) and abs(link.joint.axis @ inertia @ link.joint.axis) < NO_INERTIA:
-                thin.append(label)
-        self._note_many(empty, "moves no mass: its link and its subtree are massless, so accelerations cannot be "
-                               "computed; give one of them mass or fix the joint")
-        self._note_many(thin, "its subtree has no inertia about the axis, so accelerations cannot be computed")
-
-
-def _origin(node: Node | None):
-    """Position and rotation of an <origin>: rpy turns about the fixed axes x, y, z in this order."""
-    if node is None:
-        return np.zeros(3), np.eye(3)
-    x, y, z = node.numbers("rpy", (3,), (0.0, 0.0, 0.0))
-    cx, sx, cy, sy, cz, sz = math.cos(x), math.sin(x), math.cos(y), math.sin(y), math.cos(z), math.sin(z)
-    rotation = np.array([[cz * cy, cz * sy * sx - sz * cx, cz * sy * cx + sz * sx],
-                         [sz * cy, sz * sy * sx + cz * cx, sz * sy * cx - cz * sx],
-                         [-sy, cy * sx, cy * cx]])
-    return np.array(node.numbers("xyz", (3,), (0.0, 0.0, 0.0))), rotation
+            self.findings.note_many([f"<{clip(tag)}>, line {node.line}" for node in nodes],
+                                    f"unknown in a <{inside}>; left out")

@@ -24,13 +24,19 @@ MAX_NUMBER = 1e50   # what is larger overflows somewhere later
 
 
 class Node:
-    """One element: its tag, attributes, children and line."""
+    """One element: its tag, attributes, children, pieces of text and line."""
 
-    __slots__ = ("attributes", "children", "line", "path", "tag")
+    __slots__ = ("attributes", "children", "line", "path", "pieces", "tag")
 
     def __init__(self, path: Path, tag: str, attributes: dict[str, str], line: int):
         self.path, self.tag, self.attributes, self.line = path, tag, attributes, line
         self.children: list[Node] = []
+        self.pieces: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """The text between its tags, without that of children."""
+        return "".join(self.pieces).strip()
 
     @property
     def label(self) -> str:
@@ -85,6 +91,13 @@ class Node:
             raise self.refuse(f"{attribute} must be {' or '.join(map(str, counts))} numbers, not {clip(text)!r}")
         return [self._float(attribute, part) for part in parts]
 
+    def values(self, counts: Sequence[int], infinite: bool = False) -> list[float]:
+        """The numbers that are its text; their number is one of `counts`."""
+        parts = self.text.split(maxsplit=max(counts))
+        if len(parts) not in counts:
+            raise self.refuse(f"must be {' or '.join(map(str, counts))} numbers, not {clip(self.text)!r}")
+        return [self._float("it", part, infinite) for part in parts]
+
     def _float(self, attribute, text, infinite=False) -> float:
         try:
             value = math.nan if "_" in text else float(text)
@@ -100,11 +113,11 @@ def clip(text: str, length: int = 60) -> str:
     return text if len(text) <= length else text[:length - 3] + "..."
 
 
-def read_xml(path: str | os.PathLike) -> Node:
-    """The root element of a file."""
+def read_xml(path: str | os.PathLike, data: bytes | None = None) -> Node:
+    """The root element of a file, or of `data` that was made from it."""
     path = Path(path)
     reader = _Reader(path)
-    reader.feed(read_bytes(path))
+    reader.feed(read_bytes(path) if data is None else data)
     return reader.root
 
 
@@ -155,6 +168,7 @@ class _Reader:
         self.parser = parser = expat.ParserCreate()
         parser.StartElementHandler = self.start
         parser.EndElementHandler = self.end
+        parser.CharacterDataHandler = self.characters
         parser.StartDoctypeDeclHandler = self.doctype
         parser.EntityDeclHandler = self.doctype
         try:
@@ -170,6 +184,7 @@ class _Reader:
                             f"{clip(str(error), 200)}") from None
         finally:
             parser.StartElementHandler = parser.EndElementHandler = None  # they refer to the parser in a circle
+            parser.CharacterDataHandler = None
             parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = None
 
     def count_elements(self, data: bytes) -> None:
@@ -209,6 +224,10 @@ class _Reader:
 
     def end(self, tag):
         self.open.pop()
+
+    def characters(self, text):
+        if self.open and not text.isspace():
+            self.open[-1].pieces.append(text)
 
     def doctype(self, *ignored):
         raise LoadError(f"{self.path}: line {self.parser.CurrentLineNumber}: document type and entity declarations are "
