@@ -50,6 +50,10 @@ def evaluate(m: bk.Mechanism) -> None:
     print(bk.impact(chain, chain.neutral(), np.zeros(chain.nv)), bk.project(chain, chain.neutral(), np.zeros(chain.nv)))
     slopes: np.ndarray = bk.parameter_derivatives(m, q, v, tau, parameters=["gravity", ("mass", "link 0")]).da
     print(slopes.shape, bk.connection_force_derivatives)
+    arm = bk.models.chain(2)
+    motion: bk.Motion = bk.exciting_motion(arm, 2.0, tries=2)
+    identified = bk.identify(arm, motion, tau=bk.inverse_dynamics(arm, motion.q, motion.v, motion.a), fit="inertia")
+    print(identified.mechanism.mass, identified.deviation["link1.mass"], identified.identifiable.rank)
     print(bk.constraints, bk.closed_chain, bk.coordinates, bk.operation_count, bk.processor_array, bk.convert)
     schedule: bk.Schedule = bk.schedule(bk.models.chain(32), workers=2)
     print(schedule.depth, schedule.predicted_speedup)

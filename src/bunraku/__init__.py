@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         step_derivatives,
     )
     from bunraku.evaluate.parting import part
+    from bunraku.identification import exciting_motion, identify
     from bunraku.io import load
     from bunraku.ivp import solve_ivp
     from bunraku.mechanism import (
@@ -111,12 +112,12 @@ __all__ = [
     "ReadOnlyError", "Revolute", "Rollout", "RolloutCase", "Schedule", "SettingError", "ShapeError", "Simulation",
     "SimulationError", "SimulationWarning", "Sphere", "Spherical", "StateError", "Trajectory", "ViewerError", "Worlds",
     "actuation", "closed_chain", "connection_force_derivatives", "constraints", "contacts", "control", "convert",
-    "coordinates", "coriolis_matrix", "derivatives", "dynamics", "ensemble", "force_above", "forward_dynamics",
-    "impact", "inertial_parameters", "inertial_regressor", "inverse_derivatives", "inverse_dynamics",
-    "inverse_kinematics", "joint_forces", "kinematics", "linearise", "load", "load_ensemble", "load_motion",
-    "load_trajectory", "lqr", "mass_matrix", "models", "operation_count", "operational_inertia", "optimal_control",
-    "parameter_derivatives", "part", "plan_motion", "points_meet", "points_part", "poses", "processor_array",
-    "project", "rollout", "schedule", "sensors", "solve_ivp", "step_derivatives",
+    "coordinates", "coriolis_matrix", "derivatives", "dynamics", "ensemble", "exciting_motion", "force_above",
+    "forward_dynamics", "identify", "impact", "inertial_parameters", "inertial_regressor", "inverse_derivatives",
+    "inverse_dynamics", "inverse_kinematics", "joint_forces", "kinematics", "linearise", "load", "load_ensemble",
+    "load_motion", "load_trajectory", "lqr", "mass_matrix", "models", "operation_count", "operational_inertia",
+    "optimal_control", "parameter_derivatives", "part", "plan_motion", "points_meet", "points_part", "poses",
+    "processor_array", "project", "rollout", "schedule", "sensors", "solve_ivp", "step_derivatives",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter
@@ -126,6 +127,7 @@ _HOMES = {  # where each name lives; the same list as above, for the interpreter
                  "kinematics", "linearise", "mass_matrix", "operation_count", "operational_inertia",
                  "parameter_derivatives", "poses", "processor_array", "project", "schedule", "step_derivatives"),
     "evaluate.parting": ("part",),
+    "identification": ("exciting_motion", "identify"),
     "io": ("load",),
     "ivp": ("solve_ivp",),
     "mechanism": ("Box", "Capsule", "Compound", "Cylinder", "Cylindrical", "Fixed", "Free", "Heightfield", "Helical",
