@@ -15,7 +15,7 @@ import bunraku as bk
 
 FILE = Path(__file__).parents[1] / "docs" / "public-api.txt"
 PLACES = {"bk": bk.__all__, "bk.models": None, "bk.control": None, "bk.optimal_control": None,
-          "bk.sensors": None, "bk.view": None}
+          "bk.differentiable": None, "bk.sensors": None, "bk.view": None}
 
 
 def listed() -> str:

@@ -29,7 +29,7 @@ from bunraku.errors import (
 )
 
 if TYPE_CHECKING:
-    from bunraku import control, convert, models, optimal_control, sensors
+    from bunraku import control, convert, differentiable, models, optimal_control, sensors
     from bunraku.evaluate import (
         Schedule,
         closed_chain,
@@ -112,12 +112,13 @@ __all__ = [
     "ReadOnlyError", "Revolute", "Rollout", "RolloutCase", "Schedule", "SettingError", "ShapeError", "Simulation",
     "SimulationError", "SimulationWarning", "Sphere", "Spherical", "StateError", "Trajectory", "ViewerError", "Worlds",
     "actuation", "closed_chain", "connection_force_derivatives", "constraints", "contacts", "control", "convert",
-    "coordinates", "coriolis_matrix", "derivatives", "dynamics", "ensemble", "exciting_motion", "force_above",
-    "forward_dynamics", "identify", "impact", "inertial_parameters", "inertial_regressor", "inverse_derivatives",
-    "inverse_dynamics", "inverse_kinematics", "joint_forces", "kinematics", "linearise", "load", "load_ensemble",
-    "load_motion", "load_trajectory", "lqr", "mass_matrix", "models", "operation_count", "operational_inertia",
-    "optimal_control", "parameter_derivatives", "part", "plan_motion", "points_meet", "points_part", "poses",
-    "processor_array", "project", "rollout", "schedule", "sensors", "solve_ivp", "step_derivatives",
+    "coordinates", "coriolis_matrix", "derivatives", "differentiable", "dynamics", "ensemble", "exciting_motion",
+    "force_above", "forward_dynamics", "identify", "impact", "inertial_parameters", "inertial_regressor",
+    "inverse_derivatives", "inverse_dynamics", "inverse_kinematics", "joint_forces", "kinematics", "linearise", "load",
+    "load_ensemble", "load_motion", "load_trajectory", "lqr", "mass_matrix", "models", "operation_count",
+    "operational_inertia", "optimal_control", "parameter_derivatives", "part", "plan_motion", "points_meet",
+    "points_part", "poses", "processor_array", "project", "rollout", "schedule", "sensors", "solve_ivp",
+    "step_derivatives",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter
@@ -142,7 +143,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str):
-    if name in ("control", "convert", "models", "motion", "optimal_control", "sensors", "view"):
+    if name in ("control", "convert", "differentiable", "models", "motion", "optimal_control", "sensors", "view"):
         return import_module(f"bunraku.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'bunraku' has no attribute {name!r}")

@@ -21,6 +21,9 @@ EXTRAS = {  # name: its distribution and module, what it is for
     "gym": ("gymnasium", "gymnasium", "environments of Gymnasium, and its figures"),
     "view": ("viser", "viser", "the live viewer in a browser"),
     "mocap": ("ezc3d", "ezc3d", "recorded motion (.c3d)"),
+    "jax": ("jax", "jax", "dynamics as functions of JAX"),
+    "torch": ("torch", "torch", "dynamics as functions of PyTorch"),
+    "casadi": ("casadi", "casadi", "dynamics as functions of CasADi"),
     "mpi": ("mpi4py", "mpi4py", "several processes (mpiexec)"),
 }
 NEEDED = ("numpy", "scipy", "numba", "llvmlite")
