@@ -5,6 +5,10 @@ References: Gear (1971), ch. 11; Byrne, Hindmarsh, ACM TOMS 1 (1975); the handli
 has changed much. The Jacobian comes from differences: n evaluations; factors cost n^3/3. The matrix is of the whole
 state: for one worker.
 
+What is known of the Jacobian of an equation (`ivp/jacobians.py`) is behind the pivots and the matrices in memory:
+pivots[n] is the address of a C function that writes it, or 0; else pivots[n + 1:] are the groups of columns that are
+varied together, and matrix[2 n:] is 1 where an entry may differ from zero.
+
 Order q: l(x) = sum l_j x^j is proportional to (x + 1)(x + 2)...(x + q), and l_1 = 1.
 """
 
@@ -16,6 +20,7 @@ from fractions import Fraction
 import numpy as np
 
 from bunraku.integrate import solver_memory as m
+from bunraku.integrate.callbacks import call_function
 from bunraku.integrate.dense import factor, solve
 from bunraku.integrate.gear import product
 from bunraku.integrate.history import (
@@ -62,15 +67,23 @@ METHOD = family()
 
 @inner
 def differentiate(rhs, agree, context, memory, t, h):
-    """Jacobian at (t, z_0), whose derivatives are RATES, by differences; the status of the right-hand side."""
+    """Jacobian at (t, z_0), whose derivatives are RATES, by a given function or by differences; the status of the
+    right-hand side."""
     z, J = memory.rows, memory.matrix
     n = z.shape[1]
     rates, y, weights, moved = z[RATES], z[TRIAL], z[WEIGHTS], z[CHANGE]
+    known = memory.pivots.shape[0] > n
+    if known and memory.pivots[n] != 0:
+        nothing = z[0, :0]
+        failed = call_function(memory.pivots[n], t, z[0], nothing, nothing, J[:n].reshape(-1))
+        return agree(context, memory, m.ACTUATION_FAILED if failed != 0 else 0)
     add_squares(rates, weights, memory, MOVED)
     agree(context, memory, 0)
     least = 1000.0 * abs(h) * m.EPSILON * n * root_mean_square(memory, MOVED)  # a move that rounding cannot hide
     for j in range(n):
         y[j] = z[0, j]
+    if known:
+        return differentiate_together(rhs, agree, context, memory, t, least)
     for j in range(n):
         delta = max(math.sqrt(m.EPSILON) * abs(y[j]), (least if least > 0.0 else 1.0) / weights[j])
         y[j] = z[0, j] + delta
@@ -82,6 +95,33 @@ def differentiate(rhs, agree, context, memory, t, h):
             return status
         for i in range(n):
             J[i, j] = (moved[i] - rates[i]) / delta
+    return 0
+
+
+@inner
+def differentiate_together(rhs, agree, context, memory, t, least):
+    """The same for a Jacobian of a known pattern: columns of a group, which share no row, in one evaluation."""
+    z, J = memory.rows, memory.matrix
+    n = z.shape[1]
+    rates, y, weights, moved = z[RATES], z[TRIAL], z[WEIGHTS], z[CHANGE]
+    group, pattern = memory.pivots[n + 1:], J[2 * n:]
+    count = 0
+    for j in range(n):
+        count = max(count, group[j] + 1)
+    for number in range(count):
+        for j in range(n):
+            if group[j] == number:
+                y[j] = z[0, j] + max(math.sqrt(m.EPSILON) * abs(z[0, j]), (least if least > 0.0 else 1.0) / weights[j])
+        status = agree(context, memory, rhs(context, t, y, moved))
+        memory.tally[m.EVALUATIONS] += 1
+        if status != 0:
+            return status
+        for j in range(n):
+            if group[j] == number:
+                delta = y[j] - z[0, j]
+                for i in range(n):
+                    J[i, j] = (moved[i] - rates[i]) / delta if pattern[i, j] != 0.0 else 0.0
+                y[j] = z[0, j]
     return 0
 
 
@@ -106,7 +146,7 @@ def renew(rhs, agree, context, method, memory, t, h):
         M[n + i, i] += 1.0
     tally[m.FACTORISATIONS] += 1
     clock[m.GAMMA], clock[m.RATE], tally[m.MATRIX_STEP] = gamma, 0.7, steps
-    return (0 if factor(M[n:], memory.pivots) else DIVERGED), fresh
+    return (0 if factor(M[n:2 * n], memory.pivots) else DIVERGED), fresh
 
 
 @inner
@@ -141,7 +181,7 @@ def newton(rhs, agree, context, method, memory, t, h):
                     return status, 0.0
             for i in range(n):
                 y[i] = scale * (h * rates[i] - (z[1, i] + change[i]))
-            solve(memory.matrix[n:], memory.pivots, y)
+            solve(memory.matrix[n:2 * n], memory.pivots, y)
             add_squares(y, weights, memory, MOVED)
             agree(context, memory, 0)
             moved = root_mean_square(memory, MOVED)

@@ -9,8 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
+from numba import njit
 
 from bunraku.checks import as_array, as_positive, as_size, hint
+from bunraku.compiler.numba_inside import Dispatcher
 from bunraku.errors import ModelError, ShapeError, SimulationError, SimulationWarning, StateError
 from bunraku.integrate import solver_memory as m
 from bunraku.integrate.callbacks import PlainFunction, call_function
@@ -21,6 +23,7 @@ from bunraku.integrate.pace import EQUATION, Pace, step_too_small
 from bunraku.integrate.record import COEFFICIENTS, CURSOR, EVENTS, NEXT_TIME, PER_STEP, SPLIT, Record
 from bunraku.ivp.functions import event_function, right_hand_side
 from bunraku.ivp.ivp_entries import solver_of
+from bunraku.ivp.jacobians import KnownJacobian
 from bunraku.terminal import Interrupts
 
 ROOM, ROOM_PLAIN = 512, 64  # steps recorded in one call of compiled code; of a plain f, so that Ctrl-C waits less
@@ -90,9 +93,10 @@ class IvpResult:
         return getattr(self, name)
 
 
-def solve_ivp(fun, t_span, y0, method: str = "gear", t_eval=None, dense_output: bool = False, events=None, args=None,
-              *, rtol=1e-6, atol=1e-9, first_step: float | None = None, max_step: float = math.inf,
-              min_step: float = 0.0, max_order: int | None = None) -> IvpResult:
+def solve_ivp(fun, t_span, y0, method: str = "gear", t_eval=None, dense_output: bool = False, events=None,
+              vectorized: bool = False, args=None, *, rtol=1e-6, atol=1e-9, first_step: float | None = None,
+              max_step: float = math.inf, min_step: float = 0.0, max_order: int | None = None, jac=None,
+              jac_sparsity=None, lband: int | None = None, uband: int | None = None) -> IvpResult:
     """Solve y' = fun(t, y) from t_span[0] to t_span[1] with y = y0 at the start.
 
     fun         (t, y, *args) -> y'; compiled by `numba.njit` it runs without Python in the loop. A function with one
@@ -102,6 +106,11 @@ def solve_ivp(fun, t_span, y0, method: str = "gear", t_eval=None, dense_output: 
     events      a function (t, y, *args) -> number or a list of them; zeros are located in time. Attributes as in SciPy:
                 `terminal` (True, or how many times) and `direction` (1: rising, -1: falling)
     rtol, atol  numbers or arrays like y0: the local error of each component is kept below atol + rtol |y|
+    jac         Jacobian for "bdf": (t, y, *args) -> (n, n), entry i, j the derivative of component i by y[j], compiled
+                by `numba.njit` if fun is; or a constant matrix. By default it comes from differences
+    jac_sparsity, or lband and uband    where it may differ from zero, a (sparse) matrix or the widths of a band:
+                differences take fewer evaluations then
+    vectorized  fun takes columns, (n, k); it is called with one
 
     A run that fails has `success` False, `status` -1, a message with the time, and the solution up to then.
     """
@@ -120,7 +129,9 @@ def solve_ivp(fun, t_span, y0, method: str = "gear", t_eval=None, dense_output: 
     _limits(memory, t0, t1, first_step, max_step, min_step)
     watched = _Events(events, args, t0, y)
     times = _times(t_eval, t0, t1)
-    f = right_hand_side(fun, args, len(y))
+    known = KnownJacobian(method, len(y), args, jac, jac_sparsity, lband, uband)
+    memory = known.put_into(memory)
+    f = right_hand_side(_of_columns(fun, len(args)) if vectorized else fun, args, len(y))
     room = ROOM_PLAIN if isinstance(f, PlainFunction) else ROOM
     solution = _Solution(t0, y, times, dense_output, watched, room)
     status, pace = m.REACHED, Pace(not (isinstance(table, Family) and table.newton), EQUATION)
@@ -146,13 +157,22 @@ def solve_ivp(fun, t_span, y0, method: str = "gear", t_eval=None, dense_output: 
                     if text:
                         warnings.warn(text, SimulationWarning, stacklevel=2)
     if status == m.ACTUATION_FAILED:
-        _raise_from(f, watched, float(memory.clock[m.TIME]))
+        _raise_from(f, known.function, watched, float(memory.clock[m.TIME]))
     if status in (m.STATE_FAILED, m.STEP_TOO_SMALL) and not memory.tally[m.STARTED]:
         raise StateError(f"f(t, y) is not finite at the start, t = {t0:.6g}: {_bad_component(f, t0, y)}")
     return solution.result(status, _message(status, f, memory), memory)
 
 
 # -- what people give ----------------------------------------------------------------------------------------------
+
+
+def _of_columns(fun, count):
+    """A vectorized function as one of a single state; compiled if it is."""
+    if isinstance(fun, Dispatcher):
+        if count:
+            raise ModelError("vectorized: a compiled fun with args is called with one state; leave vectorized out")
+        return njit(lambda t, y: fun(t, y.reshape((-1, 1)))[:, 0])
+    return lambda t, y, *args: np.asarray(fun(t, y[:, None], *args))[:, 0]
 
 
 def _span(t_span):
@@ -333,12 +353,12 @@ def _bad_component(f, t, y, h=0.0) -> str:
     return "or y has left the region where it is"
 
 
-def _raise_from(f, events, t):
-    for source, what in ((f, "f(t, y)"), *((event, "an event") for event in events.functions)):
+def _raise_from(f, jac, events, t):
+    for source, what in ((f, "f(t, y)"), (jac, "jac(t, y)"), *((event, "an event") for event in events.functions)):
         error = getattr(source, "error", None)
         if error is not None:
             if isinstance(error, Exception):
                 error.add_note(f"raised by {what} while bk.solve_ivp was at t = {t:.9g}")
             raise error
-    raise SimulationError(f"the compiled f(t, y) failed after t = {t:.9g}: it raised an exception, or returned "
-                          "an array of another length than y")
+    raise SimulationError(f"the compiled f(t, y){' or jac(t, y)' if jac else ''} failed after t = {t:.9g}: it raised "
+                          "an exception, or returned an array of another length than y")
