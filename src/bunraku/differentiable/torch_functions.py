@@ -40,7 +40,7 @@ def _function(map_: Map):
             lead, rows = flat([x.detach().cpu().numpy() for x in inputs])
             by = map_.slopes(*rows)
             given = [g.detach().cpu().numpy().reshape(-1, g.shape[-1]) for g in gradients]
-            found = []
+            found: list = []
             for i, x in enumerate(inputs):
                 if not ctx.needs_input_grad[i]:
                     found.append(None)

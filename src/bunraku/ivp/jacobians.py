@@ -15,7 +15,7 @@ from numba import carray, njit
 from bunraku.checks import as_array
 from bunraku.compiler.numba_inside import Dispatcher
 from bunraku.errors import ModelError, ShapeError, SimulationWarning
-from bunraku.integrate.callbacks import CFunction, CompiledFunction, PlainFunction
+from bunraku.integrate.callbacks import CompiledFunction, PlainFunction
 from bunraku.integrate.methods import METHODS
 from bunraku.integrate.solver_memory import Memory
 
@@ -24,7 +24,7 @@ class KnownJacobian:
     """Of n equations: a function, or groups of columns and a pattern, or nothing."""
 
     def __init__(self, method, n, args, jac, jac_sparsity, lband, uband):
-        self.function: CFunction | None = None
+        self.function: PlainFunction | CompiledFunction | None = None
         self.group: np.ndarray | None = None
         given = [name for name, value in (("jac", jac), ("jac_sparsity", jac_sparsity), ("lband", lband),
                                           ("uband", uband)) if value is not None]
@@ -42,15 +42,15 @@ class KnownJacobian:
 
     def put_into(self, memory: Memory) -> Memory:
         """The memory of a solver, with what is known behind its pivots and matrices (`integrate/bdf.py`)."""
-        if self.function is None and self.group is None:
-            return memory
         n = len(memory.pivots)
         pivots = np.zeros(2 * n + 1, np.int64)
         if self.function is not None:
             pivots[n] = self.function.address
             return memory._replace(pivots=pivots[:n + 1])
-        pivots[n + 1:] = self.group
-        return memory._replace(pivots=pivots, matrix=np.vstack([memory.matrix, self.pattern.astype(float)]))
+        if self.group is not None:
+            pivots[n + 1:] = self.group
+            return memory._replace(pivots=pivots, matrix=np.vstack([memory.matrix, self.pattern.astype(float)]))
+        return memory
 
 
 def _dense(matrix, n, what="jac"):
@@ -60,7 +60,7 @@ def _dense(matrix, n, what="jac"):
     return rows
 
 
-def _written(jac, args, n) -> CFunction:
+def _written(jac, args, n) -> PlainFunction | CompiledFunction:
     """jac as a C function that writes its rows one behind the other."""
     if isinstance(jac, Dispatcher):
         given = njit(lambda t, y: jac(t, y, *args))
