@@ -16,7 +16,7 @@ import numpy as np
 
 from bunraku.envs.tasks import Moved, task
 
-DIRECTIONS, BEST = 64, 16   # tried, and used, in a generation
+BEST = 4                    # one direction in so many is used
 NOISE, RATE = 0.03, 0.02
 BONUS = {"hopper": 1.0, "walker": 1.0, "ant": 1.0, "humanoid": 5.0, "quadruped": 0.5, "hopping-leg": 0.2}  # see below
 
@@ -64,9 +64,9 @@ def returns(own, w, policies, spread, seed, bonus=0.0, shown=None):
     return total, steps
 
 
-def train(own, seed, minutes, bonus):
+def train(own, seed, minutes, bonus, directions=64):
     """(policy, spread, rows of (minutes, million steps, return)) of one seed."""
-    w, few, rng = own.worlds(2 * DIRECTIONS), own.worlds(8), np.random.default_rng(seed)
+    w, few, rng = own.worlds(2 * directions), own.worlds(8), np.random.default_rng(seed)
     nu, size = len(own.low), own.seen(few).shape[1]
     policy, spread, rows, steps, generation = np.zeros((nu, size)), Spread(size), [], 0, 0
     begin = time.perf_counter()
@@ -78,13 +78,13 @@ def train(own, seed, minutes, bonus):
             print(f"seed {seed}: {passed:5.2f} min {steps / 1e6:7.2f} M steps, mean return {score:8.1f}", flush=True)
         if passed > minutes:
             return policy, spread, rows
-        directions = rng.normal(size=(DIRECTIONS, nu, size))
-        tried = np.concatenate([policy + NOISE * directions, policy - NOISE * directions])
+        ways = rng.normal(size=(directions, nu, size))
+        tried = np.concatenate([policy + NOISE * ways, policy - NOISE * ways])
         paid, taken = returns(own, w, tried, spread, 1_000_003 * seed + generation, bonus)
-        there, back = paid[:DIRECTIONS], paid[DIRECTIONS:]
-        best = np.argsort(np.maximum(there, back))[-BEST:]
+        there, back = paid[:directions], paid[directions:]
+        best = np.argsort(np.maximum(there, back))[-(directions // BEST):]
         scale = np.concatenate([there[best], back[best]]).std() + 1e-8
-        policy += RATE / (BEST * scale) * np.einsum("k,kij->ij", there[best] - back[best], directions[best])
+        policy += RATE / (len(best) * scale) * np.einsum("k,kij->ij", there[best] - back[best], ways[best])
         steps, generation = steps + taken, generation + 1
 
 
@@ -125,6 +125,7 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("--task", default="hopper")
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--directions", type=int, default=64, help="tried in a generation")
     parser.add_argument("--minutes", type=float, default=0.02, help="of each seed")
     parser.add_argument("--play", action="store_true", help="draw a film of the policy in the folder instead")
     options = parser.parse_args()
@@ -133,7 +134,7 @@ def main():
         play(options.folder)
         return
     own, bonus = task(options.task), BONUS.get(options.task, 0.0)
-    found = [train(own, seed, options.minutes, bonus) for seed in range(options.seeds)]
+    found = [train(own, seed, options.minutes, bonus, options.directions) for seed in range(options.seeds)]
     policy, spread, _ = max(found, key=lambda one: one[2][-1][2])
     np.savez(options.folder / "policy.npz", policy=policy, mean=spread.mean, squares=spread.squares,
              count=spread.count, task=options.task)

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 ATTACKS = ("marathon", "redundant", "stops", "closed", "sample", "workers", "ranks", "kill", "files", "contacts",
-           "problems", "drops")
+           "problems", "drops", "worlds")
 
 
 class Case(NamedTuple):

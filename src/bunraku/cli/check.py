@@ -19,6 +19,7 @@ ATTACKS_SHORT = """attacks:
   contacts    shapes in random poses: gaps, normals and points beside Coal
   problems    random impacts with friction: the law holds, beside Pinocchio
   drops       bodies dropped at random: no depth, no gain of energy, restarts
+  worlds      a closed-chain leg under extreme actions, the same bits always
   all         all of these
 
 example: bunraku check redundant --seeds 10000"""

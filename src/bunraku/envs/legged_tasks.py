@@ -13,6 +13,7 @@ from bunraku import models
 from bunraku.envs.hands import Hands
 from bunraku.envs.tasks import Array, Moved, Task, spread
 from bunraku.mechanism import Revolute
+from bunraku.models.legged import LEG_EFFORT, LEG_SPEED
 from bunraku.simulation import actuation
 
 # -- a quadruped ---------------------------------------------------------------------------------------------------
@@ -56,9 +57,16 @@ def quadruped() -> Task:
 # -- a leg with a closed chain -------------------------------------------------------------------------------------
 
 
+@actuation
+def _direct_current(t, q, v, params, tau):
+    for j in (2, 4):
+        tau[j] = max(min(tau[j], LEG_EFFORT * (1.0 - v[j] / LEG_SPEED)), -LEG_EFFORT * (1.0 + v[j] / LEG_SPEED))
+        tau[j] = max(min(tau[j], LEG_EFFORT), -LEG_EFFORT)
+
+
 def hopping_leg() -> Task:
     """Hop along x; an episode ends when the body is nearly on the ground. Actions are torques, as parts of the
-    `effort` of the two motors."""
+    `effort` of the two motors, which give less the faster they turn and none at their `speed`."""
     m = models.hopping_leg()
     joints = np.array([m.v_slice(name).start for name in ("front", "rear")])
     effort, middle = m.effort[joints], m.neutral()
@@ -79,8 +87,9 @@ def hopping_leg() -> Task:
     def reward(x: Moved) -> Array:
         return (x.q[:, 0] - x.before[:, 0]) / x.seconds + 0.2 - 0.02 * (x.action**2).sum(axis=1)
 
-    return Task("hopping-leg", m, 0.002, 5, 500, np.full(2, -1.0), np.full(2, 1.0), torques, start,
-                lambda q, v: np.concatenate([q[:, 1:], v], axis=1), reward, lambda q, v: q[:, 1] < -0.2)
+    return Task("hopping-leg", m, 0.001, 10, 500, np.full(2, -1.0), np.full(2, 1.0), torques, start,
+                lambda q, v: np.concatenate([q[:, 1:], v], axis=1), reward, lambda q, v: q[:, 1] < -0.2,
+                motors=_direct_current)
 
 
 # -- monkey bars ---------------------------------------------------------------------------------------------------

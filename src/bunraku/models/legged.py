@@ -17,10 +17,14 @@ FORWARD, SIDE, UP = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 LEGS = {"front_left": (1, 1), "front_right": (1, -1), "rear_left": (-1, 1), "rear_right": (-1, -1)}
 
 
-def _hinge(axis, lower: float, upper: float, effort: float = math.inf, damping: float = 0.05) -> Revolute:
+LEG_EFFORT, LEG_SPEED = 15.0, 30.0  # [N m, rad/s] of the motors of `hopping_leg`
+
+
+def _hinge(axis, lower: float, upper: float, effort: float = math.inf, damping: float = 0.05,
+           speed: float = math.inf) -> Revolute:
     """A hinge whose range is a stiff spring."""
     return Revolute(axis, lower=lower, upper=upper, limit_stiffness=300.0, limit_damping=1.0, damping=damping,
-                    effort=effort)
+                    effort=effort, speed=speed)
 
 
 def quadruped(friction: float = 0.8) -> Mechanism:
@@ -68,7 +72,7 @@ def hopping_leg(friction: float = 1.0) -> Mechanism:
     knee = np.array([apart + thigh * math.sin(lean), -thigh * math.cos(lean)])
     back = math.atan2(knee[0], knee[1] + tall)                                 # of the shanks, the other way
     for name, side in (("front", 1.0), ("rear", -1.0)):
-        m.add_link(f"{name}_thigh", "body", _hinge(SIDE, -0.9, 0.9, 15.0), joint_name=name,
+        m.add_link(f"{name}_thigh", "body", _hinge(SIDE, -0.9, 0.9, LEG_EFFORT, speed=LEG_SPEED), joint_name=name,
                    position=(apart * side, 0.0, 0.0), rotation=_turned(-lean * side),
                    **box(0.3, (0.03, 0.03, thigh), (0.0, 0.0, -0.5 * thigh))._asdict())
         m.add_link(f"{name}_shank", f"{name}_thigh", _hinge(SIDE, -0.9, 0.9), joint_name=f"{name}_knee",
