@@ -139,7 +139,7 @@ def take_pair(a, b, touch, reach, pairs, contacts):
         return pairs, contacts
     if pairs < touch.keys.shape[0]:
         touch.keys[pairs] = key_of(kind, one, other, touch)
-    return pairs + 1, contacts + contacts_of(kind, one, other, touch)
+    return pairs + 1, contacts + contacts_of(kind, one, other, touch) * (1 + moments_of(one, other, touch))
 
 
 @inline
@@ -186,6 +186,19 @@ def contacts_of(kind, a, b, touch):
     row = c.KINDS * np.int64(touch.shape_i[a, c.SHAPE_KIND]) + np.int64(touch.shape_i[b, c.SHAPE_KIND])
     count = np.int64(touch.kind_i[row, 1])
     return count if count > 0 else np.int64(touch.shape_i[a, c.SHAPE_COUNT])
+
+
+@inline
+def arm_of(role, a, b, touch):
+    """Largest moment of friction of a pair per normal force [m]."""
+    of = c.SHAPE_TORSIONAL if role == c.SPIN else c.SHAPE_ROLLING
+    return max(touch.shape_f[a, of], touch.shape_f[b, of])
+
+
+@inline
+def moments_of(a, b, touch):
+    """How many moments of friction each point of a pair has."""
+    return (1 if arm_of(c.SPIN, a, b, touch) > 0.0 else 0) + (1 if arm_of(c.ROLL, a, b, touch) > 0.0 else 0)
 
 
 @inline

@@ -71,8 +71,8 @@ def joint_tables(joints: Sequence[Any], plan):
         for kind, bound, coefficient, e in found:
             numbers.append((kind, body, int(row[f.Q_INDEX]), int(row[f.V_INDEX])))
             bounds.append((float(bound), angular))
-            contacts.append((-1, body, int(row[f.PARENT])))
-            surfaces.append((coefficient, float(e)))
+            contacts.append((-1, body, int(row[f.PARENT]), c.PUSH, len(contacts), 0))
+            surfaces.append((coefficient, float(e), 0.0))
     return (np.array(numbers, np.int32).reshape(-1, c.JOINT_I), np.array(bounds, float).reshape(-1, c.JOINT_F),
             contacts, surfaces)
 
@@ -92,13 +92,25 @@ def with_pairs(arrays: ContactArrays, pairs: Iterable[tuple[int, int]]) -> Conta
     contacts: list[tuple[int, ...]] = arrays.contact_i[:joints].tolist()
     surfaces: list[tuple[float, ...]] = arrays.contact_f[:joints].tolist()
     for p, (of, a, b) in enumerate(sorted((c.KIND_OF[kind[a], kind[b]], a, b) for a, b in pairs)):
-        count = contacts_of(of, shape_i[a], shape_i[b])
-        listed.append((of, a, b, len(contacts), count))
-        contacts += count * [(p, int(shape_i[a, c.SHAPE_BODY]), int(shape_i[b, c.SHAPE_BODY]))]
+        count, first = contacts_of(of, shape_i[a], shape_i[b]), len(contacts)
+        moments = moments_of(shape_f[a], shape_f[b])
+        bodies = int(shape_i[a, c.SHAPE_BODY]), int(shape_i[b, c.SHAPE_BODY])
+        listed.append((of, a, b, first, count, len(moments)))
+        contacts += [(p, *bodies, c.PUSH, k, 0) for k in range(first, first + count)]
         surfaces += count * [(float(np.sqrt(shape_f[a, c.SHAPE_FRICTION] * shape_f[b, c.SHAPE_FRICTION])),
-                              float(max(shape_f[a, c.SHAPE_RESTITUTION], shape_f[b, c.SHAPE_RESTITUTION])))]
+                              float(max(shape_f[a, c.SHAPE_RESTITUTION], shape_f[b, c.SHAPE_RESTITUTION])), 0.0)]
+        for back, (role, arm) in enumerate(moments, 1):
+            contacts += [(p, *bodies, role, k, back) for k in range(first, first + count)]
+            surfaces += count * [(1.0, 0.0, arm)]
     pair_i, contact_i, contact_f = tables(listed, contacts, surfaces)
     return arrays._replace(pair_i=pair_i, contact_i=contact_i, contact_f=contact_f)
+
+
+def moments_of(a: np.ndarray, b: np.ndarray) -> list[tuple[int, float]]:
+    """Moments of friction of a pair of shapes, by their rows of shape_f: role, and largest moment per normal force."""
+    arms = ((c.SPIN, max(a[c.SHAPE_TORSIONAL], b[c.SHAPE_TORSIONAL])), (c.ROLL, max(a[c.SHAPE_ROLLING],
+                                                                                    b[c.SHAPE_ROLLING])))
+    return [(role, float(arm)) for role, arm in arms if arm > 0.0]
 
 
 def kind_table() -> np.ndarray:

@@ -91,7 +91,8 @@ def found_contacts(plan, contact: ContactArrays, q, margin: float, workers=None)
         spread(lambda start, stop: contacts_batch.call(plan.arrays, contact, q, margin, found, start, stop), len(q),
                WIDTH, workers, SMALLEST_SHARE)
     found = found.reshape(*q.shape[:-1], size, c.FOUND)
-    found[..., :len(contact.joint_i), c.FOUND_GAP] = np.inf  # of shapes alone
+    found[..., :len(contact.joint_i), c.FOUND_GAP] = np.inf  # of points of shapes alone
+    found[..., contact.contact_i[:, c.CONTACT_ROLE] != c.PUSH, c.FOUND_GAP] = np.inf
     wrong = np.isnan(found[..., c.FOUND_GAP]).any(axis=-1)
     if wrong.any():
         refuse(plan, q, {}, None if q.ndim == 1 else wrong)

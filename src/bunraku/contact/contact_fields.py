@@ -9,7 +9,8 @@ Normals point from shape b to shape a: a force along the normal pushes a away. T
 along the normal, negative if they overlap. The point is half-way: surface of a = point + gap/2 normal.
 
 The first contacts of every list are those of joints with friction or hard limits (`joint_rows.py`), which belong to no
-pair: joint_i and joint_f have one row each.
+pair: joint_i and joint_f have one row each. The points of a pair with torsional or rolling friction have a contact more
+for each of these (`moment_rows.py`), after all its points.
 """
 
 # -- shape_i (shapes, SHAPE_I) int32 -----------------------------------------------------------------------------------
@@ -38,7 +39,9 @@ SHAPE_BOUND = 18    # radius of that sphere; inf for a plane [m]
 SHAPE_FRICTION = 19     # coefficient
 SHAPE_RESTITUTION = 20
 SHAPE_SURFACE = 21  # 3, velocity of its surface in its own frame, as of a belt; along the contact only [m/s]
-SHAPE_F = 24
+SHAPE_TORSIONAL = 24    # largest moment of friction about the normal per normal force [m]
+SHAPE_ROLLING = 25      # the same across the normal [m]
+SHAPE_F = 26
 
 # -- point_f (rows, 3) float64, in the shape's frame [m] ---------------------------------------------------------------
 # POINTS: its points. HEIGHTFIELD: its heights one after another, three a row; along y first. A polytope (HULL, or BOX
@@ -58,8 +61,9 @@ PAIR_KIND = 0      # below
 PAIR_A = 1         # shape a
 PAIR_B = 2         # shape b
 PAIR_CONTACT = 3   # first of its contacts
-PAIR_COUNT = 4     # number of its contacts
-PAIR_I = 5
+PAIR_COUNT = 4     # number of its points; moments of these follow, in the same order: torsional, then rolling friction
+PAIR_MOMENTS = 5   # contacts of moments for each point: 0, 1 or 2
+PAIR_I = 6
 SPHERE_PLANE, CAPSULE_PLANE, BOX_PLANE, POINTS_PLANE, CYLINDER_PLANE = range(5)
 LAST_PLANE = CYLINDER_PLANE
 SPHERE_SPHERE, SPHERE_CAPSULE, CAPSULE_CAPSULE, SPHERE_BOX, CAPSULE_BOX = range(5, 10)
@@ -100,10 +104,15 @@ def contacts_of_convex(corners_a: int, corners_b: int) -> int:
 CONTACT_PAIR = 0   # its pair; -1: that of a joint
 CONTACT_A = 1      # body of shape a, -1 for ground; body of the joint
 CONTACT_B = 2      # body of shape b; parent of that body
-CONTACT_I = 3
-FRICTION = 0       # coefficient of the pair: geometric mean of the two shapes'; DRY: 1
+CONTACT_ROLE = 3   # PUSH: a point, or a joint's; SPIN, ROLL: the moment of torsional or rolling friction at a point
+CONTACT_POINT = 4  # number of that point; PUSH: its own
+CONTACT_BACK = 5   # places since that point in every problem; PUSH: 0
+CONTACT_I = 6
+PUSH, SPIN, ROLL = range(3)
+FRICTION = 0       # coefficient of the pair: geometric mean of the two shapes'; DRY, SPIN, ROLL: 1
 RESTITUTION = 1    # of the pair: the larger one
-CONTACT_F = 2
+ARM = 2            # SPIN, ROLL: largest moment per normal force of its point, the larger one of the two shapes' [m]
+CONTACT_F = 3
 
 # -- joint_i (joints' contacts, JOINT_I) int32, joint_f (the same, JOINT_F) float64 ------------------------------------
 JOINT_KIND = 0     # LOWER, UPPER: a hard limit; DRY: Coulomb friction
@@ -133,6 +142,7 @@ POINT, LINE, FACE, CIRCLE = range(1, 5)      # kind of a feature
 
 # -- contact problem (`problem.py`) ------------------------------------------------------------------------------------
 DISC, GIVEN = range(2)                    # kind of a contact: Coulomb's disc, or friction against a given slip
+LOADED = 2                                # times CONTACT_BACK, added to the kind of a moment: the contact that loads it
 OPEN, STICKING, SLIDING = range(3)        # mode of a contact
 NONE, FORCES, MODES = range(3)            # what a solution starts from
 SOLVED, ROUGH, NO_SOLUTION = range(3)     # how it ended

@@ -40,7 +40,8 @@ PAIRS = 14       # pairs in the list
 WANTED_PAIRS = 15     # 0, or pairs for which the list has no room, and
 WANTED_CONTACTS = 16  # their contacts
 JOINTS = 17      # contacts of joints, the first of every list
-COUNTS = 18
+MOMENTS = 18     # moments of friction in the problems of this step or state
+COUNTS = 19
 FULL = 10        # a status: more contacts than there is room for
 
 ROW = 12         # scalars of a row: force on the handle of a (moment, force), on that of b
@@ -140,6 +141,7 @@ BUFFERS = tuple(Buffer(*row) for row in (
     ("friction", FLOAT, "room", "coefficient of the pair", "load_island"),
     ("dry", COUNT, "room", "1: dry friction of a joint, whose normal force is given", "load_island"),
     ("bounce", FLOAT, "room", "restitution of the pair", "load_island"),
+    ("law", COUNT, "room", "kind: DISC, and what loads a moment", "load_island"),
     ("arriving", FLOAT, "3 * room", "[m/s] velocity at the beginning of the step", "load_island"),
     ("gaining", FLOAT, "3 * room", "[m/s] its change in the step without contact", "load_island"),
     ("b", FLOAT, "3 * room", "right-hand side", "state_problem"),
@@ -240,6 +242,7 @@ def make_touch(arrays: ContactArrays, body_i, nv: int, room: Room, loops: bool) 
     touch = Touch(*arrays, *(np.zeros(eval(buffer.length, UNITS, extent), np.int64 if buffer.scalar == COUNT else float)
                              for buffer in BUFFERS))
     _begin(touch, body_i)
+    touch.found.reshape(-1, c.FOUND)[arrays.contact_i[:, c.CONTACT_ROLE] != c.PUSH, c.FOUND_GAP] = np.inf
     touch.count[LOOPS], touch.count[DENSE], touch.count[JOINTS] = loops, room.dense, len(arrays.joint_i)
     touch.count[PAIRS], touch.origins[-1] = (0, -np.inf) if room.listed else (len(arrays.pair_i), np.inf)
     return touch, laid_out(touch)

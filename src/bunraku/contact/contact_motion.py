@@ -51,6 +51,7 @@ from bunraku.contact.detect import bounds_apart, find_pair, place_shapes
 from bunraku.contact.features import is_kept, keep_features, put_kept, taken_over
 from bunraku.contact.joint_rows import is_dry, is_joint, load_of
 from bunraku.contact.least_norm import least_norm
+from bunraku.contact.moment_rows import is_moment, kind_of, mode_of_moment
 from bunraku.contact.rows import (
     contact_drift,
     forget_problem,
@@ -59,6 +60,7 @@ from bunraku.contact.rows import (
     motion_at,
     surface_motion,
     take_up,
+    take_up_point,
 )
 from bunraku.contact.touching import (
     add_answer,
@@ -97,7 +99,7 @@ APPROACHING, OVERLAPPING = 7, 8  # answers beside those of entries: contacts are
 @inner
 def slip_direction(touch, place, k):
     """(d, slip along the direction it began with) of a contact; d has two components, along the tangents."""
-    o = ROWS * place + ROW + 3
+    o = ROWS * place + ROW + (0 if is_moment(k, touch) else 3)
     mark = load3(touch.mark, MARK * k + MARK_SLIP)
     x, y = dot(load3(touch.rows, o), mark), dot(load3(touch.rows, o + ROW), mark)
     if is_joint(k, touch):
@@ -163,7 +165,8 @@ def closed_rows(touch, structure, dof_f, q, work):
     """Put the closed contacts into the problem: rows, Theta, modes. Returns success."""
     forget_problem(touch)
     for k in range(touch.modes.shape[0]):
-        if touch.modes[k] != OPEN and touch.found[c.FOUND * k + c.FOUND_GAP] < np.inf and not take_up(k, touch):
+        if touch.modes[k] != OPEN and touch.found[c.FOUND * k + c.FOUND_GAP] < np.inf and not (
+                take_up(k, touch) if is_joint(k, touch) else take_up_point(k, touch)):
             return False
     if touch.count[ACTIVE] == 0:
         return True
@@ -343,7 +346,7 @@ def breach(touch):
     for i in range(3 * count):  # in the place of the forces, the motion by modes
         touch.speed[i] = touch.velocity[i]
     for place in range(count):
-        touch.kind[place] = DISC if touch.mode[place] == STICKING else GIVEN
+        touch.kind[place] = kind_of(touch.active[place], touch) + (DISC if touch.mode[place] == STICKING else GIVEN)
     solve_noting(touch, count, NONE)
     if touch.count[STATUS] == NO_SOLUTION:
         return 1.0
@@ -475,7 +478,7 @@ def solve_at(what, touch, plan, q, v, tau, drives, external, restitution, a, wor
     if what == IMPACT:
         for place in range(count):
             k = touch.active[place]
-            touch.kind[place] = DISC
+            touch.kind[place] = kind_of(k, touch)
             for r in range(3):
                 touch.b[3 * place + r] = touch.speed[3 * place + r]
             touch.b[3 * place] += restitution[k] * min(touch.speed[3 * place], 0.0)
@@ -484,7 +487,7 @@ def solve_at(what, touch, plan, q, v, tau, drives, external, restitution, a, wor
             touch.b[3 * place] = touch.speed[3 * place]
     else:
         for place in range(count):
-            touch.kind[place] = GIVEN if touch.mode[place] == SLIDING else DISC
+            touch.kind[place] = kind_of(touch.active[place], touch) + (GIVEN if touch.mode[place] == SLIDING else DISC)
         solve_noting(touch, count, NONE)
     velocities_after(touch, count, touch.force)
     answer_any_forces(touch, plan, nv, touch.force, work, touch.delta)
@@ -518,6 +521,8 @@ def modes_of_state(touch, near, slow, impact):
         if is_joint(k, touch):
             if mode_of_joint(touch, k, near, slow, impact):
                 return k
+        elif is_moment(k, touch):
+            mode_of_moment(touch, k, slow)
         elif touch.found[c.FOUND * k + c.FOUND_GAP] <= near:
             normal = load3(touch.found, c.FOUND * k + c.FOUND_NORMAL)
             x = load3(touch.found, c.FOUND * k + c.FOUND_POINT)

@@ -13,8 +13,8 @@ redundant contacts change as little as possible (`least_norm.py`). Cost: an iter
 
 import numpy as np
 
-from bunraku.contact.contact_fields import SLIDING, STICKING
-from bunraku.contact.coulomb_law import classify, find_velocities, merit, multiply, violation
+from bunraku.contact.contact_fields import OPEN, SLIDING, STICKING
+from bunraku.contact.coulomb_law import classify, find_velocities, loaded_by, merit, multiply, violation
 from bunraku.contact.least_norm import least_norm
 from bunraku.contact.problem_memory import (
     CHANGE,
@@ -64,7 +64,7 @@ def newton(count, limit, epsilon, kind, slip, mode, work):
     while done < limit and residual > AIM and residual < np.inf and not (least <= CLOSE and vain >= PATIENCE):
         done += 1
         small = max(SMALL, min(residual, VAGUE)) if improves else SMALL
-        find_step(count, epsilon, small, mode, work)
+        find_step(count, epsilon, small, kind, mode, work)
         multiply(count, epsilon, df, du, work)
         step, allowed = 1.0, max(square, before)
         for _ in range(HALVINGS):
@@ -89,7 +89,7 @@ def newton(count, limit, epsilon, kind, slip, mode, work):
 
 
 @inner
-def find_step(count, epsilon, small, mode, work):
+def find_step(count, epsilon, small, kind, mode, work):
     """STEP of FORCE: least-norm solution of the linear problem of `mode`, directions and sigma."""
     n = 3 * count
     f, u, df, side, column = (vector_at(count, FORCE), vector_at(count, VELOCITY), vector_at(count, STEP),
@@ -109,7 +109,7 @@ def find_step(count, epsilon, small, mode, work):
             across = (load(work, o + TOWARDS) * load(work, f + 3 * k + 2)
                       - load(work, o + TOWARDS + 1) * load(work, f + 3 * k + 1))
             store(work, at, load(work, at) - sigma * across)
-    fill_matrix(count, size, epsilon, mode, work)
+    fill_matrix(count, size, epsilon, kind, mode, work)
     least_norm(size, matrix_at(count), side, scratch_at(count), small, work)
     for k in range(count):
         i, o = 3 * k, contact_at(count, k)
@@ -167,8 +167,8 @@ def decide_by_modes(count, mode, work):
 
 
 @inner
-def fill_matrix(count, size, epsilon, mode, work):
-    """The linear problem of `mode`, column by column."""
+def fill_matrix(count, size, epsilon, kind, mode, work):
+    """The linear problem of `mode`, column by column, from the rows of Theta: symmetric but for loads of moments."""
     n, matrix, column = 3 * count, matrix_at(count), vector_at(count, COLUMN)
     for k in range(count):
         i, o = 3 * k, contact_at(count, k)
@@ -193,6 +193,15 @@ def fill_matrix(count, size, epsilon, mode, work):
                 restrict(count, 1.0, column, matrix + (first + 1) * size, mode, work)
                 at = matrix + (first + 1) * (size + 1)
                 store(work, at, load(work, at) + epsilon + sigma)
+    for k in range(count):
+        point = loaded_by(k, kind)
+        if point != k and mode[k] != OPEN and mode[point] != OPEN:
+            row = np.int64(load(work, contact_at(count, k) + FIRST))
+            column = np.int64(load(work, contact_at(count, point) + FIRST))
+            x = load(work, 3 * k * n + 3 * point)
+            at, mirrored = matrix + column * size + row, matrix + row * size + column
+            store(work, at, load(work, at) + x)
+            store(work, mirrored, load(work, mirrored) - x)
 
 
 @inner

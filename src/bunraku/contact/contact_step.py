@@ -29,9 +29,19 @@ from bunraku.contact.contact_fields import OPEN
 from bunraku.contact.contact_memory import ACTIVE, DENSE, ISLANDS, JOINTS, LOOPS, PAIRS
 from bunraku.contact.island_impulses import island_impulses
 from bunraku.contact.joint_rows import joint_reaches, load_dry
+from bunraku.contact.moment_rows import is_moment, kind_of
 from bunraku.contact.near_pairs import find_near
 from bunraku.contact.response import respond
-from bunraku.contact.rows import arrange, forget_problem, level_points, make_rows, motion_at, put_forces, take_up
+from bunraku.contact.rows import (
+    arrange,
+    forget_problem,
+    level_points,
+    make_rows,
+    motion_at,
+    put_forces,
+    take_up,
+    take_up_point,
+)
 from bunraku.contact.touching import (
     add_answer,
     answer_forces_closed,
@@ -129,7 +139,7 @@ def choose_contacts(touch, h):
                 v_a, _ = motion_at(np.int64(touch.contact_i[k, c.CONTACT_A]), x, touch.states)
                 v_b, _ = motion_at(np.int64(touch.contact_i[k, c.CONTACT_B]), x, touch.states)
                 approach = dot(load3(touch.found, c.FOUND * k + c.FOUND_NORMAL), sub(v_a, v_b))
-                if reaches(gap, approach, h) and not take_up(k, touch):
+                if reaches(gap, approach, h) and not take_up_point(k, touch):
                     return False
     return True
 
@@ -153,7 +163,8 @@ def load_island(touch, first, count):
     for i in range(count):
         place = first + i
         k = touch.active[place]
-        touch.gap[i] = touch.found[c.FOUND * k + c.FOUND_GAP]
+        touch.gap[i] = 0.0 if is_moment(k, touch) else touch.found[c.FOUND * k + c.FOUND_GAP]
+        touch.law[i] = kind_of(k, touch)
         touch.friction[i], touch.bounce[i] = touch.contact_f[k, c.FRICTION], touch.contact_f[k, c.RESTITUTION]
         for r in range(3):
             touch.arriving[3 * i + r] = touch.speed[3 * place + r]

@@ -4,12 +4,14 @@ With t = f - u, in units in which the diagonal of Theta is 1, DISC contacts obey
 
     f_n = max(0, t_n),    f_t = projection of t_t to the disc of radius mu max(0, t_n)
 
-and GIVEN ones f_t = -mu f_n slip. `project` is this law; everything else applies it to all contacts.
+and GIVEN ones f_t = -mu f_n slip. `project` is this law; everything else applies it to all contacts. LOADED ones have a
+normal force that Theta takes from another contact (`moment_rows.py`), by an entry without its mirror image: rows of
+Theta are its columns but for these.
 """
 
 import numpy as np
 
-from bunraku.contact.contact_fields import GIVEN, OPEN, SLIDING, STICKING
+from bunraku.contact.contact_fields import GIVEN, LOADED, OPEN, SLIDING, STICKING
 from bunraku.contact.problem_memory import (
     BASE,
     BIAS,
@@ -30,6 +32,17 @@ from bunraku.spatial.scalar import load, store
 from bunraku.tolerances import NEGLIGIBLE
 
 LARGE = 1e13  # |theta_ii f_i| beside |b|: ratios of masses up to 1e12 need as much
+
+
+@inline
+def loaded_by(k, kind):
+    """The contact whose normal force loads contact k; k itself if it has its own."""
+    return k - kind[k] // LOADED
+
+
+@inline
+def is_given(kind):
+    return kind % LOADED == GIVEN
 
 
 @inner
@@ -58,7 +71,7 @@ def project(f_n, f_1, f_2, u_n, u_1, u_2, mu, given, slip_1, slip_2):
     if not t_n > 0.0:
         return OPEN, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0
     radius = mu * t_n
-    if given == GIVEN:
+    if is_given(given):
         return SLIDING, t_n, -radius * slip_1, -radius * slip_2, -slip_1, -slip_2, -1.0
     length = np.sqrt(t_1 * t_1 + t_2 * t_2)
     if length <= radius and mu > 0.0:

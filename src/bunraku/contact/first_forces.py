@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from bunraku.contact.contact_fields import GIVEN, NONE, SLIDING, STICKING
+from bunraku.contact.contact_fields import NONE, SLIDING, STICKING
 from bunraku.contact.contact_newton import SMALL, find_step
-from bunraku.contact.coulomb_law import find_velocities
+from bunraku.contact.coulomb_law import find_velocities, is_given
 from bunraku.contact.problem_memory import BIAS, FORCE, FRICTION, SIGMA, STEP, TOWARDS, VELOCITY, contact_at, vector_at
 from bunraku.contact.spans import add, clear, copy
 from bunraku.jit import inner
@@ -20,9 +20,9 @@ def set_modes(count, start, kind, slip, mode, work):
         e_1, e_2 = 0.0, 0.0
         if start == NONE:
             mode[k] = STICKING
-        if mode[k] == STICKING and (kind[k] == GIVEN or load(work, o + FRICTION) == 0.0):
+        if mode[k] == STICKING and (is_given(kind[k]) or load(work, o + FRICTION) == 0.0):
             mode[k] = SLIDING
-        if kind[k] == GIVEN:
+        if is_given(kind[k]):
             e_1, e_2 = -slip[2 * k], -slip[2 * k + 1]
         elif mode[k] == SLIDING:
             f_1, f_2 = load(work, f + i + 1), load(work, f + i + 2)
@@ -49,7 +49,7 @@ def first_forces(count, start, kind, slip, mode, work):
     else:
         find_velocities(count, 0.0, work)
     if not opening:
-        find_step(count, 0.0, SMALL, mode, work)
+        find_step(count, 0.0, SMALL, kind, mode, work)
         add(n, 1.0, vector_at(count, STEP), f, work)
 
 

@@ -16,10 +16,10 @@ factorisation. `bunraku check problems` counts what is left.
 
 import numpy as np
 
-from bunraku.contact.contact_fields import GIVEN, MODES, NONE, OPEN, SLIDING, STICKING
+from bunraku.contact.contact_fields import DISC, LOADED, MODES, NONE, OPEN, SLIDING, STICKING
 from bunraku.contact.contact_newton import CLOSE, fill_matrix, newton, number_rows
 from bunraku.contact.convex_steps import convex_steps
-from bunraku.contact.coulomb_law import find_velocities
+from bunraku.contact.coulomb_law import find_velocities, is_given, loaded_by
 from bunraku.contact.first_forces import first_forces, other_forces, set_modes
 from bunraku.contact.problem_memory import BASE, BEST, FORCE, FRICTION, VELOCITY, contact_at, matrix_at, vector_at
 from bunraku.contact.problem_scaling import balance, rescale
@@ -53,7 +53,7 @@ def fall_back(count, residual, start, kind, slip, mode, work):
     iterations, and whether the problem may be infeasible. Large problems begin with sweeps, which are cheap."""
     n, f, best = 3 * count, vector_at(count, FORCE), vector_at(count, BEST)
     least, iterations, seed, allowed = residual, 0, 1, factorisations_allowed(count)
-    large, given, convex = allowed < PLENTY, any_given(count, kind), 0
+    large, given, convex = allowed < PLENTY, any_other_than_disc(count, kind), 0
     copy(n, f, best, work)
     if start != NONE:  # the forces of another problem may be far too large
         least, iterations = begin_anew(count, residual, kind, slip, mode, work)
@@ -124,11 +124,11 @@ def sweeps(count, number, kind, slip, work):
 
 
 @inner
-def any_given(count, kind):
-    given = False
+def any_other_than_disc(count, kind):
+    other = False
     for k in range(count):
-        given = given or kind[k] == GIVEN
-    return given
+        other = other or kind[k] != DISC
+    return other
 
 
 @inline
@@ -143,7 +143,7 @@ def count_choices(count, kind):
     """How many combinations of open and closed GIVEN contacts are tried."""
     choices = 1
     for k in range(count):
-        if kind[k] == GIVEN and choices < MOST_CHOICES:
+        if is_given(kind[k]) and choices < MOST_CHOICES:
             choices *= 2
     return choices if choices > 1 else 0
 
@@ -153,7 +153,7 @@ def choose(count, choice, kind, mode):
     """Modes of a choice, by its bits; the highest has all closed."""
     for k in range(count):
         mode[k] = STICKING
-        if kind[k] == GIVEN:
+        if is_given(kind[k]):
             mode[k] = SLIDING if choice % 2 == 1 else OPEN
             choice //= 2
 
@@ -184,7 +184,7 @@ def sweep(count, kind, slip, work):
         if not load(work, W) > NEGLIGIBLE:
             continue
         b_n = load(work, u + i) - dot(3, W, f + i, work)
-        if kind[k] == GIVEN:
+        if is_given(kind[k]):
             curvature = load(work, W) - mu * (load(work, W + 1) * slip[2 * k] + load(work, W + 2) * slip[2 * k + 1])
             new_n = -b_n / curvature if b_n < 0.0 and curvature > NEGLIGIBLE else 0.0
             new_1, new_2 = -mu * new_n * slip[2 * k], -mu * new_n * slip[2 * k + 1]
@@ -198,6 +198,20 @@ def sweep(count, kind, slip, work):
         add(n, new_n - old_n, i * n, u, work)
         add(n, new_1 - old_1, (i + 1) * n, u, work)
         add(n, new_2 - old_2, (i + 2) * n, u, work)
+        push_moments(count, k, new_n - old_n, kind, work)
+
+
+@inline
+def push_moments(count, k, change, kind, work):
+    """Normal forces load moments, and loads do not act back: what `sweep` takes from the rows of Theta, corrected for a
+    change of the normal force of contact k."""
+    n, u, point = 3 * count, vector_at(count, VELOCITY), loaded_by(k, kind)
+    if point != k:
+        store(work, u + 3 * point, load(work, u + 3 * point) - load(work, 3 * k * n + 3 * point) * change)
+    for back in range(1, 3):
+        other = k + back
+        if other < count and kind[other] // LOADED == back:
+            store(work, u + 3 * other, load(work, u + 3 * other) + load(work, 3 * other * n + 3 * k) * change)
 
 
 @inner
@@ -206,12 +220,12 @@ def negative_curvature(count, kind, slip, mode, work):
     ones sticking, is not positive semidefinite. Then there may be no solution (Painleve)."""
     given = False
     for k in range(count):
-        given = given or (kind[k] == GIVEN and load(work, contact_at(count, k) + FRICTION) > 0.0)
+        given = given or (is_given(kind[k]) and load(work, contact_at(count, k) + FRICTION) > 0.0)
     if not given:
         return False
     set_modes(count, NONE, kind, slip, mode, work)
     size, matrix = number_rows(count, mode, work), matrix_at(count)
-    fill_matrix(count, size, 0.0, mode, work)
+    fill_matrix(count, size, 0.0, kind, mode, work)
     for j in range(size):
         column = matrix + size * j
         for i in range(j + 1):

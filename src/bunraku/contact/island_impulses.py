@@ -7,7 +7,7 @@ one state and for a state in lanes.
 
 import numpy as np
 
-from bunraku.contact.contact_fields import DISC, FORCES, NONE, OPEN, SLIDING, SOLVED, STICKING
+from bunraku.contact.contact_fields import FORCES, NONE, OPEN, SLIDING, SOLVED, STICKING
 from bunraku.contact.contact_memory import IN_TURN, JOINTS, STATUS
 from bunraku.contact.sequential_impacts import rebounds_in_turn
 from bunraku.contact.single import solve_single
@@ -68,7 +68,7 @@ def less_rebound(part):
 def state_problem(touch, count, part, h):
     """b, friction and kind of the contacts, with a part of their restitution."""
     for i in range(count):
-        touch.mu[i], touch.kind[i] = touch.friction[i], DISC
+        touch.mu[i], touch.kind[i] = touch.friction[i], touch.law[i]
         for r in range(3):
             touch.b[3 * i + r] = touch.arriving[3 * i + r] + touch.gaining[3 * i + r]
         touch.b[3 * i] += normal_side(touch.gap[i], touch.arriving[3 * i], touch.b[3 * i], part * touch.bounce[i], h)
@@ -162,7 +162,7 @@ def part_shapes(part, matrix, touch, count, taken, h):
     if deepest > -OVERLAP:
         return False
     for i in range(count):
-        touch.mu[i], touch.kind[i] = 0.0, DISC
+        touch.mu[i], touch.kind[i] = 0.0, touch.law[i]
         touch.number[i] = touch.mode[i]
         for r in range(3):
             touch.b[3 * i + r] = touch.gap[i] + h * touch.velocity[3 * i] if r == 0 else 0.0

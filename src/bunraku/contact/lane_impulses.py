@@ -27,6 +27,7 @@ from bunraku.contact.lane_problem import (
     slip_of,
     solve_in_lanes,
 )
+from bunraku.contact.moment_rows import is_moment, kind_of
 from bunraku.entries.signatures import lane_array
 from bunraku.jit import allocating, inline, inner
 from bunraku.spatial.lanes import WIDTH
@@ -122,7 +123,8 @@ def find_slots(touch, own, held, first, status):
 
 @inline
 def same_bodies(touch, k, other):
-    return (not is_joint(k, touch) and touch.contact_i[k, c.CONTACT_A] == touch.contact_i[other, c.CONTACT_A]
+    return (not is_joint(k, touch) and not is_moment(k, touch) and not is_moment(other, touch)
+            and touch.contact_i[k, c.CONTACT_A] == touch.contact_i[other, c.CONTACT_A]
             and touch.contact_i[k, c.CONTACT_B] == touch.contact_i[other, c.CONTACT_B])
 
 
@@ -141,7 +143,8 @@ def load_all(touch, own, p, count, held, first):
     zero, wanted = constant(own.gap, 0.0), load(own.wanted, 0)
     for i in range(count):
         k = touch.active[i]
-        store(own.gap, i, where_positive(wanted, load(touch.found, c.FOUND * k + c.FOUND_GAP), zero))
+        gap = zero if is_moment(k, touch) else load(touch.found, c.FOUND * k + c.FOUND_GAP)
+        store(own.gap, i, where_positive(wanted, gap, zero))
         store(own.friction, i, zero + touch.contact_f[k, c.FRICTION])
         store(own.bounce, i, zero + touch.contact_f[k, c.RESTITUTION])
         store(own.dry, i, zero + (1.0 if is_dry(k, touch) else 0.0))
@@ -166,7 +169,7 @@ def load_some(touch, own, p, count, held, first):
             there = own.wanted[0, w] > 0.0 and i < own.counts[w]
             place = own.slots[i * WIDTH + w] if there else 0
             k = touch.active[place]
-            own.gap[i, w] = pick(touch.found, c.FOUND * k + c.FOUND_GAP, w) if there else 0.0
+            own.gap[i, w] = 0.0 if not there or is_moment(k, touch) else pick(touch.found, c.FOUND * k + c.FOUND_GAP, w)
             own.friction[i, w] = touch.contact_f[k, c.FRICTION] if there else 0.0
             own.bounce[i, w] = touch.contact_f[k, c.RESTITUTION] if there else 0.0
             own.dry[i, w] = 1.0 if there and is_dry(k, touch) else 0.0
@@ -314,7 +317,8 @@ def load_in_lane(w, touch, theta, first, count, held):
     for i in range(count):
         place = touch.own[first + i]
         k = touch.active[place]
-        touch.gap[i] = pick(touch.found, c.FOUND * k + c.FOUND_GAP, w)
+        touch.gap[i] = 0.0 if is_moment(k, touch) else pick(touch.found, c.FOUND * k + c.FOUND_GAP, w)
+        touch.law[i] = kind_of(k, touch)
         touch.friction[i], touch.bounce[i] = touch.contact_f[k, c.FRICTION], touch.contact_f[k, c.RESTITUTION]
         touch.dry[i] = is_dry(k, touch)
         for r in range(3):

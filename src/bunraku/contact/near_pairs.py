@@ -13,7 +13,7 @@ speed where they move. Memory: O(shapes + listed pairs).
 import numpy as np
 
 from bunraku.contact import contact_fields as c
-from bunraku.contact.cell_grids import contacts_of, find_pairs, key_of, smallest_radius
+from bunraku.contact.cell_grids import arm_of, contacts_of, find_pairs, key_of, moments_of, smallest_radius
 from bunraku.contact.contact_fields import OPEN
 from bunraku.contact.contact_memory import ACTIVE, JOINTS, PAIRS, WANTED_CONTACTS, WANTED_PAIRS
 from bunraku.contact.detect import find_pair, place_shapes
@@ -103,14 +103,36 @@ def write_list(pairs, touch):
         touch.pair_i[p, c.PAIR_CONTACT], touch.pair_i[p, c.PAIR_COUNT] = first, count
         friction = np.sqrt(touch.shape_f[a, c.SHAPE_FRICTION] * touch.shape_f[b, c.SHAPE_FRICTION])
         restitution = max(touch.shape_f[a, c.SHAPE_RESTITUTION], touch.shape_f[b, c.SHAPE_RESTITUTION])
+        touch.pair_i[p, c.PAIR_MOMENTS] = moments_of(a, b, touch)
+        write_contacts(p, a, b, c.PUSH, 0, first, touch)
         for k in range(first, first + count):
-            touch.contact_i[k, c.CONTACT_PAIR] = p
-            touch.contact_i[k, c.CONTACT_A] = touch.shape_i[a, c.SHAPE_BODY]
-            touch.contact_i[k, c.CONTACT_B] = touch.shape_i[b, c.SHAPE_BODY]
             touch.contact_f[k, c.FRICTION], touch.contact_f[k, c.RESTITUTION] = friction, restitution
-            touch.found[c.FOUND * k + c.FOUND_GAP] = np.inf
-        first += count
+        back = 0
+        for role in range(c.SPIN, c.ROLL + 1):
+            arm = arm_of(role, a, b, touch)
+            if arm > 0.0:
+                back += 1
+                write_contacts(p, a, b, role, back, first, touch)
+                for k in range(first + back * count, first + (back + 1) * count):
+                    touch.contact_f[k, c.FRICTION], touch.contact_f[k, c.ARM] = 1.0, arm
+        first += (1 + back) * count
     touch.count[PAIRS] = pairs
+
+
+@inner
+def write_contacts(p, a, b, role, back, first, touch):
+    """The contacts of pair p in one role, `back` places behind their points in a problem."""
+    count = np.int64(touch.pair_i[p, c.PAIR_COUNT])
+    for point in range(first, first + count):
+        k = point + back * count
+        touch.contact_i[k, c.CONTACT_PAIR] = p
+        touch.contact_i[k, c.CONTACT_A] = touch.shape_i[a, c.SHAPE_BODY]
+        touch.contact_i[k, c.CONTACT_B] = touch.shape_i[b, c.SHAPE_BODY]
+        touch.contact_i[k, c.CONTACT_ROLE], touch.contact_i[k, c.CONTACT_BACK] = role, back
+        touch.contact_i[k, c.CONTACT_POINT] = point
+        for i in range(c.CONTACT_F):
+            touch.contact_f[k, i] = 0.0
+        touch.found[c.FOUND * k + c.FOUND_GAP] = np.inf
 
 
 @inner

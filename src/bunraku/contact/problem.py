@@ -27,7 +27,6 @@ import numpy as np
 from bunraku.contact.contact_calls import PROBLEM
 from bunraku.contact.contact_fields import (
     FORCES,
-    GIVEN,
     NO_SOLUTION,
     OPEN,
     ROUGH,
@@ -36,7 +35,7 @@ from bunraku.contact.contact_fields import (
     STICKING,
 )
 from bunraku.contact.contact_newton import AIM, CLOSE, newton
-from bunraku.contact.coulomb_law import classify, extent, find_velocities, violation
+from bunraku.contact.coulomb_law import classify, extent, find_velocities, is_given, violation
 from bunraku.contact.first_forces import first_forces
 from bunraku.contact.further_attempts import ENOUGH, ITERATIONS, fall_back
 from bunraku.contact.problem_memory import FORCE, FRICTION, SCALE, TOWARDS, VELOCITY, contact_at, vector_at
@@ -106,7 +105,7 @@ def finish(count, kind, slip, force, mode, work):
     for k in range(count):
         i = vector_at(count, VELOCITY) + 3 * k
         u_1, u_2 = load(work, i + 1), load(work, i + 2)
-        if (mode[k] == SLIDING and kind[k] != GIVEN and load(work, contact_at(count, k) + FRICTION) > 0.0
+        if (mode[k] == SLIDING and not is_given(kind[k]) and load(work, contact_at(count, k) + FRICTION) > 0.0
                 and np.sqrt(u_1 * u_1 + u_2 * u_2) <= still * load(work, scale + 3 * k + 1)):
             mode[k] = STICKING  # at the border of the cone
     for i in range(3 * count):

@@ -21,10 +21,23 @@ import numpy as np
 from bunraku.algorithms.body_motion import STATE
 from bunraku.algorithms.tree import row3, zero3
 from bunraku.contact import contact_fields as c
-from bunraku.contact.contact_memory import ACTIVE, FULL, HANDLES, ISLANDS, JOINTS, PATH, ROW, ROWS, STATUS, WORST
+from bunraku.contact.contact_memory import (
+    ACTIVE,
+    FULL,
+    HANDLES,
+    ISLANDS,
+    JOINTS,
+    MOMENTS,
+    PATH,
+    ROW,
+    ROWS,
+    STATUS,
+    WORST,
+)
 from bunraku.contact.features import features_at, rates
 from bunraku.contact.islands import find_islands
 from bunraku.contact.joint_rows import fill_idle_rows, is_joint, joint_contact_rows
+from bunraku.contact.moment_rows import fill_moment_rows, is_moment, moment_contact_rows, moment_drift
 from bunraku.contact.nearest import across, magnitude
 from bunraku.contact.response import between_ground_and, group_origin
 from bunraku.jit import inline, inner
@@ -140,6 +153,15 @@ def take_up(k, touch):
 
 
 @inner
+def take_up_point(k, touch):
+    """Put a point of contact and its moments of friction into the problem. Returns whether there is room."""
+    pair, room = np.int64(touch.contact_i[k, c.CONTACT_PAIR]), take_up(k, touch)
+    for back in range(1, 1 + np.int64(touch.pair_i[pair, c.PAIR_MOMENTS])):
+        room = room and take_up(k + back * np.int64(touch.pair_i[pair, c.PAIR_COUNT]), touch)
+    return room
+
+
+@inner
 def arrange(touch, body_i, joined):
     """Order the contacts by island (`joined`: all are one), and list the bodies that they act on and those between
     these and the ground in the same order."""
@@ -160,12 +182,17 @@ def arrange(touch, body_i, joined):
 @inner
 def make_rows(touch, body_i):
     """Rows and velocities of the contacts in the problem, from the states of the bodies and what was found."""
+    touch.count[MOMENTS] = 0
     for place in range(touch.count[ACTIVE]):
         k = touch.active[place]
         a, b = np.int64(touch.contact_i[k, c.CONTACT_A]), np.int64(touch.contact_i[k, c.CONTACT_B])
         if is_joint(k, touch):
             joint_contact_rows(touch, place, k, group_origin(a, body_i, touch.states),
                                group_origin(b, body_i, touch.states))
+            continue
+        if is_moment(k, touch):
+            moment_contact_rows(touch, place, k)
+            touch.count[MOMENTS] += 1
             continue
         normal, x = load3(touch.found, c.FOUND * k + c.FOUND_NORMAL), load3(touch.found, c.FOUND * k + c.FOUND_POINT)
         first = across(normal)
@@ -197,7 +224,7 @@ def level_points(touch):
     for place in range(touch.count[ACTIVE]):
         k = touch.active[place]
         o, p = c.FOUND * k, touch.contact_i[k, c.CONTACT_PAIR]
-        if p < 0:  # of a joint
+        if p < 0 or is_moment(k, touch):  # of a joint; at the place of its point
             continue
         gap, n = load(touch.found, o + c.FOUND_GAP), load3(touch.found, o + c.FOUND_NORMAL)
         x = load3(touch.found, o + c.FOUND_POINT)
@@ -268,6 +295,8 @@ def make_theta(touch, n, theta):
                     store(theta, (3 * other + s) * 3 * count + 3 * place + r, load(theta, row + 3 * other + s))
     if touch.count[JOINTS] > 0:
         fill_idle_rows(touch, first, count, theta)
+    if touch.count[MOMENTS] > 0:
+        fill_moment_rows(touch, first, count, theta)
 
 
 @inner
@@ -312,12 +341,15 @@ def contact_drift(touch, place):
     if is_joint(k, touch):
         return 0.0, 0.0, 0.0
     a, b = np.int64(touch.contact_i[k, c.CONTACT_A]), np.int64(touch.contact_i[k, c.CONTACT_B])
-    states, found = touch.states, touch.found
+    states, found, moment = touch.states, touch.found, k
+    k = np.int64(touch.contact_i[k, c.CONTACT_POINT])
     normal, x = load3(found, c.FOUND * k + c.FOUND_NORMAL), load3(found, c.FOUND * k + c.FOUND_POINT)
     v_a, w_a = motion_at(a, x, states)
     v_b, w_b = motion_at(b, x, states)
     of_a, of_b = features_at(touch, k)
     turning, going = rates(of_a, of_b, normal, found[c.FOUND * k + c.FOUND_GAP], x, v_a, w_a, v_b, w_b)
+    if moment != k:
+        return moment_drift(touch, place, moment, turning)
     u = sub(v_a, v_b)
     du = sub(add(acceleration_at(a, x, v_a, states), cross(w_a, sub(going, v_a))),
              add(acceleration_at(b, x, v_b, states), cross(w_b, sub(going, v_b))))

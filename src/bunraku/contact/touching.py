@@ -37,6 +37,7 @@ from bunraku.contact.contact_memory import (
 )
 from bunraku.contact.detect import find_contacts, place_shapes
 from bunraku.contact.joint_rows import is_joint, joint_change, see_joints
+from bunraku.contact.moment_rows import is_moment, moment_change
 from bunraku.contact.response import group_origin, handle_responses, respond
 from bunraku.contact.rows import arrange, make_rows, make_theta, put_forces
 from bunraku.entries.signatures import FINE, move
@@ -110,6 +111,9 @@ def change_of_contacts(touch, structure, v):
         k = touch.active[place]
         if is_joint(k, touch):
             joint_change(touch, place, k, v)
+            continue
+        if is_moment(k, touch):
+            moment_change(touch, place, k)
             continue
         x = load3(touch.found, c.FOUND * k + c.FOUND_POINT)
         u = sub(point_motion(np.int64(touch.contact_i[k, c.CONTACT_A]), x, touch),

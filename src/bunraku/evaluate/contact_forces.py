@@ -14,7 +14,7 @@ from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_entries import problem_one
 from bunraku.contact.contact_fields import FORCES as FROM_FORCES
 from bunraku.contact.contact_fields import NO_SOLUTION, OPEN, ROUGH, SLIDING, SOLVED, STICKING
-from bunraku.contact.contact_memory import ACTIVE, FULL, ROW, ROWS, STATUS, WORST
+from bunraku.contact.contact_memory import ACTIVE, FULL, STATUS, WORST
 from bunraku.contact.contact_motion import APPROACHING, DIRECT, LOOK, LOOK_LEVEL, OVERLAPPING, contact_solve
 from bunraku.contact.contact_step import QUICK
 from bunraku.contact.joint_rows import QUICK_JOINT
@@ -168,12 +168,25 @@ def _strictly(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.
     if n:
         _make_smallest(touch, n)
         _take_modes(touching, n)
-    forces = np.zeros((len(found), 3))
-    axes = touch.rows[:ROWS * n].reshape(n, 3, ROW)[:, :, 3:6]
-    forces[touch.active[:n]] = (touch.force[:3 * n].reshape(n, 1, 3) @ axes)[:, 0]
+    rows = touch.active[:n]
+    forces, moments = in_world(touching, len(found), touching.arrays, rows, touch.force[:3 * n].reshape(n, 3),
+                               touching.axes(rows))
     return a, Contacts(touching.mechanism, q, found, MARGIN, forces, touch.modes.copy(),
                        float(touch.residual[0]) if n else 0.0, touching.arrays,
-                       touching.joint_forces(touch.force[:3 * n].reshape(n, 3), touch.active[:n]))
+                       touching.joint_forces(touch.force[:3 * n].reshape(n, 3), rows), moments)
+
+
+def in_world(touching: Touching, size: int, arrays, rows, force, axes) -> tuple[np.ndarray, np.ndarray | None]:
+    """(contacts, 3) forces, and moments at the same points or None, in world axes, of those in `rows` of a list with
+    `size` contacts, given as normal and tangents."""
+    forces, whole = np.zeros((size, 3)), np.einsum("nr,nrx->nx", force, axes)
+    if not touching.has_moments:
+        forces[rows] = whole
+        return forces, None
+    moments, of_moment = np.zeros((size, 3)), arrays.contact_i[rows, c.CONTACT_ROLE] != c.PUSH
+    forces[rows[~of_moment]] = whole[~of_moment]
+    np.add.at(moments, arrays.contact_i[rows[of_moment], c.CONTACT_POINT], whole[of_moment])
+    return forces, moments
 
 
 def _take_modes(touching: Touching, n: int) -> None:
@@ -190,6 +203,8 @@ def _take_modes(touching: Touching, n: int) -> None:
 
 def _make_smallest(touch, n: int) -> None:
     """Replace indeterminate contact forces by their minimum-norm choice with the same motion."""
+    if (touch.kind[:n] >= c.LOADED).any():  # the loads of moments are no choice
+        return
     force, report = touch.force[:3 * n].copy(), np.empty(4)
     problem_one.call(touch.theta[:9 * n * n], touch.b[:3 * n], touch.mu[:n], touch.kind[:n], touch.slip[:2 * n],
                      FROM_FORCES, 1, force, touch.velocity[:3 * n], touch.mode[:n], report)
@@ -224,13 +239,13 @@ def _listed(touching: Touching, q, rows, force, axes, residual: float) -> Contac
 
 
 def _with_forces(touching: Touching, q, arrays, found, rows, force, axes, modes, residual: float) -> Contacts:
-    forces, resistance = np.zeros((len(found), 3)), touching.joint_forces(force, rows)
+    resistance = touching.joint_forces(force, rows)
     if touching.joints:
         shapes = rows >= touching.joints
         rows, force, axes = rows[shapes], force[shapes], axes[shapes]
-    forces[rows] = np.einsum("nr,nrx->nx", force, axes)
+    forces, moments = in_world(touching, len(found), arrays, rows, force, axes)
     margin = max(MARGIN, float(found[forces.any(axis=1), c.FOUND_GAP].max(initial=0.0)))
-    return Contacts(touching.mechanism, q, found, margin, forces, modes, residual, arrays, resistance)
+    return Contacts(touching.mechanism, q, found, margin, forces, modes, residual, arrays, resistance, moments)
 
 
 def step_forces(mechanism: Mechanism, q, v, tau, step: float, external=None, prescribed=None) -> Contacts:
@@ -251,14 +266,15 @@ def step_forces(mechanism: Mechanism, q, v, tau, step: float, external=None, pre
     touching.set_modes(np.flatnonzero(gap <= soon * step * np.maximum(0.0, -before) + quick * step * step))
     found = touching.touch.found.copy()
     look = touching.solve(LOOK_LEVEL, q, after_step(mechanism, v, touching.a, step), acts)
-    rows, b, (friction, e) = look.rows, look.before.copy(), touching.arrays.contact_f[look.rows].T
-    gap, before, free = gap[rows], before[rows], b[:, 0].copy()
+    rows, b, (friction, e) = look.rows, look.before.copy(), touching.arrays.contact_f[look.rows, :c.ARM].T
+    gap, before, free = np.where(touching.is_moment(rows), 0.0, gap[rows]), before[rows], b[:, 0].copy()
     rebound = (e > 0.0) & (before < 0.0) & (gap + step * free <= 0.0) & (-e * before > 2.0 * np.abs(free - before))
     b[:, 0] += np.where(rebound, e * before, np.where(gap > CLOSED_GAP, gap, 0.0) / step)
     theta = touching.touch.theta[:9 * len(rows)**2].reshape(3 * len(rows), 3 * len(rows))
     for place in np.flatnonzero(touching.is_dry(rows)):
         b[place, 0] = -step * theta[3 * place, 3 * place] * touching.given.joint_f[rows[place], c.JOINT_BOUND]
-    answer = solve_problem(theta, b.ravel(), friction, smallest=True)
+    answer = solve_problem(theta, b.ravel(), friction, smallest=not touching.has_moments,
+                           back=touching.arrays.contact_i[rows, c.CONTACT_BACK])
     touching.touch.found[:] = found
     touching.set_modes([])
     touching.touch.modes[rows] = [MODES.index(mode) for mode in answer.modes]
@@ -279,7 +295,8 @@ def forces_of_last_step(touching: Touching, q, step: float) -> Contacts:
     """Contacts at q with their forces in the time step that ended there: impulses divided by the step."""
     touch = touching.touch
     n, margin = int(touch.count[ACTIVE]), CONTACT_NEAR
-    last, axes = touch.active[:n].copy(), touch.rows[:ROWS * n].reshape(n, 3, ROW)[:, :, 3:6]
+    last = touch.active[:n].copy()
+    axes = touching.axes(last)
     identity, before = identities(touching.arrays, last), touch.found.reshape(-1, c.FOUND)[last]
     while True:
         arrays, found = contacts_near(touching.mechanism, np.asarray(q), margin)

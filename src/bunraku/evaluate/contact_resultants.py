@@ -77,6 +77,7 @@ def _resultant(between, group) -> Resultant:
     if not n @ force > LOADED * np.abs(forces).sum():
         return Resultant(between, force, n, None, np.zeros(3), gap, mode)
     middle = along @ points / along.sum()
-    moment = np.cross(points - middle, forces).sum(axis=0)
+    moment = np.cross(points - middle, forces).sum(axis=0) + sum(sign * contact.moment for contact, sign in group
+                                                                 if contact.moment is not None)
     arm = np.cross(n, moment) / (n @ force)
     return Resultant(between, force, n, middle + arm, n * (n @ (moment - np.cross(arm, force))), gap, mode)

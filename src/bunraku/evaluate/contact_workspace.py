@@ -105,6 +105,7 @@ class Touching:
         self.given = near or self.pairs.arrays
         self.plan = plan = mechanism.touching_plan(locked)
         self.joints = len(self.given.joint_i)  # contacts of joints, the first of every list
+        self.has_moments = bool(self.given.shape_f[:, [c.SHAPE_TORSIONAL, c.SHAPE_ROLLING]].any())
         self.most = self._most_of(len(self.given.contact_i) if near or self.pairs.complete else sys.maxsize)
         loops = plan.loops is not None
         self.base = closed_one if loops else tree_one
@@ -114,6 +115,7 @@ class Touching:
         self.work = np.empty(size + plan.nv + 64 * plan.bodies)
         self.a = np.empty(plan.nv)
         self.found = np.zeros((self.contacts, c.FOUND))
+        self.found[self.is_moment(slice(None)), c.FOUND_GAP] = np.inf
         self.no_restitution = np.zeros(self.contacts)
 
     def _all_pairs(self):
@@ -162,7 +164,8 @@ class Touching:
     @property
     def sparse(self) -> bool:
         """Whether large islands are solved without a full matrix."""
-        return self.stepping and not self.in_turn and not self.mechanism.constrained and not self.joints
+        return (self.stepping and not self.in_turn and not self.mechanism.constrained and not self.joints
+                and not self.has_moments)
 
     def lay_out(self, stepping: bool) -> None:
         """Change between events and time steps, which have room for any number of contacts unless one was asked for."""
@@ -235,7 +238,8 @@ class Touching:
             raise ContactError("contacts of shapes that this mechanism does not have")
         arrays = with_pairs(self.given, pairs)
         rows, place = numbers(arrays, identity), identity[:, 2]
-        most = arrays.pair_i[arrays.contact_i[rows - place, c.CONTACT_PAIR], c.PAIR_COUNT]
+        of_pairs = arrays.pair_i[arrays.contact_i[rows - place, c.CONTACT_PAIR]]
+        most = of_pairs[:, c.PAIR_COUNT] * (1 + of_pairs[:, c.PAIR_MOMENTS])
         strange = not self.listing and (numbers(self.given, identity) < 0).any()
         if strange or not ((place >= 0) & (place < most)).all():
             raise ContactError("contacts that shapes of this mechanism do not have")
@@ -341,9 +345,25 @@ class Touching:
 
     # -- problems --------------------------------------------------------------------------------------------------
 
+    def is_moment(self, rows) -> np.ndarray:
+        """Which of these contacts are moments of torsional or rolling friction."""
+        return self.arrays.contact_i[rows, c.CONTACT_ROLE] != c.PUSH
+
     def set_modes(self, closed, mode: int = STICKING) -> None:
+        """The modes of these points, their moments and contacts of joints; all others are open."""
         self.touch.modes[:] = OPEN
         self.touch.modes[closed] = mode
+        if self.has_moments:
+            moments = np.flatnonzero(self.is_moment(slice(None)))
+            self.touch.modes[moments] = self.touch.modes[self.arrays.contact_i[moments, c.CONTACT_POINT]]
+
+    def axes(self, rows) -> np.ndarray:
+        """(n, 3, 3) normal and tangents of the contacts in the last problem; of moments the axes that they are about,
+        zero for their loads."""
+        found = self.touch.rows[:ROWS * len(rows)].reshape(len(rows), 3, ROW)
+        if not self.has_moments:
+            return found[:, :, 3:6].copy()
+        return np.where(self.is_moment(rows)[:, None, None], found[:, :, :3], found[:, :, 3:6])
 
     def solve(self, what: int, q, v, acts: Acts, restitution=None) -> Answer:
         """The problem of the contacts whose modes are not OPEN."""
@@ -367,7 +387,7 @@ class Touching:
             touch.residual[0] = max(worst, residual)
         n = int(touch.count[ACTIVE])
         rows = touch.active[:n].copy()
-        axes = touch.rows[:ROWS * n].reshape(n, 3, ROW)[:, :, 3:6].copy()
+        axes = self.axes(rows)
         three = (touch.force, touch.speed, touch.b if what == LOOK else touch.velocity)
         force, before, after = (x[:3 * n].reshape(n, 3).copy() for x in three)
         return Answer(rows, force, before, after, touch.mode[:n].copy(), axes, residual)

@@ -39,6 +39,7 @@ class Contact(NamedTuple):
     restitution: float
     force: np.ndarray | None = None  # on a, world axes [N]; None where forces were not asked for
     mode: str | None = None          # "open", "sticking" or "sliding"; likewise
+    moment: np.ndarray | None = None  # on a, of torsional and rolling friction, world axes [N m]; likewise
 
     @property
     def points(self) -> tuple[np.ndarray, np.ndarray]:
@@ -52,15 +53,19 @@ class Contacts(Sequence[Contact]):
 
     def __init__(self, mechanism: Mechanism, q: np.ndarray, found: np.ndarray, margin: float,
                  forces: np.ndarray | None = None, modes: np.ndarray | None = None, residual: float = 0.0,
-                 arrays: ContactArrays | None = None, resistance: np.ndarray | None = None):
+                 arrays: ContactArrays | None = None, resistance: np.ndarray | None = None,
+                 moments: np.ndarray | None = None):
         """`arrays` with the list of the pairs of `found`; unless given, that of the mechanism. `resistance`: (nv,)
-        torques and forces of the joints by their friction and hard limits, which belong to the same problem."""
+        torques and forces of the joints by their friction and hard limits, which belong to the same problem; `moments`:
+        those of torsional and rolling friction, if there is any."""
         self.mechanism, self.margin, self.q = mechanism, margin, q
         self.resistance = np.zeros(mechanism.nv) if resistance is None else resistance
         rows = np.flatnonzero(found[:, c.FOUND_GAP] <= margin)
         self._rows = rows[np.argsort(found[rows, c.FOUND_GAP], kind="stable")]
         self._found = found[self._rows]
         self._forces = None if forces is None else forces[self._rows]
+        self._moments = None if forces is None else np.zeros_like(forces) if moments is None else moments
+        self._moments = None if self._moments is None else self._moments[self._rows]
         self._modes = None if modes is None else modes[self._rows]
         self.residual = residual  # of the contact problem, relative: see docs/contact.md
         self._shapes, own, _ = mechanism.contact_pairs()
@@ -89,6 +94,13 @@ class Contacts(Sequence[Contact]):
         return self._forces.copy()
 
     @property
+    def moment(self) -> np.ndarray:
+        """(n, 3) on the first shape of each pair, by torsional and rolling friction, world axes [N m]."""
+        if self._moments is None:
+            raise ModelError("bk.contacts(m, q) is geometry; moments are in bk.dynamics(m, q, v, tau).contacts")
+        return self._moments.copy()
+
+    @property
     def mode(self) -> list[str]:
         """Mode of each contact: "open", "sticking" or "sliding"."""
         if self._modes is None:
@@ -112,8 +124,8 @@ class Contacts(Sequence[Contact]):
         origins = observation(self.mechanism.plan("tree"), self.q)[0][:, ORIGIN:ORIGIN + 3]
         links = np.array([shape.link for shape in self._shapes])
         pairs = self._arrays.pair_i[self._arrays.contact_i[self._rows, c.CONTACT_PAIR]]
-        point, force = self._found[:, c.FOUND_POINT:c.FOUND_POINT + 3], self._forces
-        if force is None:
+        point, force, moment = self._found[:, c.FOUND_POINT:c.FOUND_POINT + 3], self._forces, self._moments
+        if force is None or moment is None:
             return
         for side, sign in ((c.PAIR_A, 1.0), (c.PAIR_B, -1.0)):
             link = links[pairs[:, side]]
@@ -122,7 +134,9 @@ class Contacts(Sequence[Contact]):
                 link, push = link[on], sign * force[on]
                 x, y, z = (point[on] - origins[link]).T
                 fx, fy, fz = push.T
-                np.add.at(wrenches, link, np.array([fx, fy, fz, y * fz - z * fy, z * fx - x * fz, x * fy - y * fx]).T)
+                mx, my, mz = (sign * moment[on]).T
+                np.add.at(wrenches, link, np.array([fx, fy, fz, y * fz - z * fy + mx, z * fx - x * fz + my,
+                                                    x * fy - y * fx + mz]).T)
 
     def __len__(self):
         return len(self._rows)
@@ -145,13 +159,14 @@ class Contacts(Sequence[Contact]):
                        row[c.FOUND_POINT:c.FOUND_POINT + 3].copy(), row[c.FOUND_NORMAL:c.FOUND_NORMAL + 3].copy(),
                        float(row[c.FOUND_GAP]), float(surface[c.FRICTION]), float(surface[c.RESTITUTION]),
                        None if self._forces is None else self._forces[k].copy(),
-                       None if self._modes is None else MODES[self._modes[k]])
+                       None if self._modes is None else MODES[self._modes[k]],
+                       None if self._moments is None else self._moments[k].copy())
 
     def __repr__(self):
         if not self:
             return f"no contacts within {self.margin:g} m"
         lines = [f"{len(self)} contact{'s' * (len(self) > 1)} within {self.margin:g} m"]
-        for pair, _, point, normal, gap, _, _, force, mode in self[:LISTED]:
+        for pair, _, point, normal, gap, _, _, force, mode, _ in self[:LISTED]:
             place, towards = (", ".join(f"{x + 0.0:.4g}" for x in np.round(v, 9)) for v in (point, normal))
             acts = "" if force is None else (f", {mode}, force (" + ", ".join(f"{x + 0.0:.4g}" for x in
                                                                                np.round(force, 9)) + ") N")

@@ -74,7 +74,10 @@ def more(touch) -> tuple[int, int]:
 def listed(touch, arrays: ContactArrays, copied=False) -> ContactArrays:
     """The arrays with the list of a workspace."""
     pair_i = touch.pair_i[:touch.count[PAIRS]]
-    size = int(pair_i[-1, c.PAIR_CONTACT] + pair_i[-1, c.PAIR_COUNT]) if len(pair_i) else len(arrays.joint_i)
+    size = len(arrays.joint_i)
+    if len(pair_i):
+        first, count, moments = pair_i[-1, [c.PAIR_CONTACT, c.PAIR_COUNT, c.PAIR_MOMENTS]].tolist()
+        size = first + count * (1 + moments)
     tables = pair_i, touch.contact_i[:size], touch.contact_f[:size]
     if copied:
         tables = tuple(table.copy() for table in tables)

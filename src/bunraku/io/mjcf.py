@@ -328,6 +328,10 @@ class _Reader:
             R, p = rotation(model.geom_quat[g]), np.array(model.geom_pos[g])
             surface: dict[str, Any] = {"friction": float(model.geom_friction[g, 0]), "name": name,
                                        "group": int(model.geom_contype[g]), "meets": int(model.geom_conaffinity[g])}
+            if model.geom_condim[g] > 3:
+                surface["torsional"] = float(model.geom_friction[g, 1])
+            if model.geom_condim[g] > 4:
+                surface["rolling"] = float(model.geom_friction[g, 2])
             try:
                 if model.geom_type[g] == PLANE:
                     mechanism.add_plane(link, p, R[:, 2], **surface)
@@ -337,8 +341,6 @@ class _Reader:
                         mechanism.add_shape(link, shape, p, R, **surface)
             except ModelError as error:
                 raise self.findings.refuse(label, str(error)) from None
-            if model.geom_condim[g] > 3:
-                notes.note(label, "torsional and rolling friction are left out")
         known = dict(zip(self.body_names, self.called, strict=True))
         for a, b in self.meshes.excluded:
             mechanism.exclude(known[a], known[b])

@@ -111,10 +111,11 @@ class ChangedCopies:
         return twin
 
     def with_shape(self, name: str, **changes) -> Mechanism:
-        """A copy in which a shape has another shape, position, rotation, friction, restitution, group, meets or
-        surface_velocity."""
+        """A copy in which a shape has another shape, position, rotation, friction, restitution, group, meets,
+        surface_velocity, torsional or rolling friction."""
         old, what = find_shape(self.shapes, name, "with_shape"), f"shape {name!r}"
-        known = ("shape", "position", "rotation", "friction", "restitution", "group", "meets", "surface_velocity")
+        known = ("shape", "position", "rotation", "friction", "restitution", "group", "meets", "surface_velocity",
+                 "torsional", "rolling")
         for given in changes:
             if given not in known:
                 meant = hint(given, known, close=True) or f"; there are {', '.join(known)}"

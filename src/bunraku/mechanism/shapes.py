@@ -40,6 +40,8 @@ class ContactShape:
     group: int              # bits: the groups that it belongs to
     meets: int              # bits: the groups that it touches
     surface_velocity: np.ndarray = field(default_factory=lambda: np.zeros(3))  # of a belt, in the link's axes [m/s]
+    torsional: float = 0.0  # largest moment of friction about the normal per normal force [m]
+    rolling: float = 0.0    # the same across the normal [m]
     row: np.ndarray = field(init=False, repr=False)  # of shape_f (`contact/contact_fields.py`), in the link's frame
 
     def __post_init__(self):
@@ -53,6 +55,7 @@ class ContactShape:
         row[c.SHAPE_BOUND] = radius
         row[c.SHAPE_FRICTION], row[c.SHAPE_RESTITUTION] = self.friction, self.restitution
         row[c.SHAPE_SURFACE:c.SHAPE_SURFACE + 3] = np.asarray(self.rotation).T @ self.surface_velocity
+        row[c.SHAPE_TORSIONAL], row[c.SHAPE_ROLLING] = self.torsional, self.rolling
         row.flags.writeable = False
         for name in ("position", "rotation", "surface_velocity"):
             mine[name] = read_only(mine[name], self.how_to_change(name))
@@ -102,7 +105,7 @@ class Shapes:
 
     def add_shape(self, link: str, shape: Shape, position=None, rotation=None, friction: float = 0.5,
                   restitution: float = 0.0, name: str | None = None, *, group: int = 1, meets: int = 1,
-                  surface_velocity=None) -> ContactShape:
+                  surface_velocity=None, torsional: float = 0.0, rolling: float = 0.0) -> ContactShape:
         """Put a shape on a link, or on the ground: `bk.contacts` finds where it touches others.
 
         shape        bk.Sphere(radius), bk.Capsule(radius, length), bk.Box(x, y, z) or bk.Points(points)
@@ -113,6 +116,8 @@ class Shapes:
         group, meets bits: two shapes may touch if the group of one is among those that the other meets
         surface_velocity  (3,) [m/s] of the surface beside the link, as of a belt, in the link's axes; its part along
                      the normal of a contact has no effect
+        torsional, rolling   lengths [m]: the largest moments of friction at a contact, about its normal and across it,
+                     per normal force; those of a pair are the larger ones. For fixed steps and single states
 
         Contact between links connected by a joint or connection, and between shapes of one body, is excluded: see
         `exclude`.
@@ -122,11 +127,11 @@ class Shapes:
             raise ModelError(f"add_shape: {link!r} needs a shape such as bk.Sphere(0.1), bk.Capsule(0.05, 0.3), "
                              f"bk.Box(0.2, 0.1, 0.1) or bk.Points(p), not {shape!r:.60}; planes are for add_plane")
         return self.put_shape(link, shape, "shape", name, position, rotation, friction, restitution, group, meets,
-                              surface_velocity)
+                              surface_velocity, torsional, rolling)
 
     def add_plane(self, link: str = GROUND, point=(0.0, 0.0, 0.0), normal=(0.0, 0.0, 1.0), friction: float = 0.5,
                   restitution: float = 0.0, name: str | None = None, *, group: int = 1, meets: int = 1,
-                  surface_velocity=None) -> ContactShape:
+                  surface_velocity=None, torsional: float = 0.0, rolling: float = 0.0) -> ContactShape:
         """A plane through `point`, on the ground or on a link: the half-space opposite to its normal is solid.
 
         `point` and `normal` (of any length) are in the link's frame; the rest is as in `add_shape`. A conveyor belt has
@@ -140,10 +145,10 @@ class Shapes:
         if surface_velocity is not None:
             check_belt("plane", surface_velocity, z / length)
         return self.put_shape(link, Plane(), "plane", name, point, _upright(z / length), friction, restitution, group,
-                              meets, surface_velocity)
+                              meets, surface_velocity, torsional, rolling)
 
     def put_shape(self, link, shape, kind, name, position, rotation, friction, restitution, group, meets,
-                  surface_velocity=None):
+                  surface_velocity=None, torsional=0.0, rolling=0.0):
         index = self.find_link(link, f"add_{kind}")
         if name is None:
             name, number = link, 1
@@ -157,7 +162,8 @@ class Shapes:
         place = as_vector(f"{what}: position", (0, 0, 0) if position is None else position)
         made = ContactShape(name, index, shape, place, as_rotation(f"{what}: rotation", rotation),
                             **surface(what, friction=friction, restitution=restitution, group=group, meets=meets,
-                                      surface_velocity=(0, 0, 0) if surface_velocity is None else surface_velocity))
+                                      surface_velocity=(0, 0, 0) if surface_velocity is None else surface_velocity,
+                                      torsional=torsional, rolling=rolling))
         dict.__setitem__(self.shapes, name, made)
         self.contact_changed()
         return made
@@ -276,11 +282,11 @@ def check_belt(what: str, surface_velocity, normal) -> None:
 
 
 def surface(what: str, **given) -> dict[str, Any]:
-    """Friction, restitution, masks and surface velocity of a shape, checked."""
+    """Surface parameters and masks of a shape, checked."""
     checked: dict[str, Any] = {}
     for name, value in given.items():
-        if name == "friction":
-            checked[name] = as_size(f"{what}: friction", value)
+        if name in ("friction", "torsional", "rolling"):
+            checked[name] = as_size(f"{what}: {name}", value)
         elif name == "surface_velocity":
             checked[name] = as_vector(f"{what}: surface_velocity", value)
         elif name == "restitution":

@@ -18,7 +18,8 @@ from bunraku.contact.contact_step import QUICK, fly, reaches, travel
 from bunraku.contact.joint_rows import is_joint, joint_reaches, load_dry
 from bunraku.contact.lane_impulses import FEW, impulses_in_lanes, lane_impulses
 from bunraku.contact.lane_problem import lane_problem
-from bunraku.contact.rows import arrange, forget_problem, level_points, make_rows, motion_at, take_up
+from bunraku.contact.moment_rows import is_moment
+from bunraku.contact.rows import arrange, forget_problem, level_points, make_rows, motion_at, take_up, take_up_point
 from bunraku.contact.touching import (
     answer_forces,
     change_of_contacts,
@@ -59,6 +60,8 @@ def choose_in_lanes(touch, h, first, status, near):
     forget_problem(touch)
     count = min(WIDTH, status.shape[0] - first)
     for k in range(touch.contact_i.shape[0]):
+        if is_moment(k, touch):  # goes with its point
+            continue
         gap = load(touch.found, c.FOUND * k + c.FOUND_GAP)
         if largest(0.0 - gap) > -np.inf:
             if is_joint(k, touch):
@@ -74,9 +77,18 @@ def choose_in_lanes(touch, h, first, status, near):
                 on = w < count and status[first + w] == 0 and reaches(pick(touch.found, c.FOUND * k, w), near[k, w], h)
                 near[k, w] = 1.0 if on else 0.0
                 some = some or on
-            if some and not take_up(k, touch):
+            if some and not take_up_in_lanes(k, touch, near):
                 return False
     return True
+
+
+@inner
+def take_up_in_lanes(k, touch, near):
+    """As `take_up_point`; its moments are in the problem of the same states."""
+    pair = np.int64(touch.contact_i[k, c.CONTACT_PAIR])
+    for back in range(1, 1 + np.int64(touch.pair_i[pair, c.PAIR_MOMENTS])):
+        store(near, k + back * np.int64(touch.pair_i[pair, c.PAIR_COUNT]), load(near, k))
+    return take_up_point(k, touch)
 
 
 @inline

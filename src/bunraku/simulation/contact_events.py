@@ -50,6 +50,12 @@ def deepest_start(touching: Touching, q, v, settings: Settings) -> float:
     return TOO_DEEP + step * (speed + turn * reach + QUICK * step)
 
 
+def of_moments(mechanism: Mechanism) -> str:
+    """The shapes with torsional or rolling friction: the first few by name."""
+    names = [repr(shape.name) for shape in mechanism.shapes.values() if shape.torsional or shape.rolling]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
 class Signal(PlainFunction):
     """`contact_signal`: Python calls it at the start of a stretch, compiled code by its own address."""
 
@@ -90,6 +96,10 @@ class Contact:
         if settings.hold > 0.0:  # loops are held together by forces
             arrays = structure_of(self.touching.plan, settings.hold)[1]
             self.touching.structure = arrays._replace(touch=self.touching.structure.touch)
+        if not settings.fixed_step and self.touching.has_moments:
+            raise ModelError(f"torsional and rolling friction need fixed steps (solver='symplectic_euler', step=...), and "
+                             f"{mechanism.name} has them ({of_moments(mechanism)}); or leave them out: "
+                             "m.with_shape(name, torsional=0, rolling=0)")
         self.watch = ContactWatch(self)
         self.crowding = Crowding(None if settings.fixed_step else settings.contact_step)
         self.fresh = True         # nothing is known of modes: a start, another state or structure
