@@ -14,8 +14,10 @@ import numpy as np
 
 from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_arrays import ContactArrays
+from bunraku.contact.soft_contacts import in_series
 from bunraku.plan import fields as f
 
+OF_SPRING = slice(c.SHAPE_STIFFNESS, c.SHAPE_DAMPING + 1)
 ALL_PAIRS = 200
 """Shapes up to which the list of pairs has all of them; those of more are listed when they are near."""
 
@@ -72,7 +74,7 @@ def joint_tables(joints: Sequence[Any], plan):
             numbers.append((kind, body, int(row[f.Q_INDEX]), int(row[f.V_INDEX])))
             bounds.append((float(bound), angular))
             contacts.append((-1, body, int(row[f.PARENT]), c.PUSH, len(contacts), 0))
-            surfaces.append((coefficient, float(e), 0.0))
+            surfaces.append((coefficient, float(e), 0.0, 0.0, 0.0))
     return (np.array(numbers, np.int32).reshape(-1, c.JOINT_I), np.array(bounds, float).reshape(-1, c.JOINT_F),
             contacts, surfaces)
 
@@ -97,11 +99,13 @@ def with_pairs(arrays: ContactArrays, pairs: Iterable[tuple[int, int]]) -> Conta
         bodies = int(shape_i[a, c.SHAPE_BODY]), int(shape_i[b, c.SHAPE_BODY])
         listed.append((of, a, b, first, count, len(moments)))
         contacts += [(p, *bodies, c.PUSH, k, 0) for k in range(first, first + count)]
+        stiffness, damping = in_series(*shape_f[a, OF_SPRING], *shape_f[b, OF_SPRING])
+        bounce = max(shape_f[a, c.SHAPE_RESTITUTION], shape_f[b, c.SHAPE_RESTITUTION]) if stiffness == 0.0 else 0.0
         surfaces += count * [(float(np.sqrt(shape_f[a, c.SHAPE_FRICTION] * shape_f[b, c.SHAPE_FRICTION])),
-                              float(max(shape_f[a, c.SHAPE_RESTITUTION], shape_f[b, c.SHAPE_RESTITUTION])), 0.0)]
+                              float(bounce), 0.0, float(stiffness), float(damping))]
         for back, (role, arm) in enumerate(moments, 1):
             contacts += [(p, *bodies, role, k, back) for k in range(first, first + count)]
-            surfaces += count * [(1.0, 0.0, arm)]
+            surfaces += count * [(1.0, 0.0, arm, 0.0, 0.0)]
     pair_i, contact_i, contact_f = tables(listed, contacts, surfaces)
     return arrays._replace(pair_i=pair_i, contact_i=contact_i, contact_f=contact_f)
 

@@ -41,7 +41,9 @@ SHAPE_RESTITUTION = 20
 SHAPE_SURFACE = 21  # 3, velocity of its surface in its own frame, as of a belt; along the contact only [m/s]
 SHAPE_TORSIONAL = 24    # largest moment of friction about the normal per normal force [m]
 SHAPE_ROLLING = 25      # the same across the normal [m]
-SHAPE_F = 26
+SHAPE_STIFFNESS = 26    # of its contacts [N/m]; 0: rigid
+SHAPE_DAMPING = 27      # of its contacts [N s/m]
+SHAPE_F = 28
 
 # -- point_f (rows, 3) float64, in the shape's frame [m] ---------------------------------------------------------------
 # POINTS: its points. HEIGHTFIELD: its heights one after another, three a row; along y first. A polytope (HULL, or BOX
@@ -110,9 +112,11 @@ CONTACT_BACK = 5   # places since that point in every problem; PUSH: 0
 CONTACT_I = 6
 PUSH, SPIN, ROLL = range(3)
 FRICTION = 0       # coefficient of the pair: geometric mean of the two shapes'; DRY, SPIN, ROLL: 1
-RESTITUTION = 1    # of the pair: the larger one
+RESTITUTION = 1    # of the pair: the larger one; 0 of soft contacts
 ARM = 2            # SPIN, ROLL: largest moment per normal force of its point, the larger one of the two shapes' [m]
-CONTACT_F = 3
+STIFFNESS = 3      # PUSH: of the pair, those of both in series [N/m]; 0: rigid
+DAMPING = 4        # likewise [N s/m]
+CONTACT_F = 5
 
 # -- joint_i (joints' contacts, JOINT_I) int32, joint_f (the same, JOINT_F) float64 ------------------------------------
 JOINT_KIND = 0     # LOWER, UPPER: a hard limit; DRY: Coulomb friction

@@ -41,7 +41,8 @@ WANTED_PAIRS = 15     # 0, or pairs for which the list has no room, and
 WANTED_CONTACTS = 16  # their contacts
 JOINTS = 17      # contacts of joints, the first of every list
 MOMENTS = 18     # moments of friction in the problems of this step or state
-COUNTS = 19
+SOFT = 19        # 1: some contacts are soft
+COUNTS = 20
 FULL = 10        # a status: more contacts than there is room for
 
 ROW = 12         # scalars of a row: force on the handle of a (moment, force), on that of b
@@ -141,6 +142,7 @@ BUFFERS = tuple(Buffer(*row) for row in (
     ("friction", FLOAT, "room", "coefficient of the pair", "load_island"),
     ("dry", COUNT, "room", "1: dry friction of a joint, whose normal force is given", "load_island"),
     ("bounce", FLOAT, "room", "restitution of the pair", "load_island"),
+    ("ratio", FLOAT, "room", "[1/s] of soft contacts: k / (h k + d); 0: rigid", "load_island"),
     ("law", COUNT, "room", "kind: DISC, and what loads a moment", "load_island"),
     ("arriving", FLOAT, "3 * room", "[m/s] velocity at the beginning of the step", "load_island"),
     ("gaining", FLOAT, "3 * room", "[m/s] its change in the step without contact", "load_island"),
@@ -186,8 +188,20 @@ def lane_touch(given, body_i, nv, room, handles):
                         body_i.shape[0] - 1, nv, room, room, handles, handles, 0, problem_size(room))
     touch.still[:, :] = 0.0
     touch.count[PAIRS], touch.count[JOINTS] = given.pair_i.shape[0], given.joint_i.shape[0]
+    touch.count[SOFT] = any_soft(given.shape_f)
     _begin_compiled(touch, body_i)
     return touch
+
+
+def _any_soft(shape_f):
+    """1 if a shape is soft."""
+    soft = 0
+    for k in range(shape_f.shape[0]):
+        soft = 1 if shape_f[k, c.SHAPE_STIFFNESS] > 0.0 else soft
+    return soft
+
+
+any_soft = allocating(_any_soft)
 
 
 def _begin(touch, body_i):
@@ -244,5 +258,6 @@ def make_touch(arrays: ContactArrays, body_i, nv: int, room: Room, loops: bool) 
     _begin(touch, body_i)
     touch.found.reshape(-1, c.FOUND)[arrays.contact_i[:, c.CONTACT_ROLE] != c.PUSH, c.FOUND_GAP] = np.inf
     touch.count[LOOPS], touch.count[DENSE], touch.count[JOINTS] = loops, room.dense, len(arrays.joint_i)
+    touch.count[SOFT] = _any_soft(arrays.shape_f)
     touch.count[PAIRS], touch.origins[-1] = (0, -np.inf) if room.listed else (len(arrays.pair_i), np.inf)
     return touch, laid_out(touch)

@@ -154,7 +154,7 @@ def release(touch):
 def keep(touch):
     """Keep the features of closed contacts, and of no others."""
     for k in range(touch.count[JOINTS], touch.modes.shape[0]):
-        if touch.modes[k] == OPEN:
+        if touch.modes[k] == OPEN or is_moment(k, touch):
             touch.features[FEATURES * k] = 0.0
         elif not is_kept(touch, k):
             keep_features(touch, k)
@@ -202,7 +202,9 @@ def gap_move(touch, structure, nv, work):
     """The smallest move that leaves closed contacts no gap, into `delta`; the largest gap or overlap [m]."""
     most = 0.0
     for place in range(touch.count[ACTIVE]):
-        gap = touch.found[c.FOUND * touch.active[place] + c.FOUND_GAP]
+        k, gap = touch.active[place], 0.0
+        if not is_moment(k, touch):
+            gap = touch.found[c.FOUND * k + c.FOUND_GAP]
         most = max(most, abs(gap))
         touch.mode[place], touch.mu[place] = SLIDING, 0.0
         touch.b[3 * place], touch.b[3 * place + 1], touch.b[3 * place + 2] = gap, 0.0, 0.0
@@ -399,6 +401,8 @@ def signal_at(touch, plan, q, v, tau, drives, external, a, work):
                 signal = max(signal, min(near, -parting), near - GRAZED)
         else:
             closed = True
+            if is_moment(k, touch):
+                continue
             if not abs(gap) <= DRIFTED or (is_kept(touch, k) and taken_over(touch, k)):
                 return 1.0
     if not closed:

@@ -26,7 +26,7 @@ from bunraku.algorithms.stepping import fastest_turn, half_turn, turn
 from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_calls import heap_impulses
 from bunraku.contact.contact_fields import OPEN
-from bunraku.contact.contact_memory import ACTIVE, DENSE, ISLANDS, JOINTS, LOOPS, PAIRS
+from bunraku.contact.contact_memory import ACTIVE, DENSE, ISLANDS, JOINTS, LOOPS, PAIRS, SOFT
 from bunraku.contact.island_impulses import island_impulses
 from bunraku.contact.joint_rows import joint_reaches, load_dry
 from bunraku.contact.moment_rows import is_moment, kind_of
@@ -42,6 +42,7 @@ from bunraku.contact.rows import (
     take_up,
     take_up_point,
 )
+from bunraku.contact.soft_contacts import part_of_overlap, soften
 from bunraku.contact.touching import (
     add_answer,
     answer_forces_closed,
@@ -158,13 +159,13 @@ def forget_open(touch, before):
 
 
 @inner
-def load_island(touch, first, count):
+def load_island(touch, first, count, h):
     """The contacts of an island as a problem: gaps, surfaces, velocities, and the impulses of the last step."""
     for i in range(count):
         place = first + i
         k = touch.active[place]
         touch.gap[i] = 0.0 if is_moment(k, touch) else touch.found[c.FOUND * k + c.FOUND_GAP]
-        touch.law[i] = kind_of(k, touch)
+        touch.law[i], touch.ratio[i] = kind_of(k, touch), part_of_overlap(k, touch, h)
         touch.friction[i], touch.bounce[i] = touch.contact_f[k, c.FRICTION], touch.contact_f[k, c.RESTITUTION]
         for r in range(3):
             touch.arriving[3 * i + r] = touch.speed[3 * place + r]
@@ -195,13 +196,15 @@ def resolve_contacts(touch, structure, dof_f, q, flown, h, work):
     for n in range(touch.count[ISLANDS]):
         first = touch.island[n]
         count = touch.island[n + 1] - first
-        load_island(touch, first, count)
+        load_island(touch, first, count, h)
         if count > touch.count[DENSE]:
             parts = heap_impulses(touch, n, structure.body_i, h, work)
         else:
             make_any_problem(touch, n, structure, dof_f, q, work)
             if touch.count[JOINTS] > 0:
                 load_dry(touch, first, count, h, touch.theta, touch.gaining)
+            if touch.count[SOFT] > 0:
+                soften(touch, first, count, h, touch.theta)
             parts = island_impulses(touch, count, h)
         keep_solution(touch, first, count)
         if loops:

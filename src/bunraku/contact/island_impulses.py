@@ -50,12 +50,12 @@ def first_forces(touch, count):
 
 
 @inline
-def normal_side(gap, before, free, restitution, h):
-    """Term added to u_n in the contact law: the gap that may close, or the rebound."""
+def normal_side(gap, ratio, before, free, restitution, h):
+    """Term added to u_n in the contact law: the gap that may close, the rebound, or the overlap of a soft contact."""
     gained = abs(free - before)
     if restitution > 0.0 and before < 0.0 and gap + h * free <= 0.0 and restitution * (0.0 - before) > 2.0 * gained:
         return restitution * before
-    return gap / h if gap > CLOSED_GAP else 0.0
+    return gap / h if gap > CLOSED_GAP else ratio * gap
 
 
 @inline
@@ -71,7 +71,8 @@ def state_problem(touch, count, part, h):
         touch.mu[i], touch.kind[i] = touch.friction[i], touch.law[i]
         for r in range(3):
             touch.b[3 * i + r] = touch.arriving[3 * i + r] + touch.gaining[3 * i + r]
-        touch.b[3 * i] += normal_side(touch.gap[i], touch.arriving[3 * i], touch.b[3 * i], part * touch.bounce[i], h)
+        touch.b[3 * i] += normal_side(touch.gap[i], touch.ratio[i], touch.arriving[3 * i], touch.b[3 * i],
+                                      part * touch.bounce[i], h)
 
 
 @inner
@@ -108,10 +109,9 @@ def energy_taken(velocities, matrix, touch, count):
     for i in range(3 * count):  # as they are, without gaps and rebounds
         touch.b[i] = touch.arriving[i] + touch.gaining[i]
     velocities(matrix, touch, count)
-    if touch.count[JOINTS] > 0:
-        for i in range(count):
-            if touch.dry[i] != 0:  # a given normal force does no work
-                touch.b[3 * i] = 0.0 - touch.velocity[3 * i]
+    for i in range(count):
+        if touch.ratio[i] > 0.0 or (touch.count[JOINTS] > 0 and touch.dry[i] != 0):  # no work of a given normal force
+            touch.b[3 * i] = 0.0 - touch.velocity[3 * i]  # counts, nor that of a spring
     for i in range(3 * count):
         taken -= 0.5 * touch.force[i] * (touch.b[i] + touch.velocity[i])
         given += abs(touch.force[i] * touch.b[i])
@@ -156,7 +156,7 @@ def part_shapes(part, matrix, touch, count, taken, h):
     no room for the displacement of others."""
     deepest, status = 0.0, touch.count[STATUS]
     for i in range(count):
-        deepest = min(deepest, touch.gap[i])
+        deepest = min(deepest, touch.gap[i] if touch.ratio[i] == 0.0 else 0.0)
     for i in range(3 * count):
         touch.parting[i] = 0.0
     if deepest > -OVERLAP:
@@ -165,7 +165,8 @@ def part_shapes(part, matrix, touch, count, taken, h):
         touch.mu[i], touch.kind[i] = 0.0, touch.law[i]
         touch.number[i] = touch.mode[i]
         for r in range(3):
-            touch.b[3 * i + r] = touch.gap[i] + h * touch.velocity[3 * i] if r == 0 else 0.0
+            left = touch.gap[i] + h * touch.velocity[3 * i] if r == 0 else 0.0
+            touch.b[3 * i + r] = max(left, 0.0) if touch.ratio[i] > 0.0 else left
             touch.velocity[3 * i + r], touch.force[3 * i + r] = touch.force[3 * i + r], 0.0
     part(matrix, touch, count)
     lifting = 0.0

@@ -28,6 +28,7 @@ from bunraku.contact.lane_problem import (
     solve_in_lanes,
 )
 from bunraku.contact.moment_rows import is_moment, kind_of
+from bunraku.contact.soft_contacts import is_soft, part_of_overlap
 from bunraku.entries.signatures import lane_array
 from bunraku.jit import allocating, inline, inner
 from bunraku.spatial.lanes import WIDTH
@@ -52,7 +53,8 @@ class LaneImpulses(NamedTuple):
     gap: Any       # FEW
     friction: Any  # FEW
     bounce: Any    # FEW
-    dry: Any       # FEW, 1: dry friction of a joint, whose normal force is given
+    dry: Any       # FEW, 1: dry friction of a joint, whose normal force is given, or a soft contact
+    ratio: Any     # FEW, of soft contacts, as in `soft_contacts.py`; 0: rigid
     twin: Any      # FEW, 1: the state has another contact of the same bodies
     before: Any    # 3 FEW, velocity at the beginning of the step
     free: Any      # 3 FEW, at its end without impulses
@@ -63,8 +65,8 @@ def lane_impulses(contacts, places):
     return LaneImpulses(
         lane_array(contacts), lane_array(9 * places * places), lane_array(3 * places), lane_array(3 * places),
         np.zeros(WIDTH, np.int64), np.zeros(FEW * WIDTH, np.int64), lane_array(1), lane_array(9 * FEW * FEW),
-        lane_array(FEW), lane_array(FEW), lane_array(FEW), lane_array(FEW), lane_array(FEW), lane_array(3 * FEW),
-        lane_array(3 * FEW))
+        lane_array(FEW), lane_array(FEW), lane_array(FEW), lane_array(FEW), lane_array(FEW), lane_array(FEW),
+        lane_array(3 * FEW), lane_array(3 * FEW))
 
 
 @inner
@@ -76,7 +78,7 @@ def impulses_in_lanes(touch, own, p, h, held, first, status, residual):
     overlap = False
     count, all_alike = find_slots(touch, own, held, first, status)
     if count > 0:
-        load_slots(touch, own, p, count, all_alike, held, first)
+        load_slots(touch, own, p, count, all_alike, h, held, first)
         overlap = solve_slots(own, own.theta if all_alike else own.compact, p, count, h)
         keep_slots(touch, own, p, count, all_alike, overlap)
     for w in range(min(WIDTH, status.shape[0] - first)):
@@ -129,16 +131,16 @@ def same_bodies(touch, k, other):
 
 
 @inner
-def load_slots(touch, own, p, count, all_alike, held, first):
+def load_slots(touch, own, p, count, all_alike, h, held, first):
     """The problems of the states by slot; zero in slots that a state does not have."""
     if all_alike:
-        load_all(touch, own, p, count, held, first)
+        load_all(touch, own, p, count, h, held, first)
     else:
-        load_some(touch, own, p, count, held, first)
+        load_some(touch, own, p, count, h, held, first)
 
 
 @inner
-def load_all(touch, own, p, count, held, first):
+def load_all(touch, own, p, count, h, held, first):
     """The same, of states with the same contacts."""
     zero, wanted = constant(own.gap, 0.0), load(own.wanted, 0)
     for i in range(count):
@@ -147,7 +149,8 @@ def load_all(touch, own, p, count, held, first):
         store(own.gap, i, where_positive(wanted, gap, zero))
         store(own.friction, i, zero + touch.contact_f[k, c.FRICTION])
         store(own.bounce, i, zero + touch.contact_f[k, c.RESTITUTION])
-        store(own.dry, i, zero + (1.0 if is_dry(k, touch) else 0.0))
+        store(own.dry, i, zero + (1.0 if is_dry(k, touch) or is_soft(k, touch) else 0.0))
+        store(own.ratio, i, zero + part_of_overlap(k, touch, h))
         store(own.twin, i, zero)
         for j in range(count):
             if j != i and same_bodies(touch, k, touch.active[j]):
@@ -161,7 +164,7 @@ def load_all(touch, own, p, count, held, first):
 
 
 @inner
-def load_some(touch, own, p, count, held, first):
+def load_some(touch, own, p, count, h, held, first):
     """The same, of states with contacts of their own."""
     size = 3 * touch.count[ACTIVE]
     for i in range(count):
@@ -172,7 +175,8 @@ def load_some(touch, own, p, count, held, first):
             own.gap[i, w] = 0.0 if not there or is_moment(k, touch) else pick(touch.found, c.FOUND * k + c.FOUND_GAP, w)
             own.friction[i, w] = touch.contact_f[k, c.FRICTION] if there else 0.0
             own.bounce[i, w] = touch.contact_f[k, c.RESTITUTION] if there else 0.0
-            own.dry[i, w] = 1.0 if there and is_dry(k, touch) else 0.0
+            own.dry[i, w] = 1.0 if there and (is_dry(k, touch) or is_soft(k, touch)) else 0.0
+            own.ratio[i, w] = part_of_overlap(k, touch, h) if there else 0.0
             own.twin[i, w] = 0.0
             for j in range(own.counts[w] if there else 0):
                 if j != i and same_bodies(touch, k, touch.active[own.slots[j * WIDTH + w]]):
@@ -194,12 +198,12 @@ def load_some(touch, own, p, count, held, first):
 
 
 @inline
-def normal_sides(gap, before, free, restitution, h):
+def normal_sides(gap, ratio, before, free, restitution, h):
     """As `normal_side` without a rebound; and 1 where there is one."""
     zero = 0.0 * gap
     closes = where_positive(gap + h * free, zero, zero + 1.0)
     rebounds = where_positive(0.0 - restitution * before - 2.0 * magnitude(free - before), closes, zero)
-    return where_positive(gap - CLOSED_GAP, gap / h, zero), where_positive(restitution, rebounds, zero)
+    return where_positive(gap - CLOSED_GAP, gap / h, ratio * gap), where_positive(restitution, rebounds, zero)
 
 
 @inner
@@ -209,10 +213,10 @@ def solve_slots(own, theta, p, count, h):
     zero = constant(own.gap, 0.0)
     wanted, deepest = load(own.wanted, 0), zero
     for i in range(count):
-        side, rebounds = normal_sides(load(own.gap, i), load(own.before, 3 * i), load(own.free, 3 * i),
-                                      load(own.bounce, i), h)
+        side, rebounds = normal_sides(load(own.gap, i), load(own.ratio, i), load(own.before, 3 * i),
+                                      load(own.free, 3 * i), load(own.bounce, i), h)
         wanted = where_positive(rebounds, zero, wanted)
-        deepest = minimum(deepest, load(own.gap, i))
+        deepest = minimum(deepest, where_positive(load(own.ratio, i), zero, load(own.gap, i)))
         store(p.mu, i, load(own.friction, i))
         store(p.b, 3 * i, load(own.free, 3 * i) + side)
         for r in range(1, 3):
@@ -245,7 +249,7 @@ def part_slots(own, theta, p, count, wanted, overlaps, h):
         for r in range(3):
             f, b, free = load(p.force, 3 * i + r), load(p.b, 3 * i + r), load(own.free, 3 * i + r)
             if r == 0:
-                f = where_positive(load(own.dry, i), zero, f)  # a given normal force does no work
+                f = where_positive(load(own.dry, i), zero, f)  # no work of a given normal force counts, nor a spring's
             taken = taken - 0.5 * f * (free + (load(p.velocity, 3 * i + r) - b + free))
             given = given + magnitude(f * free)
     taken = where_positive(magnitude(taken) - AT_REST * given, taken, zero)
@@ -257,7 +261,8 @@ def part_slots(own, theta, p, count, wanted, overlaps, h):
         store(p.b, i, zero)
     for i in range(count):
         store(p.mu, i, zero)
-        store(p.b, 3 * i, load(own.gap, i))
+        gap = load(own.gap, i)
+        store(p.b, 3 * i, where_positive(load(own.ratio, i), maximum(gap, zero), gap))
     store(p.wanted, 0, overlaps)
     solve_in_lanes(p, theta, count)
     lifting = zero
@@ -311,14 +316,14 @@ def keep_forces(w, touch, own, held):
 
 
 @inner
-def load_in_lane(w, touch, theta, first, count, held):
+def load_in_lane(w, touch, theta, first, count, h, held):
     """As `load_island`, of the contacts of one state, whose places are in `touch.own` from `first` on."""
     size = 3 * touch.count[ACTIVE]
     for i in range(count):
         place = touch.own[first + i]
         k = touch.active[place]
         touch.gap[i] = 0.0 if is_moment(k, touch) else pick(touch.found, c.FOUND * k + c.FOUND_GAP, w)
-        touch.law[i] = kind_of(k, touch)
+        touch.law[i], touch.ratio[i] = kind_of(k, touch), part_of_overlap(k, touch, h)
         touch.friction[i], touch.bounce[i] = touch.contact_f[k, c.FRICTION], touch.contact_f[k, c.RESTITUTION]
         touch.dry[i] = is_dry(k, touch)
         for r in range(3):
@@ -347,7 +352,7 @@ def solve_one_by_one(w, touch, own, h, held):
     for n in range(islands):
         first = touch.island[n]
         count = touch.island[n + 1] - first
-        load_in_lane(w, touch, own.theta, first, count, held)
+        load_in_lane(w, touch, own.theta, first, count, h, held)
         parts = island_impulses(touch, count, h)
         overlap = overlap or parts
         slides = slides or twins_slide(touch, first, count)

@@ -17,10 +17,12 @@ from bunraku.contact.cell_grids import arm_of, contacts_of, find_pairs, key_of, 
 from bunraku.contact.contact_fields import OPEN
 from bunraku.contact.contact_memory import ACTIVE, JOINTS, PAIRS, WANTED_CONTACTS, WANTED_PAIRS
 from bunraku.contact.detect import find_pair, place_shapes
+from bunraku.contact.soft_contacts import in_series
 from bunraku.jit import inline, inner
 from bunraku.spatial.algebra import load3, norm, store3, sub
 
 RESERVE = 0.5   # of the smallest radius around a shape
+series = inline(in_series)
 
 
 @inner
@@ -105,8 +107,11 @@ def write_list(pairs, touch):
         restitution = max(touch.shape_f[a, c.SHAPE_RESTITUTION], touch.shape_f[b, c.SHAPE_RESTITUTION])
         touch.pair_i[p, c.PAIR_MOMENTS] = moments_of(a, b, touch)
         write_contacts(p, a, b, c.PUSH, 0, first, touch)
+        stiffness, damping = spring_of(a, b, touch)
         for k in range(first, first + count):
-            touch.contact_f[k, c.FRICTION], touch.contact_f[k, c.RESTITUTION] = friction, restitution
+            touch.contact_f[k, c.FRICTION] = friction
+            touch.contact_f[k, c.RESTITUTION] = restitution if stiffness == 0.0 else 0.0
+            touch.contact_f[k, c.STIFFNESS], touch.contact_f[k, c.DAMPING] = stiffness, damping
         back = 0
         for role in range(c.SPIN, c.ROLL + 1):
             arm = arm_of(role, a, b, touch)
@@ -117,6 +122,13 @@ def write_list(pairs, touch):
                     touch.contact_f[k, c.FRICTION], touch.contact_f[k, c.ARM] = 1.0, arm
         first += (1 + back) * count
     touch.count[PAIRS] = pairs
+
+
+@inline
+def spring_of(a, b, touch):
+    """Stiffness and damping of a pair."""
+    return series(touch.shape_f[a, c.SHAPE_STIFFNESS], touch.shape_f[a, c.SHAPE_DAMPING],
+                  touch.shape_f[b, c.SHAPE_STIFFNESS], touch.shape_f[b, c.SHAPE_DAMPING])
 
 
 @inner

@@ -77,6 +77,8 @@ class ModeMotion:
         """Components of a contact's velocity (normal, two tangents) that its mode keeps at zero."""
         if k < self.touching.joints and self.touching.given.joint_i[k, c.JOINT_KIND] == c.DRY:
             return slice(1, 2) if self.modes[k] == STICKING else slice(0, 0)
+        if self.touching.is_moment(k):
+            return slice(1, 1 if self.modes[k] != STICKING else 2 if self.touching.role(k) == c.SPIN else 3)
         return slice(0, 3 if self.modes[k] == STICKING and k >= self.touching.joints else 1)
 
     def finest(self, q, v, acts: Acts) -> float:

@@ -66,6 +66,8 @@ def contact_accelerations(mechanism: Mechanism, q, v, tau):
     if q.shape != (mechanism.nq,):
         return None
     touching, a = touching_of(mechanism, frozenset(), q), np.empty(len(v))
+    if touching.soft:
+        return None
     plan, touch = touching.plan, touching.touch
     tau = plan.zero_tau if tau is None else tau
     if v.shape != (plan.nv,) or tau.shape != (plan.nv,):
@@ -130,11 +132,13 @@ def contact_acts(touching: Touching, tau, drives, pushed) -> Acts:
 def _one(mechanism: Mechanism, locked, q, v, acts, limits: Limits) -> tuple[np.ndarray, Contacts]:
     q, v = np.ascontiguousarray(q), np.ascontiguousarray(v)
     touching = touching_of(mechanism, locked, q)
+    refuse_soft(touching)
     return (_strictly if limits.refuse else _leniently)(touching, q, v, contact_acts(touching, *acts), limits)
 
 
 def take_modes_of_state(touching: Touching, q, v, acts: Acts) -> None:
     """Modes of all contacts at a state, by the forces there."""
+    refuse_soft(touching)
     _strictly(touching, q, v, acts, GIVEN)
 
 
@@ -176,6 +180,25 @@ def _strictly(touching: Touching, q, v, acts: Acts, limits: Limits) -> tuple[np.
                        touching.joint_forces(touch.force[:3 * n].reshape(n, 3), rows), moments)
 
 
+def refuse_soft(touching: Touching) -> None:
+    if touching.soft:
+        raise ModelError(needs_steps(touching.mechanism))
+
+
+def needs_steps(mechanism: Mechanism) -> str:
+    """Error text for soft contacts without a time step."""
+    shapes = named(mechanism, lambda shape: shape.stiffness is not None)
+    return (f"{mechanism.name} has soft contacts ({shapes}), which are springs of time steps: simulate it with "
+            "solver='symplectic_euler', step=..., whose forces are sim.contacts; or make them rigid: "
+            "m.with_shape(name, stiffness=None)")
+
+
+def named(mechanism: Mechanism, which) -> str:
+    """Names of shapes for messages, the first few."""
+    names = [repr(shape.name) for shape in mechanism.shapes.values() if which(shape)]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
 def in_world(touching: Touching, size: int, arrays, rows, force, axes) -> tuple[np.ndarray, np.ndarray | None]:
     """(contacts, 3) forces, and moments at the same points or None, in world axes, of those in `rows` of a list with
     `size` contacts, given as normal and tangents."""
@@ -199,6 +222,7 @@ def _take_modes(touching: Touching, n: int) -> None:
     modes[(modes == STICKING) & ((touch.mu[:n] == 0.0) | (np.hypot(after[:, 1], after[:, 2]) > least))] = SLIDING
     modes[(after[:, 0] > least) & (normal <= 1e-12 * normal.max())] = OPEN
     touch.modes[rows] = modes
+    touching.open_moments()
 
 
 def _make_smallest(touch, n: int) -> None:
@@ -269,8 +293,11 @@ def step_forces(mechanism: Mechanism, q, v, tau, step: float, external=None, pre
     rows, b, (friction, e) = look.rows, look.before.copy(), touching.arrays.contact_f[look.rows, :c.ARM].T
     gap, before, free = np.where(touching.is_moment(rows), 0.0, gap[rows]), before[rows], b[:, 0].copy()
     rebound = (e > 0.0) & (before < 0.0) & (gap + step * free <= 0.0) & (-e * before > 2.0 * np.abs(free - before))
-    b[:, 0] += np.where(rebound, e * before, np.where(gap > CLOSED_GAP, gap, 0.0) / step)
     theta = touching.touch.theta[:9 * len(rows)**2].reshape(3 * len(rows), 3 * len(rows))
+    k, d = touching.arrays.contact_f[rows][:, [c.STIFFNESS, c.DAMPING]].T
+    ratio, soft = k / (step * k + d + (k == 0.0)), np.flatnonzero(k)  # as in `contact/soft_contacts.py`
+    b[:, 0] += np.where(rebound, e * before, np.where(gap > CLOSED_GAP, gap / step, ratio * gap))
+    theta[3 * soft, 3 * soft] += 1.0 / (step * (step * k[soft] + d[soft]))
     for place in np.flatnonzero(touching.is_dry(rows)):
         b[place, 0] = -step * theta[3 * place, 3 * place] * touching.given.joint_f[rows[place], c.JOINT_BOUND]
     answer = solve_problem(theta, b.ravel(), friction, smallest=not touching.has_moments,

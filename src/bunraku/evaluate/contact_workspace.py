@@ -106,6 +106,7 @@ class Touching:
         self.plan = plan = mechanism.touching_plan(locked)
         self.joints = len(self.given.joint_i)  # contacts of joints, the first of every list
         self.has_moments = bool(self.given.shape_f[:, [c.SHAPE_TORSIONAL, c.SHAPE_ROLLING]].any())
+        self.soft = bool(self.given.shape_f[:, c.SHAPE_STIFFNESS].any())
         self.most = self._most_of(len(self.given.contact_i) if near or self.pairs.complete else sys.maxsize)
         loops = plan.loops is not None
         self.base = closed_one if loops else tree_one
@@ -165,7 +166,7 @@ class Touching:
     def sparse(self) -> bool:
         """Whether large islands are solved without a full matrix."""
         return (self.stepping and not self.in_turn and not self.mechanism.constrained and not self.joints
-                and not self.has_moments)
+                and not self.has_moments and not self.soft)
 
     def lay_out(self, stepping: bool) -> None:
         """Change between events and time steps, which have room for any number of contacts unless one was asked for."""
@@ -270,7 +271,8 @@ class Touching:
         if not self.mechanism.may_touch():
             return
         arrays, found = contacts_near(self.mechanism, np.asarray(q), CONTACT_NEAR)
-        gap = found[:, c.FOUND_GAP]
+        gap = np.where(arrays.contact_f[:, c.STIFFNESS] > 0.0, np.maximum(found[:, c.FOUND_GAP], 0.0),
+                       found[:, c.FOUND_GAP])
         if not len(gap) or gap.min() >= -TOO_DEEP:
             return
         depth = TOO_DEEP if deepest is None else deepest()
@@ -349,6 +351,10 @@ class Touching:
         """Which of these contacts are moments of torsional or rolling friction."""
         return self.arrays.contact_i[rows, c.CONTACT_ROLE] != c.PUSH
 
+    def role(self, k: int) -> int:
+        """PUSH, SPIN or ROLL."""
+        return int(self.arrays.contact_i[k, c.CONTACT_ROLE])
+
     def set_modes(self, closed, mode: int = STICKING) -> None:
         """The modes of these points, their moments and contacts of joints; all others are open."""
         self.touch.modes[:] = OPEN
@@ -356,6 +362,18 @@ class Touching:
         if self.has_moments:
             moments = np.flatnonzero(self.is_moment(slice(None)))
             self.touch.modes[moments] = self.touch.modes[self.arrays.contact_i[moments, c.CONTACT_POINT]]
+
+    def open_moments(self) -> None:
+        """Moments of points that are open are open."""
+        if self.has_moments:
+            self.touch.modes[self.touch.modes[self.arrays.contact_i[:, c.CONTACT_POINT]] == OPEN] = OPEN
+
+    def contact_change(self, k: int, mode: int) -> str:
+        """Event text for a new mode of contact k."""
+        if k < self.joints:
+            return self.joint_change(k, mode)
+        words = WORDS[c.PUSH if mode == OPEN else self.role(k)]
+        return f"contact of {self.pair(k)} {words[mode]}"
 
     def axes(self, rows) -> np.ndarray:
         """(n, 3, 3) normal and tangents of the contacts in the last problem; of moments the axes that they are about,
@@ -436,6 +454,7 @@ class Touching:
                 frictionless = self.arrays.contact_f[k, c.FRICTION] == 0.0
                 if frictionless or np.hypot(a[1], a[2]) > 1e-9 * size:
                     self.mark_slip(answer, [place], [a[1:]])
+        self.open_moments()
         return answer._replace(mode=touch.modes[answer.rows].copy())
 
     def pressing(self, q, v, acts: Acts, look: Answer) -> np.ndarray:
@@ -513,6 +532,8 @@ def gains_energy(answer: Answer) -> bool:
     return bool(gained > AT_REST * given.sum())
 
 
+WORDS = {c.PUSH: {OPEN: "lifts off", STICKING: "sticks", SLIDING: "slides"},
+         c.SPIN: {STICKING: "stops to spin", SLIDING: "spins"}, c.ROLL: {STICKING: "stops to roll", SLIDING: "rolls"}}
 LIMITS = {c.LOWER: "lower", c.UPPER: "upper"}
 IDENTITY = "identity"
 STATE = {"modes": 1, "held": 3, "mark": MARK, "features": FEATURES}

@@ -13,14 +13,14 @@ becomes a link of the same name and frame, and q is MuJoCo's qpos, joint by join
 
 Springs with their reference, damping, armature and gravity act; ranges are kept as information (`lower`, `upper`), with
 a LoadWarning: `Mechanism.with_joint(name, limit_stiffness=...)` makes them act.
-With `shapes=True`, geoms that can touch become shapes, with their masks and sliding friction (for a pair MuJoCo takes
-the larger, bunraku the geometric mean). Equality constraints become connections and couplings where they can
-(`mjcf_constraints.py`); with any of them, joints are actuated that an actuator drives. Ranges of actuators and joints
-are kept as information (`effort`). Actuators are not part of a mechanism: `bk.control.from_file` reads them. Otherwise
-contacts, and always tendons, fluid and gravity compensation are ignored, each kind with one LoadWarning, and so is dry
-friction (frictionloss) unless `friction=True`, or of balls and free joints. Geoms that MuJoCo draws (groups 0 to 2)
-become visuals. The initial state of a file, such as the height of a free body, is not part of a mechanism: it is
-MuJoCo's `qpos0`.
+With `shapes=True`, geoms that can touch become shapes, with their masks and friction (for a pair MuJoCo takes the
+larger sliding friction, bunraku the geometric mean; torsional friction with `condim` 4 or 6, rolling friction with 6).
+Equality constraints become connections and couplings where they can (`mjcf_constraints.py`); with any of them, joints
+are actuated that an actuator drives. Ranges of actuators and joints are kept as information (`effort`). Actuators are
+not part of a mechanism: `bk.control.from_file` reads them. Otherwise contacts, and always tendons, fluid and gravity
+compensation are ignored, each kind with one LoadWarning, and so is dry friction (frictionloss) unless `friction=True`,
+or of balls and free joints. Geoms that MuJoCo draws (groups 0 to 2) become visuals. The initial state of a file, such
+as the height of a free body, is not part of a mechanism: it is MuJoCo's `qpos0`.
 """
 
 from __future__ import annotations

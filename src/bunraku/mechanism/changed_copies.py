@@ -112,10 +112,10 @@ class ChangedCopies:
 
     def with_shape(self, name: str, **changes) -> Mechanism:
         """A copy in which a shape has another shape, position, rotation, friction, restitution, group, meets,
-        surface_velocity, torsional or rolling friction."""
+        surface_velocity, torsional or rolling friction, stiffness or damping."""
         old, what = find_shape(self.shapes, name, "with_shape"), f"shape {name!r}"
         known = ("shape", "position", "rotation", "friction", "restitution", "group", "meets", "surface_velocity",
-                 "torsional", "rolling")
+                 "torsional", "rolling", "stiffness", "damping")
         for given in changes:
             if given not in known:
                 meant = hint(given, known, close=True) or f"; there are {', '.join(known)}"

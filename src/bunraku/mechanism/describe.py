@@ -47,7 +47,8 @@ def describe(mechanism: Mechanism) -> dict[str, Any]:
             "rotation": s.rotation.tolist(), "friction": s.friction, "restitution": s.restitution, "group": s.group,
             "meets": s.meets,
             **({"surface_velocity": s.surface_velocity.tolist()} if s.surface_velocity.any() else {}),
-            **{name: value for name, value in (("torsional", s.torsional), ("rolling", s.rolling)) if value},
+            **{name: value for name, value in (("torsional", s.torsional), ("rolling", s.rolling),
+                                                ("stiffness", s.stiffness), ("damping", s.damping)) if value},
         } for s in mechanism.shapes.values()],
         "excluded": [[names[a], names[b], excluded] for (a, b), excluded in mechanism.excluded_pairs.items()],
     }

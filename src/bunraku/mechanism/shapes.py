@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bunraku.checks import as_count, as_number, as_rotation, as_size, as_vector, check_name, hint
+from bunraku.checks import as_count, as_number, as_positive, as_rotation, as_size, as_vector, check_name, hint
 from bunraku.contact import contact_fields as c
 from bunraku.errors import ModelError, NamingError
 from bunraku.mechanism.joints import Fixed, Free
@@ -42,6 +42,8 @@ class ContactShape:
     surface_velocity: np.ndarray = field(default_factory=lambda: np.zeros(3))  # of a belt, in the link's axes [m/s]
     torsional: float = 0.0  # largest moment of friction about the normal per normal force [m]
     rolling: float = 0.0    # the same across the normal [m]
+    stiffness: float | None = None  # of its contacts [N/m]; None: rigid
+    damping: float = 0.0    # of its contacts, if they are soft [N s/m]
     row: np.ndarray = field(init=False, repr=False)  # of shape_f (`contact/contact_fields.py`), in the link's frame
 
     def __post_init__(self):
@@ -56,6 +58,7 @@ class ContactShape:
         row[c.SHAPE_FRICTION], row[c.SHAPE_RESTITUTION] = self.friction, self.restitution
         row[c.SHAPE_SURFACE:c.SHAPE_SURFACE + 3] = np.asarray(self.rotation).T @ self.surface_velocity
         row[c.SHAPE_TORSIONAL], row[c.SHAPE_ROLLING] = self.torsional, self.rolling
+        row[c.SHAPE_STIFFNESS], row[c.SHAPE_DAMPING] = self.stiffness or 0.0, self.damping
         row.flags.writeable = False
         for name in ("position", "rotation", "surface_velocity"):
             mine[name] = read_only(mine[name], self.how_to_change(name))
@@ -105,7 +108,8 @@ class Shapes:
 
     def add_shape(self, link: str, shape: Shape, position=None, rotation=None, friction: float = 0.5,
                   restitution: float = 0.0, name: str | None = None, *, group: int = 1, meets: int = 1,
-                  surface_velocity=None, torsional: float = 0.0, rolling: float = 0.0) -> ContactShape:
+                  surface_velocity=None, torsional: float = 0.0, rolling: float = 0.0,
+                  stiffness: float | None = None, damping: float = 0.0) -> ContactShape:
         """Put a shape on a link, or on the ground: `bk.contacts` finds where it touches others.
 
         shape        bk.Sphere(radius), bk.Capsule(radius, length), bk.Box(x, y, z) or bk.Points(points)
@@ -117,7 +121,9 @@ class Shapes:
         surface_velocity  (3,) [m/s] of the surface beside the link, as of a belt, in the link's axes; its part along
                      the normal of a contact has no effect
         torsional, rolling   lengths [m]: the largest moments of friction at a contact, about its normal and across it,
-                     per normal force; those of a pair are the larger ones. For fixed steps and single states
+                     per normal force; those of a pair are the larger ones
+        stiffness, damping   of its contacts, along the normal [N/m, N s/m]: they overlap by force / stiffness, in fixed
+                     steps; None: rigid. Those of a pair are in series
 
         Contact between links connected by a joint or connection, and between shapes of one body, is excluded: see
         `exclude`.
@@ -127,11 +133,12 @@ class Shapes:
             raise ModelError(f"add_shape: {link!r} needs a shape such as bk.Sphere(0.1), bk.Capsule(0.05, 0.3), "
                              f"bk.Box(0.2, 0.1, 0.1) or bk.Points(p), not {shape!r:.60}; planes are for add_plane")
         return self.put_shape(link, shape, "shape", name, position, rotation, friction, restitution, group, meets,
-                              surface_velocity, torsional, rolling)
+                              surface_velocity, torsional, rolling, stiffness, damping)
 
     def add_plane(self, link: str = GROUND, point=(0.0, 0.0, 0.0), normal=(0.0, 0.0, 1.0), friction: float = 0.5,
                   restitution: float = 0.0, name: str | None = None, *, group: int = 1, meets: int = 1,
-                  surface_velocity=None, torsional: float = 0.0, rolling: float = 0.0) -> ContactShape:
+                  surface_velocity=None, torsional: float = 0.0, rolling: float = 0.0,
+                  stiffness: float | None = None, damping: float = 0.0) -> ContactShape:
         """A plane through `point`, on the ground or on a link: the half-space opposite to its normal is solid.
 
         `point` and `normal` (of any length) are in the link's frame; the rest is as in `add_shape`. A conveyor belt has
@@ -145,10 +152,10 @@ class Shapes:
         if surface_velocity is not None:
             check_belt("plane", surface_velocity, z / length)
         return self.put_shape(link, Plane(), "plane", name, point, _upright(z / length), friction, restitution, group,
-                              meets, surface_velocity, torsional, rolling)
+                              meets, surface_velocity, torsional, rolling, stiffness, damping)
 
     def put_shape(self, link, shape, kind, name, position, rotation, friction, restitution, group, meets,
-                  surface_velocity=None, torsional=0.0, rolling=0.0):
+                  surface_velocity=None, torsional=0.0, rolling=0.0, stiffness=None, damping=0.0):
         index = self.find_link(link, f"add_{kind}")
         if name is None:
             name, number = link, 1
@@ -163,7 +170,7 @@ class Shapes:
         made = ContactShape(name, index, shape, place, as_rotation(f"{what}: rotation", rotation),
                             **surface(what, friction=friction, restitution=restitution, group=group, meets=meets,
                                       surface_velocity=(0, 0, 0) if surface_velocity is None else surface_velocity,
-                                      torsional=torsional, rolling=rolling))
+                                      torsional=torsional, rolling=rolling, stiffness=stiffness, damping=damping))
         dict.__setitem__(self.shapes, name, made)
         self.contact_changed()
         return made
@@ -285,8 +292,10 @@ def surface(what: str, **given) -> dict[str, Any]:
     """Surface parameters and masks of a shape, checked."""
     checked: dict[str, Any] = {}
     for name, value in given.items():
-        if name in ("friction", "torsional", "rolling"):
+        if name in ("friction", "torsional", "rolling", "damping"):
             checked[name] = as_size(f"{what}: {name}", value)
+        elif name == "stiffness":
+            checked[name] = None if value is None else as_positive(f"{what}: stiffness", value)
         elif name == "surface_velocity":
             checked[name] = as_vector(f"{what}: surface_velocity", value)
         elif name == "restitution":

@@ -13,13 +13,14 @@ from numba import types
 from bunraku.algorithms.forward_passes import accelerate, scratch_sizes
 from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_entries import CONTACTS
-from bunraku.contact.contact_memory import ACTIVE, lane_touch
+from bunraku.contact.contact_memory import ACTIVE, SOFT, lane_touch
 from bunraku.contact.contact_step import QUICK, fly, reaches, travel
 from bunraku.contact.joint_rows import is_joint, joint_reaches, load_dry
 from bunraku.contact.lane_impulses import FEW, impulses_in_lanes, lane_impulses
 from bunraku.contact.lane_problem import lane_problem
 from bunraku.contact.moment_rows import is_moment
 from bunraku.contact.rows import arrange, forget_problem, level_points, make_rows, motion_at, take_up, take_up_point
+from bunraku.contact.soft_contacts import soften
 from bunraku.contact.touching import (
     answer_forces,
     change_of_contacts,
@@ -118,6 +119,8 @@ def contact_step_in_lanes(touch, own, problem, structure, q, v, a, h, work, firs
             store(touch.delta, j, load(a, j) - load(v, j))
         change_of_contacts(touch, structure, touch.delta)
         load_dry(touch, 0, touch.count[ACTIVE], h, own.theta, touch.change)
+        if touch.count[SOFT] > 0:
+            soften(touch, 0, touch.count[ACTIVE], h, own.theta)
         overlap = impulses_in_lanes(touch, own, problem, h, held, first, status, residual)
         touch.island[1] = touch.count[ACTIVE]  # those of all states together
         answer_forces(touch, structure, own.force, work, touch.delta)

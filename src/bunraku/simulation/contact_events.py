@@ -19,6 +19,7 @@ from bunraku.contact.contact_motion import contact_one, contact_signal
 from bunraku.contact.contact_step import QUICK
 from bunraku.errors import BunrakuError, ContactError, ModelError, SimulationError
 from bunraku.evaluate import kinematics
+from bunraku.evaluate.contact_forces import needs_steps
 from bunraku.evaluate.contact_workspace import Acts, TooManyContacts, Touching, most_of
 from bunraku.integrate.callbacks import PlainFunction
 from bunraku.integrate.solver_memory import FLIGHT, MAX_STEP, STEP
@@ -48,12 +49,6 @@ def deepest_start(touching: Touching, q, v, settings: Settings) -> float:
     turn = max((float(np.linalg.norm(x[3:])) for x in velocities), default=0.0)
     speed = max((float(np.linalg.norm(x[:3])) for x in velocities), default=0.0)
     return TOO_DEEP + step * (speed + turn * reach + QUICK * step)
-
-
-def of_moments(mechanism: Mechanism) -> str:
-    """The shapes with torsional or rolling friction: the first few by name."""
-    names = [repr(shape.name) for shape in mechanism.shapes.values() if shape.torsional or shape.rolling]
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 class Signal(PlainFunction):
@@ -96,10 +91,8 @@ class Contact:
         if settings.hold > 0.0:  # loops are held together by forces
             arrays = structure_of(self.touching.plan, settings.hold)[1]
             self.touching.structure = arrays._replace(touch=self.touching.structure.touch)
-        if not settings.fixed_step and self.touching.has_moments:
-            raise ModelError(f"torsional and rolling friction need fixed steps (solver='symplectic_euler', step=...), and "
-                             f"{mechanism.name} has them ({of_moments(mechanism)}); or leave them out: "
-                             "m.with_shape(name, torsional=0, rolling=0)")
+        if not settings.fixed_step and self.touching.soft:
+            raise ModelError(needs_steps(mechanism))
         self.watch = ContactWatch(self)
         self.crowding = Crowding(None if settings.fixed_step else settings.contact_step)
         self.fresh = True         # nothing is known of modes: a start, another state or structure
@@ -239,6 +232,9 @@ class Contact:
             return False
         modes = np.full_like(touch.modes, OPEN)
         modes[closed] = touch.modes[closed]
+        if self.touching.has_moments:
+            open_points = modes[self.touching.arrays.contact_i[:, c.CONTACT_POINT]] == OPEN
+            modes = np.where(open_points | ~self.touching.is_moment(slice(None)), modes, touch.modes)
         self.crowding.end(run.t)
         self.lay_out()
         self.touching.touch.modes[:] = modes

@@ -40,8 +40,6 @@ from bunraku.tolerances import (
     TRACE,
 )
 
-WORDS = {OPEN: "lifts off", STICKING: "sticks", SLIDING: "slides"}
-
 
 class Immovable(ContactError):
     """Contacts that no contact force can keep apart."""
@@ -188,9 +186,7 @@ class Settling:
             slides = touch.modes[rows] == SLIDING
             mark[rows[slides], MARK_GAP] = np.where(self.slip[slides] > 1.5 * slow, slow, -slow)
         changed = np.flatnonzero(self.before != touch.modes)
-        self.texts += dict.fromkeys(self.touching.joint_change(int(k), int(touch.modes[k])) if k < self.touching.joints
-                                    else f"contact of {self.touching.pair(int(k))} {WORDS[int(touch.modes[k])]}"
-                                    for k in changed)
+        self.texts += dict.fromkeys(self.touching.contact_change(int(k), int(touch.modes[k])) for k in changed)
         touching.solve(KEEP, self.q, self.v, self.acts)
         changes = bool(self.texts) or self.released
         touch.margin[0] = 0.0 if changes else min(1e-3, max(SMALLEST_MARGIN, 10.0 * touch.margin[0]))
