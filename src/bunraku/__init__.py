@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         poses,
         processor_array,
         project,
+        raycast,
         schedule,
         step_derivatives,
     )
@@ -117,7 +118,7 @@ __all__ = [
     "inverse_derivatives", "inverse_dynamics", "inverse_kinematics", "joint_forces", "kinematics", "linearise", "load",
     "load_ensemble", "load_motion", "load_trajectory", "lqr", "mass_matrix", "models", "operation_count",
     "operational_inertia", "optimal_control", "parameter_derivatives", "part", "plan_motion", "points_meet",
-    "points_part", "poses", "processor_array", "project", "rollout", "schedule", "sensors", "solve_ivp",
+    "points_part", "poses", "processor_array", "project", "raycast", "rollout", "schedule", "sensors", "solve_ivp",
     "step_derivatives",
 ]
 
@@ -126,7 +127,8 @@ _HOMES = {  # where each name lives; the same list as above, for the interpreter
                  "coriolis_matrix", "derivatives", "dynamics", "forward_dynamics", "impact", "inertial_parameters",
                  "inertial_regressor", "inverse_derivatives", "inverse_dynamics", "inverse_kinematics", "joint_forces",
                  "kinematics", "linearise", "mass_matrix", "operation_count", "operational_inertia",
-                 "parameter_derivatives", "poses", "processor_array", "project", "schedule", "step_derivatives"),
+                 "parameter_derivatives", "poses", "processor_array", "project", "raycast", "schedule",
+                 "step_derivatives"),
     "evaluate.parting": ("part",),
     "identification": ("exciting_motion", "identify"),
     "io": ("load",),

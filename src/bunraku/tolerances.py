@@ -294,3 +294,7 @@ FLIGHT_SHORTEST = 1.0 / 64.0
 """Part of the length of these steps down to which they are halved, by forces that jump in any case."""
 FLIGHT_TURN = 0.05
 """[rad] Largest rotation of a body in such a step: the energy of its spin is kept to 1e-8 a step."""
+
+# -- rays ------------------------------------------------------------------------------------------------------------
+RAY_EDGE = 1e-10
+"""Part of a triangle of a height field, or of a bounding sphere, by which a ray may miss it: rounding."""

@@ -41,6 +41,22 @@ def test_an_encoder_reads_the_joint_at_its_rate():
     np.testing.assert_allclose(coarse / 0.01, np.round(coarse / 0.01), atol=1e-9)
 
 
+def test_a_range_sensor_reads_the_distance_to_what_is_before_it():
+    """A body that falls and turns, above a plane: along its axis, and at 45 degrees; beyond `most` it reads `most`."""
+    m = bk.Mechanism(gravity=(0, 0, -G))
+    m.add_link("body", joint=bk.Free(), mass=2.0, inertia=(0.1, 0.1, 0.1))
+    m.add_shape("body", bk.Sphere(0.1), meets=0)
+    m.add_plane(meets=0)
+    sim = bk.Simulation(m, [0, 0, 3.0, 1, 0, 0, 0], [0, 0, 0, 0, 0.5, 0], rtol=1e-9, atol=1e-11)
+    sim.run(0.5)
+    sensor = bk.sensors.Range("body", 50.0, direction=((0, 0, -1), (1, 0, -1)), most=3.5)
+    t, values = bk.sensors.read(sim, {"r": sensor})["r"]
+    height, turn = 3.0 - 0.5 * G * t**2, 0.5 * t
+    wanted = height[:, None] / np.cos(turn[:, None] + (0.0, -math.pi / 4))
+    assert (wanted > 3.5).any()
+    np.testing.assert_allclose(values, np.minimum(wanted, 3.5), rtol=1e-6)
+
+
 def test_in_free_fall_an_imu_reads_its_turning_and_no_force():
     sim = body([1.0, 2.0, 3.0, 0.0, 0.0, 4.0])
     sim.run(0.5)

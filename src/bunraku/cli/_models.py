@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 HELP = """\
 models:
-  FILE              .urdf, .xml (MJCF) or .bvh
+  FILE              .urdf, .xacro, .xml (MJCF), .sdf or .bvh
   chain:N[:JOINT]   N links, joints revolute (default) or spherical
   human[:DOF]       a human figure, 16, 34 (default) or 48 degrees of freedom
   humanoid          a humanoid robot
@@ -34,14 +34,14 @@ def find(text: str, base: str = "free", others: tuple[str, ...] = ()) -> Mechani
 
     name, *details = text.split(":")
     if name not in _NAMES:
-        if re.search(r"\.(urdf|xml|bvh)$", text, re.IGNORECASE) or Path(text).exists():
+        if re.search(r"\.(urdf|xacro|xml|sdf|bvh)$", text, re.IGNORECASE) or Path(text).exists():
             from bunraku.io import load
 
             return load(text, base=base)
         from bunraku.checks import hint
 
         scene = ", a scene" if others else ""
-        raise ModelError(f"MODEL {text!r} is neither a file (.urdf, .xml, .bvh){scene} nor a model"
+        raise ModelError(f"MODEL {text!r} is neither a file (.urdf, .xacro, .xml, .sdf, .bvh){scene} nor a model"
                          f"{hint(name, [*others, *_NAMES])}")
     numbers = [_whole(text, x) for x in details if not x.isalpha()]
     words = [x for x in details if x.isalpha()]

@@ -28,7 +28,7 @@ def add_parser(subparsers) -> None:
     parser = subparsers.add_parser("info", help="show what is in a model file",
                                    description="Contents of a model file, as a tree or as JSON.", epilog=EPILOG,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", metavar="FILE", help="a model file: .urdf, .xml (MJCF) or .bvh")
+    parser.add_argument("file", metavar="FILE", help="a model file: .urdf, .xacro, .xml (MJCF), .sdf or .bvh")
     parser.add_argument("--base", choices=("free", "fixed"), default="free",
                         help="how the root hangs from the ground, if the file has no root joint (default: free)")
     parser.add_argument("--strict", action="store_true", help="fail if the file is not clean")

@@ -28,13 +28,14 @@ from bunraku.evaluate.mass_matrices import ProcessorArray, mass_matrix, operatio
 from bunraku.evaluate.mobility import Singularity, operational_inertia
 from bunraku.evaluate.motion_matrices import coriolis_matrix, inertial_parameters, inertial_regressor
 from bunraku.evaluate.parameter_derivatives import ParameterDerivatives, parameter_derivatives
+from bunraku.evaluate.raycasts import Hits, raycast
 from bunraku.evaluate.schedules import Schedule, schedule
 
-__all__ = ["ClosedChain", "Constraints", "Contact", "Contacts", "Derivatives", "Dynamics", "ForceDerivatives",
+__all__ = ["ClosedChain", "Constraints", "Contact", "Contacts", "Derivatives", "Dynamics", "ForceDerivatives", "Hits",
            "InverseDerivatives", "InverseKinematics", "Kinematics", "LinearModel", "ParameterDerivatives",
            "ProcessorArray", "Report", "Resultant", "Schedule", "Singularity", "StepDerivatives", "closed_chain",
            "connection_force_derivatives", "connection_forces", "constraints", "contacts", "coordinates",
            "coriolis_matrix", "derivatives", "dynamics", "forward_dynamics", "impact", "inertial_parameters",
            "inertial_regressor", "inverse_derivatives", "inverse_dynamics", "inverse_kinematics", "joint_forces",
            "kinematics", "linearise", "mass_matrix", "operation_count", "operational_inertia", "parameter_derivatives",
-           "poses", "processor_array", "project", "schedule", "step_derivatives"]
+           "poses", "processor_array", "project", "raycast", "schedule", "step_derivatives"]

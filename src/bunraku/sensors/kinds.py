@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,7 +11,7 @@ import numpy as np
 
 from bunraku.checks import as_positive, as_rotation, as_size, as_vector
 from bunraku.errors import ModelError, ShapeError
-from bunraku.evaluate import dynamics, kinematics
+from bunraku.evaluate import dynamics, kinematics, raycast
 from bunraku.mechanism import Mechanism
 from bunraku.simulation.records.recorded_forces import as_names, contacts_at, total
 from bunraku.simulation.records.trajectory import Segment, Trajectory
@@ -153,3 +154,31 @@ class Touch(Sensor):
 
     def value(self, moment):
         return np.array([np.linalg.norm(total(contacts_at(moment.segment, moment.t), self._names()))])
+
+
+@dataclass(frozen=True)
+class Range(Sensor):
+    """Distance from a point of a link along a ray to the nearest shape or plane [m]: Range("head", 20.0, most=10.0).
+
+    position    of the sensor in the link's frame
+    direction   of the ray in the link's frame; (n, 3) for n rays, a channel each, as of a scanner
+    most        reading where nothing is nearer
+
+    Shapes of the link itself, and of links fixed to it, are not seen.
+    """
+
+    position: tuple = (0.0, 0.0, 0.0)
+    direction: object = (1.0, 0.0, 0.0)
+    most: float = math.inf
+
+    def refuse(self, trajectory):
+        as_vector("Range: position", self.position)
+        for segment in trajectory.segments:
+            self._distances(segment.mechanism, segment.mechanism.neutral())
+
+    def value(self, moment):
+        return self._distances(moment.segment.mechanism, moment.q)
+
+    def _distances(self, mechanism: Mechanism, q) -> np.ndarray:
+        found = raycast(mechanism, q, self.position, self.direction, link=self.name, most=self.most).distance
+        return np.minimum(np.atleast_1d(found), self.most)

@@ -17,6 +17,7 @@ from bunraku.simulation.records.recorded_forces import refuse_unknown_forces
 from bunraku.simulation.records.trajectory import Trajectory, as_trajectory
 from bunraku.simulation.watching import with_torques
 
+KINDS = ("IMU", "Encoder", "ForceTorque", "Touch", "Range")
 CONSTANT = -1  # number of the sample by which biases are drawn
 
 
@@ -42,7 +43,7 @@ def read(motion: Simulation | Trajectory, sensors: Mapping[str, Sensor], seed: i
     for name, sensor in sensors.items():
         if not isinstance(sensor, Sensor):
             raise ModelError(f"{name!r}: {sensor!r:.60} is no sensor of bk.sensors"
-                             f"{hint(type(sensor).__name__, ['IMU', 'Encoder', 'ForceTorque', 'Touch'], close=True)}")
+                             f"{hint(type(sensor).__name__, KINDS, close=True)}")
     forces = any(sensor.forces for sensor in sensors.values())
     torques = forces and isinstance(motion, Simulation)
     trajectory = with_torques(motion) if torques and isinstance(motion, Simulation) else as_trajectory(motion)
