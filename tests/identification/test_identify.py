@@ -121,6 +121,8 @@ def test_bounds_hold_the_truth():
     assert np.allclose(np.nanstd(r.residual, axis=0), size, rtol=0.35)
     low, high = r.bounds(0.95)["joint0.damping"]
     assert low < r.parameters["joint0.damping"] < high
+    with pytest.raises(bk.ModelError, match="between 0 and 1"):
+        r.bounds(95)
 
 
 # -- loops -------------------------------------------------------------------------------------------------------------
@@ -152,6 +154,27 @@ def test_a_connection_that_holds_nothing_changes_nothing():
     one, other = (bk.identify(x, q, v, a, tau, fit="inertia") for x in (m, held))
     for name, value in one.parameters.items():
         assert abs(value - other.parameters[name]) < 1e-4 * one.deviation[name]
+
+
+def test_drives_in_loops_may_be_anywhere_and_unmeasured():
+    m = leg()
+    q, v, a = leg_motion(100)
+    start, rng = wrong(m, np.random.default_rng(0)), np.random.default_rng(1)
+    moved = {"lever": False, "pin": True}  # the second motor is in the connection, not at the hip
+    driven, given = m, start
+    for name, actuated in moved.items():
+        driven, given = (x.with_joint(name, actuated=actuated) for x in (driven, given))
+    tau = bk.inverse_dynamics(driven, q, v, a)
+    assert tau.shape == (100, 5)
+    whole = bk.identify(given, q, v, a, tau)
+    one = whole.identifiable
+    assert np.abs(one.values - one.matrix @ truth(m, whole.parameters)).max() < 1e-7
+    tau = bk.inverse_dynamics(m, q, v, a)
+    tau[:, 1] = rng.normal(size=100)       # nonsense, which is not used
+    part = bk.identify(start, q, v, a, tau, unmeasured="lever")
+    found = part.identifiable
+    assert found.rank < one.rank
+    assert np.abs(found.values - found.matrix @ truth(m, part.parameters)).max() < 1e-7
 
 
 def test_angles_of_a_loop_with_errors_are_closed_first():

@@ -8,20 +8,21 @@ each of about five weightings.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.stats import t as student
 
-from bunraku.checks import as_positive
-from bunraku.errors import ShapeError, StateError
+from bunraku.checks import as_number, as_positive, hint
+from bunraku.errors import ModelError, ShapeError, StateError
 from bunraku.evaluate import inertial_regressor
 from bunraku.identification.base_parameters import Identifiable, identifiable
-from bunraku.identification.equations import Recording, close_loops, equations
+from bunraku.identification.equations import Equations, Recording, close_loops, equations
+from bunraku.identification.fit import Fit
 from bunraku.identification.fit import fit as fit_to
 from bunraku.identification.recording import recording
-from bunraku.identification.unknowns import FIT, as_fit, unknowns
+from bunraku.identification.unknowns import FIT, Unknowns, as_fit, unknowns
 from bunraku.mechanism import Free, Mechanism
 from bunraku.mechanism.coordinate_names import coordinate_names
 from bunraku.mechanism.mechanism import as_mechanism
@@ -49,6 +50,8 @@ class Identification:
 
     def bounds(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
         """{name: (lower, upper)}: confidence bounds of each parameter by itself."""
+        if not 0.0 < as_number("level", level) < 1.0:
+            raise ModelError(f"level must be between 0 and 1, such as 0.95, not {level!r}")
         reach = float(student.ppf(0.5 + 0.5 * level, self.freedom))
         return Named({name: (value - reach * self.deviation[name], value + reach * self.deviation[name])
                       for name, value in self.parameters.items()}, _unknown(self.parameters))
@@ -115,27 +118,27 @@ def identify(mechanism: Mechanism, q, v=None, a=None, tau=None, *, fit: Iterable
     if combinations.rank == 0:
         raise StateError(f"identify: this motion of {m.name} needs no torque that depends on the parameters asked for; "
                          "record one in which its joints move, fast and slow, one by one and together")
-    residual, noise = (np.full((*shape, m.nv), np.nan) for shape in ((samples,), ()))
-    of_joints = system.noisy < m.nv
-    residual[:, system.noisy[of_joints]] = np.where(system.M[:, :, of_joints].any(axis=1),
-                                                    result.errors[:, of_joints], np.nan)
+    return _result(found, system, result, combinations, spread)
+
+
+def _result(found: Unknowns, system: Equations, result: Fit, combinations: Identifiable, spread) -> Identification:
+    """The fit by names."""
+    samples, nv = len(system.y), found.mechanism.nv
+    residual, noise, of_joints = np.full((samples, nv), np.nan), np.full(nv, np.nan), system.noisy < nv
+    used = system.M[:, :, of_joints].any(axis=1)
+    residual[:, system.noisy[of_joints]] = np.where(used, result.errors[:, of_joints], np.nan)
     noise[system.noisy[of_joints]] = result.deviation[of_joints]
-    spreads, own = np.sqrt(np.maximum(np.diag(result.covariance), 0.0)), result.values
     alone = np.diag(found.T) / np.sqrt(np.sum(result.R**2, axis=0) + spread**-2)  # deviations while others are fixed
-    own = np.where((np.arange(found.count) >= 10 * len(found.links)) & (own < AT_BOUND * alone), 0.0, own)
-    values = {name: float(x) for name, x in zip(found.names, own, strict=True)}
-    unknown = _unknown(values)
-    return Identification(found.mechanism_of(own), Named(values, unknown),
-                          Named({name: float(x) for name, x in zip(found.names, spreads, strict=True)}, unknown),
-                          result.covariance, combinations, residual, noise, samples, result.freedom)
+    at_bound = (np.arange(found.count) >= 10 * len(found.links)) & (result.values < AT_BOUND * alone)
+    values = np.where(at_bound, 0.0, result.values)
+    parameters, deviation = (Named(dict(zip(found.names, x.tolist(), strict=True)), _unknown(found.names))
+                             for x in (values, np.sqrt(np.maximum(np.diag(result.covariance), 0.0))))
+    return Identification(found.mechanism_of(values), parameters, deviation, result.covariance, combinations, residual,
+                          noise, samples, result.freedom)
 
 
-def _unknown(names):
-    def explain(name):
-        from bunraku.checks import hint
-
-        return f"there is no parameter {name!r} in this identification{hint(name, list(names))}"
-    return explain
+def _unknown(names) -> Callable[[object], str]:
+    return lambda name: f"there is no parameter {name!r} in this identification{hint(name, list(names))}"
 
 
 def _rank(A) -> int:
@@ -169,7 +172,8 @@ def _scales(m: Mechanism, recorded: Recording, sizes) -> dict[str, np.ndarray]:
     """Damping, friction and armature that would explain the whole torque of a joint."""
     size = sizes[:m.nv]
     rate, change = (np.sqrt(np.mean(x**2, axis=0)) for x in (recorded.v, recorded.a))
-    return {"damping": size / np.maximum(rate, 1e-12), "friction": size, "armature": size / np.maximum(change, 1e-12)}
+    rate, change = (np.maximum(x, STILL * x.max(initial=0.0) + 1e-12) for x in (rate, change))
+    return {"damping": size / rate, "friction": size, "armature": size / change}
 
 
 def _too_slow(m: Mechanism, found, recorded: Recording, slow: float) -> np.ndarray:
