@@ -83,6 +83,17 @@ def test_combinations_of_a_double_pendulum_are_those_of_the_textbook():
         "upper.mx", "upper.mz - 0.5 lower.mass", "upper.iyy + 0.25 lower.mass", "lower.mx", "lower.mz", "lower.iyy"}
 
 
+def test_a_motion_that_excites_little_is_told():
+    m = chain(AXES)
+    q, v, a = waves(m)
+    assert not bk.identify(m, q, v, a, bk.inverse_dynamics(m, q, v, a)).identifiable.unexcited
+    still = 0.0 * v                             # poses at rest show first moments, no inertia
+    r = bk.identify(m, q, still, still, bk.inverse_dynamics(m, q, still, still), fit="inertia").identifiable
+    assert "link2.ixx" in r.unexcited
+    assert not any("link2.my" in text for text in r.unexcited)
+    assert f"{len(r.unexcited)} are not" in repr(r)
+
+
 def test_every_fit_is_a_body_that_could_be_built():
     m = chain(AXES, **LAWS)
     q, v, a = waves(m, 40)

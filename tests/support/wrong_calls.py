@@ -280,6 +280,14 @@ CALLS = {
         bk.Simulation(m, q, actuation=hold).run(until=1.0)
         ''',
     ],
+    "Identification": [
+        "bk.identify(m, np.zeros((50, 2)), np.zeros((50, 2)), np.zeros((50, 2)), np.zeros((50, 2)))",
+        "bk.identify(m, np.ones((1, 2)), np.ones((1, 2)), np.ones((1, 2)), np.ones((1, 2)))",
+        "bk.identify(m, np.ones((50, 2)), tau=np.ones((50, 2)))",
+        "bk.identify(m, np.ones((50, 2)), np.ones((50, 2)), np.ones((50, 2)), np.full((50, 2), np.nan))",
+        "bk.identify(m, np.ones((50, 2)), np.ones((50, 2)), np.ones((50, 2)), np.ones((50, 2)), fit='masses')",
+        "bk.exciting_motion(bar)",
+    ],
     "Models and files": [
         'bk.models.human(height=175)',
         'bk.models.human(mass=70000)',

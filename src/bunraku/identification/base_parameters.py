@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import qr
 
+from bunraku.evaluate import inertial_regressor
+from bunraku.identification.equations import columns
 from bunraku.identification.fit import Fit
 from bunraku.identification.unknowns import Unknowns
 
@@ -31,6 +33,7 @@ class Identifiable:
     values: np.ndarray         # (rank,)
     covariance: np.ndarray     # (rank, rank)
     undetermined: list[str]    # parameters that cannot be told from others, or have no effect at all
+    unexcited: list[str]       # combinations that another motion would determine as well; of trees
     from_data: dict[str, float]  # of each parameter: part of its variance in the given model that the data removed
     singular_values: np.ndarray  # (rank,) of the regressor, relative to the given model and the noise
 
@@ -45,31 +48,61 @@ class Identifiable:
         return float(self.singular_values[0] / self.singular_values[-1]) if self.rank else np.inf
 
     def __repr__(self):
-        return (f"{self.rank} identifiable combinations of {self.matrix.shape[1]} parameters, condition "
-                f"{self.condition:.2g}")
+        more = f", {len(self.unexcited)} are not: the motion does not excite them" if self.unexcited else ""
+        return (f"{self.rank} combinations of {self.matrix.shape[1]} parameters are determined, condition "
+                f"{self.condition:.2g}{more}")
 
 
-def identifiable(unknowns: Unknowns, fit: Fit, spread: float) -> Identifiable:
-    """The combinations that a fit's data determine."""
-    _, values, right = np.linalg.svd(fit.R, full_matrices=True)
-    rank = int(np.sum(values > RANK * values.max(initial=0.0))) if values.max(initial=0.0) > 0.0 else 0
-    back = np.linalg.inv(unknowns.T)
-    seen = right[:rank] @ back                              # the row space, for parameters
-    unseen = right[rank:] @ unknowns.T.T                    # how the rest changes parameters
+def identifiable(unknowns: Unknowns, fit: Fit, spread: float, measured: np.ndarray) -> Identifiable:
+    """The combinations that a fit's data determine; `measured` (nv,) are the joints with a known torque."""
+    values, right, rank = _row_space(fit.R)
+    basis, B = _combinations(unknowns, right[:rank])
+    hidden = right[rank:]                                   # changes that no torque shows
     size = np.sqrt(np.sum(unknowns.T**2, axis=1))
     undetermined = [name for name, change, whole in
-                    zip(unknowns.names, np.sqrt(np.sum(unseen**2, axis=0)), size, strict=True)
+                    zip(unknowns.names, np.linalg.norm(hidden @ unknowns.T.T, axis=0), size, strict=True)
                     if change > DEPENDENT * whole]
+    unexcited = []
+    if not unknowns.mechanism.constrained:
+        more, all_rows = _combinations(unknowns, _of_any_motion(unknowns, measured))
+        for k, row in zip(more, all_rows, strict=True):
+            if np.linalg.norm(hidden @ (row @ unknowns.T)) > DEPENDENT * np.linalg.norm(row @ unknowns.T):
+                unexcited.append(_text(row, unknowns.names, k))
+    of_rows = B @ unknowns.T @ right[:rank].T / np.sqrt(values[:rank] ** 2 + spread**-2)
+    after = np.sqrt(np.maximum(np.diag(fit.covariance), 0.0))
+    share = np.clip(1.0 - (after / (spread * size)) ** 2, 0.0, 1.0)
+    return Identifiable(rank, [_text(row, unknowns.names, k) for row, k in zip(B, basis, strict=True)], B,
+                        B @ fit.values, of_rows @ of_rows.T, undetermined, unexcited,
+                        dict(zip(unknowns.names, share.tolist(), strict=True)), values[:rank])
+
+
+def _row_space(A) -> tuple[np.ndarray, np.ndarray, int]:
+    """Singular values and right singular vectors of A, and its rank."""
+    _, values, right = np.linalg.svd(A, full_matrices=True)
+    largest = values.max(initial=0.0)
+    return values, right, int(np.sum(values > RANK * largest)) if largest > 0.0 else 0
+
+
+def _of_any_motion(unknowns: Unknowns, measured) -> np.ndarray:
+    """The row space of the regressor of random states, which shows all that a motion of a tree can show."""
+    m, rng = unknowns.mechanism, np.random.default_rng(0)
+    n = 10 + 2 * unknowns.count // int(measured.sum())
+    q = np.array([m.integrate(m.neutral(), rng.normal(size=m.nv)) for _ in range(n)])
+    v, a = rng.normal(size=(2, n, m.nv))
+    rows = columns(unknowns, inertial_regressor(m, q, v, a), v, a)[:, measured] @ unknowns.T
+    _, right, rank = _row_space(np.asarray(np.linalg.qr(rows.reshape(-1, unknowns.count), mode="r")))
+    return right[:rank]
+
+
+def _combinations(unknowns: Unknowns, seen) -> tuple[list[int], np.ndarray]:
+    """Own parameters of the combinations, and their coefficients, for a row space in terms of u."""
+    back = np.linalg.inv(unknowns.T)
+    seen = seen @ back                                      # for parameters
     basis = _first_independent(unknowns, seen, np.sqrt(np.sum(back**2, axis=0)))
     B = np.linalg.solve(seen[:, basis], seen)
+    size = np.sqrt(np.sum(unknowns.T**2, axis=1))
     B[np.abs(B) * size < SHOWN * size[basis][:, None]] = 0.0
-    of_rows = B @ unknowns.T @ right[:rank].T / np.sqrt(values[:rank]**2 + spread**-2)
-    after = np.sqrt(np.maximum(np.diag(fit.covariance), 0.0))
-    share = 1.0 - (after / (spread * size)) ** 2
-    return Identifiable(rank, [_text(row, unknowns.names, k) for row, k in zip(B, basis, strict=True)], B,
-                        B @ fit.values, of_rows @ of_rows.T, undetermined,
-                        {name: float(x) for name, x in zip(unknowns.names, np.clip(share, 0.0, 1.0), strict=True)},
-                        values[:rank])
+    return basis, B
 
 
 def _first_independent(unknowns: Unknowns, seen, sizes) -> list[int]:

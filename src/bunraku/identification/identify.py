@@ -114,7 +114,7 @@ def identify(mechanism: Mechanism, q, v=None, a=None, tau=None, *, fit: Iterable
                          f"{_rank(system.A @ found.T)} combinations of {found.count} parameters; record more samples, "
                          "or fit fewer parameters (fit=, links=, joints=)")
     result = fit_to(found, system, spread, sizes[system.noisy])
-    combinations = identifiable(found, result, spread)
+    combinations = identifiable(found, result, spread, recorded.measured)
     if combinations.rank == 0:
         raise StateError(f"identify: this motion of {m.name} needs no torque that depends on the parameters asked for; "
                          "record one in which its joints move, fast and slow, one by one and together")
