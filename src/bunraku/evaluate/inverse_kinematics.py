@@ -77,20 +77,9 @@ def inverse_kinematics(mechanism: Mechanism, targets: Mapping, q0=None, limits: 
 
     Failure is no error: `success` is false, and `q` has the least errors found.
     """
-    plan, hold = as_mechanism(mechanism).plan(), _link_names(hold)
-    forms = tuple(_form(value) for value in _as_targets(targets).values())
-    if isinstance(joints, str):
-        raise NamingError(f"joints takes a list of joints: joints=[{joints!r}]")
-    names = None if joints is None else tuple(joints)
-    setups: dict = mechanism.kept("inverse kinematics", dict)
-    key = (tuple(targets), forms, hold, bool(limits), repr(weights), repr(priorities), posture is None, names,
-           tolerance, starts)
-    setup = setups.get(key)
-    if setup is None:
-        if len(setups) >= SETUPS:
-            setups.clear()
-        setup = setups[key] = _Setup(mechanism, plan, tuple(targets), forms, hold, limits, weights, priorities,
-                                     posture is None, names, tolerance, starts)
+    hold = _link_names(hold)
+    setup = setup_of(mechanism, targets, limits, hold, weights, priorities, posture is None, joints, tolerance, starts)
+    plan = setup.plan
     if q0 is not None:
         q0 = setup.coordinates("q0", q0)
     gap = 0.0
@@ -110,7 +99,7 @@ def inverse_kinematics(mechanism: Mechanism, targets: Mapping, q0=None, limits: 
     if hold:
         poses = kinematics(mechanism, q0).poses
         values += [poses[name] for name in hold]
-    arrays = [_parts(key, form, value) for key, form, value in zip(setup.keys, setup.forms, values, strict=True)]
+    arrays = [_parts(key, value) for key, value in zip(setup.keys, values, strict=True)]
     sizes = {_named(key): len(x) for key, (R, x) in zip(setup.keys, arrays, strict=True)
              for x, single in ((R, 2), (x, 1)) if x is not None and x.ndim > single}
     sizes |= {what: len(x) for what, x in (("q0", q0), ("posture", posture)) if x is not None and x.ndim == 2}
@@ -119,12 +108,7 @@ def inverse_kinematics(mechanism: Mechanism, targets: Mapping, q0=None, limits: 
                          + "; give all the same number, or a single one for all")
     batch = next(iter(sizes.values()), None)
     count = 1 if batch is None else batch
-    goals = np.zeros((count, GOAL * len(arrays)))
-    for t, (R, x) in enumerate(arrays):
-        if R is not None:
-            goals[:, GOAL * t:GOAL * t + 9] = R.reshape(*R.shape[:-2], 9)
-        if x is not None:
-            goals[:, GOAL * t + 9:GOAL * t + 12] = x
+    goals = _in_rows(arrays, count)
     begin = q0[None] if count == 1 and q0.ndim == 1 else np.ascontiguousarray(np.broadcast_to(q0, (count, plan.nq)))
     q, miss, info = np.empty((count, plan.nq)), np.zeros((count, 2 * len(arrays))), np.empty((count, INFO))
     if count == 1:
@@ -149,13 +133,56 @@ def inverse_kinematics(mechanism: Mechanism, targets: Mapping, q0=None, limits: 
                              info[:, STARTS].astype(int), info[:, STEPS].astype(int))
 
 
+def setup_of(mechanism: Mechanism, targets: Mapping, limits: bool = True, hold: tuple[str, ...] = (),
+             weights: Mapping | None = None, priorities: Mapping | None = None, direct: bool = True,
+             joints: Sequence[str] | None = None, tolerance: float = 1e-9, starts: int = 1) -> Setup:
+    """What calls with these targets share, kept by the mechanism. direct: all joints that move no target stay."""
+    plan = as_mechanism(mechanism).plan()
+    forms = tuple(_form(value) for value in _as_targets(targets).values())
+    if isinstance(joints, str):
+        raise NamingError(f"joints takes a list of joints: joints=[{joints!r}]")
+    names = None if joints is None else tuple(joints)
+    setups: dict = mechanism.kept("inverse kinematics", dict)
+    key = (tuple(targets), forms, hold, bool(limits), repr(weights), repr(priorities), direct, names, tolerance, starts)
+    setup = setups.get(key)
+    if setup is None:
+        if len(setups) >= SETUPS:
+            setups.clear()
+        setup = setups[key] = Setup(mechanism, plan, tuple(targets), forms, hold, limits, weights, priorities, direct,
+                                    names, tolerance, starts)
+    return setup
+
+
+def goals_of(setup: Setup, targets: Mapping) -> np.ndarray:
+    """One goal (GOAL times targets,), checked."""
+    if tuple(targets) != setup.keys:
+        raise NamingError(f"the targets are {', '.join(map(repr, setup.keys))}, not {', '.join(map(repr, targets))}")
+    arrays = [_parts(key, value) for key, value in targets.items()]
+    goals = _in_rows(arrays, 1)
+    wrong = [t for t, (R, _) in enumerate(arrays) if R is not None and not _are_rotations(R.reshape(-1, 3, 3))]
+    if wrong or not np.isfinite(goals).all():
+        setup.refuse(goals, np.array([np.nan]), None)
+    return goals[0]
+
+
+def _in_rows(arrays, count: int) -> np.ndarray:
+    """(count, GOAL times targets) of rotations and positions."""
+    goals = np.zeros((count, GOAL * len(arrays)))
+    for t, (R, x) in enumerate(arrays):
+        if R is not None:
+            goals[:, GOAL * t:GOAL * t + 9] = R.reshape(*R.shape[:-2], 9)
+        if x is not None:
+            goals[:, GOAL * t + 9:GOAL * t + 12] = x
+    return goals
+
+
 @cache
 def _spread(starts: int, columns: int) -> np.ndarray:
     """The same numbers from 0 to 1 in every call."""
     return np.random.default_rng(0).random((starts, columns))
 
 
-class _Setup:
+class Setup:
     """What calls with the same targets share: their numbers apart, everything that compiled code needs."""
 
     def __init__(self, mechanism, plan, targets, forms, hold, limits, weights, priorities, direct, joints, tolerance,
@@ -189,10 +216,10 @@ class _Setup:
         rows = plan.body_i[:-1]
         self.quaternions = [int(row[f.Q_INDEX]) + (3 if row[f.KIND] == f.FREE else 0) for row in rows
                             if row[f.KIND] in (f.FREE, f.SPHERICAL)]
-        self.tree: _Setup | None = None  # the same without loops, if these move nothing that moves the targets
+        self.tree: Setup | None = None  # the same without loops, if these move nothing that moves the targets
         self.gap = 0.0
         if plan.loops is not None and direct and not _above(plan, bodies) & _in_loops(plan):
-            self.tree = _Setup(mechanism, mechanism.plan("tree"), targets, forms, hold, limits, weights, priorities,
+            self.tree = Setup(mechanism, mechanism.plan("tree"), targets, forms, hold, limits, weights, priorities,
                                direct, joints, tolerance, starts)
             self.gap = _gap(plan, self.q0)
         self.problem = Problem(chain, task_i, task_f, *_balls(plan, limits), column_i, column_f, column_of,
@@ -238,7 +265,7 @@ def _form(value) -> tuple[bool, bool]:
     return False, True
 
 
-def _parts(key, form, value):
+def _parts(key, value):
     """Rotation (3, 3) or (B, 3, 3) and position (3,) or (B, 3), or None; finiteness is tested by compiled code."""
     R, x = value if isinstance(value, tuple) and len(value) == 2 else (None, value)
     if x is not None:
