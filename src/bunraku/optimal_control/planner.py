@@ -102,7 +102,8 @@ class _Problem:
                 goal.add_slopes(knots, goal.scale(self.step), l_x, l_xx)
         if basis is not None:
             turned = basis.swapaxes(1, 2)
-            l_x, l_xx = np.einsum("kij,ki->kj", basis, l_x), np.ascontiguousarray(turned @ l_xx @ basis)
+            l_x = np.ascontiguousarray((turned @ l_x[:, :, None])[:, :, 0])
+            l_xx = np.ascontiguousarray(turned @ l_xx @ basis)
         return l_x, l_xx, self.l_uu * u
 
 
@@ -218,7 +219,7 @@ def _first_torques(tau, steps, nv, places, largest):
     tau = as_floats("tau", tau, nv)
     if tau.shape not in ((nv,), (steps, nv)) or not np.isfinite(tau).all():
         raise ShapeError(f"tau must be finite and have shape ({nv},) or ({steps}, {nv}), not {tau.shape}")
-    return np.clip(np.broadcast_to(tau, (steps, nv))[:, places], -largest, largest)
+    return np.ascontiguousarray(np.clip(np.broadcast_to(tau, (steps, nv))[:, places], -largest, largest))
 
 
 def _first_motion(moves, m, q, v, u, states, largest):
