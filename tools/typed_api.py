@@ -72,6 +72,8 @@ def simulate(folder: Path) -> None:
     m = bk.models.chain(4)
     sim = bk.Simulation(m, solver="gear", actuation=damp, params=np.array([0.1]), progress=False)
     trajectory: bk.Trajectory = sim.run(until=0.1)
+    moved: np.ndarray = bk.sensitivities(bk.Simulation(m, solver="tsit5"), 0.1, parameters=["gravity"]).by_state[-1]
+    print(moved.shape)
     trajectory.save(str(folder / "motion.npz"))
     print(bk.load_trajectory(str(folder / "motion.npz")).t, bk.force_above, bk.points_meet, bk.points_part, bk.Guide)
     many: bk.Rollout = bk.rollout(m, np.tile(m.neutral(), (3, 1)), np.zeros((3, m.nv)), until=0.02, step=0.002,

@@ -102,6 +102,7 @@ if TYPE_CHECKING:
         points_meet,
         points_part,
         rollout,
+        sensitivities,
     )
 
 __version__ = "0.1.0"
@@ -118,8 +119,8 @@ __all__ = [
     "inverse_derivatives", "inverse_dynamics", "inverse_kinematics", "joint_forces", "kinematics", "linearise", "load",
     "load_ensemble", "load_motion", "load_trajectory", "lqr", "mass_matrix", "models", "operation_count",
     "operational_inertia", "optimal_control", "parameter_derivatives", "part", "plan_motion", "points_meet",
-    "points_part", "poses", "processor_array", "project", "raycast", "rollout", "schedule", "sensors", "solve_ivp",
-    "step_derivatives",
+    "points_part", "poses", "processor_array", "project", "raycast", "rollout", "schedule", "sensitivities", "sensors",
+    "solve_ivp", "step_derivatives",
 ]
 
 _HOMES = {  # where each name lives; the same list as above, for the interpreter
@@ -139,7 +140,7 @@ _HOMES = {  # where each name lives; the same list as above, for the interpreter
     "optimal_control": ("lqr", "plan_motion"),
     "simulation": ("Guide", "Model", "Rollout", "RolloutCase", "Simulation", "Trajectory", "Worlds", "actuation",
                    "ensemble", "force_above", "load_ensemble", "load_trajectory", "points_meet", "points_part",
-                   "rollout"),
+                   "rollout", "sensitivities"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

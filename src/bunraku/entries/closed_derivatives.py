@@ -10,12 +10,12 @@ from the singular values of J, so rows that depend on others change nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from bunraku.algorithms.connection_equations import DYNAMICS
+from bunraku.algorithms.connection_equations import DYNAMICS, IMPULSE
 from bunraku.algorithms.inverse_derivatives import ball_slopes
 from bunraku.entries import closed_solution as closed
 from bunraku.entries.derivative_entries import closed_derivatives_one
@@ -111,6 +111,62 @@ def force_derivatives(plan, found: ClosedDerivatives) -> dict[str, np.ndarray]:
             table += np.outer(np.concatenate([to_frame @ force, to_frame @ moment]), push[k])
         out[name] = table
     return out
+
+
+class ImpactDerivatives(NamedTuple):
+    """Of the velocity after an impact of the connections."""
+
+    v: np.ndarray
+    by_q: np.ndarray
+    by_v: np.ndarray
+    by_push: np.ndarray  # by generalised impulses that act at the same time
+
+
+def impact_derivatives(plan, q, v) -> ImpactDerivatives:
+    """Of the velocity v+ after connections have become rigid: M (v+ - v) = J^T p, J v+ = 0.
+
+    These are forward dynamics at rest, of a plan without gravity and springs, with v+ - v in the place of the
+    accelerations. Loops are closed at q; changes of q may leave them open, as where a connection takes the place its
+    links have at that moment.
+    """
+    nv, loops, still = plan.nv, plan.loops, np.zeros(plan.nv)
+    struck = closed.solve(plan, IMPULSE, q, v)
+    multipliers, _ = closed.forces(struck)
+    after, count = v + struck.a, len(loops.names)
+    ways = [_at_rest(_way(struck, c)) for c in range(count)]
+    wrenches = np.concatenate([multipliers[way.rows] @ way.held for way in ways])
+    tree, held, free = _parts(plan, struck, still, struck.a, wrenches, ways)
+    (dq, dv, M), (J, rates, held_dq, held_dv) = tree, held
+    for c, way in enumerate(ways):
+        way.turn(wrenches[6 * c:6 * c + 6], np.zeros(6), np.zeros(loops.freedoms), free[0, way.freedoms],
+                 free[1, way.freedoms], dq, dv, rates[way.rows], held_dq[way.rows], held_dv[way.rows])
+    moving = closed.solve(plan, IMPULSE, q, after)
+    ways = [_way(moving, c) for c in range(count)]
+    (*_, rates, held_dq, held_dv), free = _parts(plan, moving, after, still, 0.0 * wrenches, ways)[1:]
+    for c, way in enumerate(ways):
+        way.turn(0.0 * wrenches[6 * c:6 * c + 6], np.zeros(6), np.zeros(loops.freedoms), free[0, way.freedoms],
+                 free[1, way.freedoms], 0.0 * dq, 0.0 * dv, rates[way.rows], held_dq[way.rows], held_dv[way.rows])
+    nothing = np.zeros((loops.freedoms, nv))
+    by_q, by_v, by_push = _solve(plan, M, J, dq, np.zeros((nv, nv)), rates, J, nothing,
+                                 np.zeros((loops.rows, loops.freedoms)))
+    return ImpactDerivatives(after, by_q, np.eye(nv) + by_v, by_push[:, :nv])
+
+
+def _parts(plan, solution, v, a, wrenches, ways):
+    """The arrays of `closed_derivatives_one`: of the tree, of constraints, of free directions."""
+    nv, loops = plan.nv, plan.loops
+    tree, held, free = np.empty((3, nv, nv)), np.empty((4, loops.rows, nv)), np.empty((2, loops.freedoms, nv))
+    rates = np.concatenate([way.rate.ravel() for way in ways])
+    if closed_derivatives_one.call(plan.arrays, solution.q, v, a, plan.nothing, wrenches, rates, solution.work, *tree,
+                                   *held, *free, np.empty(6 * len(ways))) != FINE:
+        refuse(plan, solution.q, {"v": v})
+    return tree, held, free
+
+
+def _at_rest(way):
+    """A connection that does not move, without springs."""
+    return replace(way, rates=0.0 * way.rates, stiffness=0.0 * way.stiffness, damping=0.0 * way.damping,
+                   drive=0.0 * way.drive, given=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ def impulse(mechanism: Mechanism, q, v, link: str, impulse, moment=None, *, poin
     point, p the impulse, A the constraints of the connections. Joints of the links `locked`, by index, keep their
     velocity.
     """
-    wrench = _wrench(impulse, moment)
+    wrench = wrench_of(impulse, moment)
     if mechanism.find_link(link, "impulse") < 0:
         raise NamingError("impulse: an impulse on the ground has no effect; name a link")
     J = kinematics(mechanism, q).jacobian(link, point)
@@ -38,7 +38,7 @@ def impulse(mechanism: Mechanism, q, v, link: str, impulse, moment=None, *, poin
                             for c, name in enumerate(plan.loops.held)}
 
 
-def _wrench(impulse, moment) -> np.ndarray:
+def wrench_of(impulse, moment) -> np.ndarray:
     """Six numbers: impulse and moment of impulse."""
     given = as_array("impulse", impulse)
     if moment is not None:

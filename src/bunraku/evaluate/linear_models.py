@@ -47,12 +47,12 @@ def linearise(mechanism: Mechanism, q, v=None, tau=None, *, external: Mapping | 
     nv = as_mechanism(mechanism).nv
     v = np.zeros(nv) if v is None else as_floats("v", v, nv)
     d = derivatives(mechanism, q, v, tau, external=external, prescribed=prescribed, passive=passive)
-    A = np.block([[-_turned(mechanism.plan(), v), np.eye(nv)], [d.da_dq, d.da_dv]])
+    A = np.block([[-turned_by(mechanism.plan(), v), np.eye(nv)], [d.da_dq, d.da_dv]])
     B = np.vstack([np.zeros_like(d.da_dtau), d.da_dtau])
     return LinearModel(A, B, closed_changes(d), d.a)
 
 
-def _turned(plan, v) -> np.ndarray:
+def turned_by(plan, v) -> np.ndarray:
     """v x move, for joints whose moves are in turning axes: what a move changes by although its velocity does not."""
     out = np.zeros((*v.shape, plan.nv))
     for at in turning_joints(plan):

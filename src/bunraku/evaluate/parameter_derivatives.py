@@ -113,11 +113,12 @@ def as_parameter(mechanism: Mechanism, given) -> Parameter:
     return Parameter(what, name, (f"{what} of {name!r}",))
 
 
-def torque_derivatives(mechanism: Mechanism, q, v, a, wanted: Sequence[Parameter]) -> np.ndarray:
-    """(nv + nc, columns), or (B, ...): of the torques of joints, then of connections, that give accelerations a."""
-    plan = mechanism.plan()
+def torque_derivatives(mechanism: Mechanism, q, v, a, wanted: Sequence[Parameter], plan=None) -> np.ndarray:
+    """(nv + nc, columns), or (B, ...): of the torques of joints, then of connections, that give accelerations a.
+    `plan`: of the mechanism, if its gravity is another one."""
+    plan = mechanism.plan() if plan is None else plan
     batch, (q, v, a) = aligned(("q", q, plan.nq), ("v", v, plan.nv), ("a", a, plan.nv))
-    state = _State(mechanism, q, v, a)
+    state = _State(mechanism, plan, q, v, a)
     shape = (*(() if batch is None else (batch,)), plan.nv + mechanism.nc)
     columns = [np.zeros((*shape, 0))]
     for parameter in wanted:
@@ -130,8 +131,8 @@ def torque_derivatives(mechanism: Mechanism, q, v, a, wanted: Sequence[Parameter
 class _State:
     """What derivatives by several parameters have in common."""
 
-    def __init__(self, mechanism: Mechanism, q, v, a):
-        self.mechanism, self.plan, self.q, self.v, self.a = mechanism, mechanism.plan(), q, v, a
+    def __init__(self, mechanism: Mechanism, plan, q, v, a):
+        self.mechanism, self.plan, self.q, self.v, self.a = mechanism, plan, q, v, a
         self._regressor: np.ndarray | None = None
 
     def fill(self, parameter: Parameter, out: np.ndarray) -> None:

@@ -9,8 +9,9 @@ from bunraku.simulation.batches.worlds import Snapshot, Worlds
 from bunraku.simulation.conditions import force_above, points_meet, points_part
 from bunraku.simulation.records.trajectory import Segment, Trajectory, load_trajectory
 from bunraku.simulation.running import Statistics
+from bunraku.simulation.sensitivity import EventSensitivity, Sensitivities, sensitivities
 from bunraku.simulation.simulation import Simulation
 
-__all__ = ["Guide", "Model", "Rollout", "RolloutCase", "Segment", "Simulation", "Snapshot", "Statistics", "Trajectory",
-           "Worlds", "actuation", "ensemble", "force_above", "load_ensemble", "load_trajectory", "points_meet",
-           "points_part", "rollout"]
+__all__ = ["EventSensitivity", "Guide", "Model", "Rollout", "RolloutCase", "Segment", "Sensitivities", "Simulation",
+           "Snapshot", "Statistics", "Trajectory", "Worlds", "actuation", "ensemble", "force_above", "load_ensemble",
+           "load_trajectory", "points_meet", "points_part", "rollout", "sensitivities"]

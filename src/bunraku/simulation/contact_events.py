@@ -206,6 +206,9 @@ class Contact:
         return -float(self.touching.gaps(q).min(initial=0.0))
 
     def _to_steps(self, run: Running, reason: str) -> None:
+        if run.follower is not None:
+            raise SimulationError(f"at t = {run.t:.6g} s contact goes on in time steps ({WORDS[reason]}), which "
+                                  "have no sensitivities", run.trajectory)
         self.crowding.begin(run.t)
         self.lay_out()
         run.restart()
@@ -264,6 +267,8 @@ class Contact:
         """Settle, and hand the state back to the solver and the record."""
         found = self._settling(run, before, self.fresh)
         found.settle()
+        if run.follower is not None:
+            run.follower.settles(run, before, found)
         if found.jumped or found.released or not np.array_equal(before, self.touching.touch.modes):
             run.restart()
         if not (np.array_equal(found.v, run.v) and np.array_equal(found.q, run.q)):

@@ -53,6 +53,15 @@ class Errors(NamedTuple):
     wider: float   # factor of the times and speeds within which contacts close or leave
 
 
+class Struck(NamedTuple):
+    """An impact."""
+
+    v: np.ndarray            # before it
+    closed: np.ndarray       # numbers of the contacts that take part
+    restitution: np.ndarray  # of all contacts
+    after: np.ndarray        # velocity after it
+
+
 class Settling:
     """Impacts and modes at one state (q, v), which the steps change; modes and marks are those of the workspace."""
 
@@ -69,6 +78,7 @@ class Settling:
         self.leaving = np.empty(0, np.int64)      # contacts that leave slowly
         self.texts: list[str] = []                # for the events of the trajectory
         self.jumped = False                       # whether velocities have jumped by an impact
+        self.struck: Struck | None = None         # the impact; None also by the sequential law
 
     def settle(self) -> None:
         """All steps."""
@@ -128,7 +138,9 @@ class Settling:
         if touching.in_turn:
             self.v, answer = touching.impulses_in_turn(self.q, self.v, self.acts, self.closed, SHORTEST_FLIGHT)
         else:
-            self.v, answer = touching.impulses(self.q, self.v, self.acts, self.closed, self.restitution())
+            v, closed, restitution = self.v, self.closed.copy(), self.restitution()
+            self.v, answer = touching.impulses(self.q, v, self.acts, closed, restitution)
+            self.struck = Struck(v, closed, restitution, self.v)
         strong = (answer.force[:, 0] > 0) & (answer.before[:, 0] < -DRIFTED)
         self.jumped = bool(strong.any())
         self.texts += [f"impact of {touching.pair(int(k))}: {p:.4g} {touching.impulse_unit(int(k))}" for k, p in

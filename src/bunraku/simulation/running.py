@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from bunraku.mechanism.readonly import StateArray
 from bunraku.simulation.acting import Acting
 from bunraku.simulation.conditions import Watch
 from bunraku.simulation.contact_events import Contact
+from bunraku.simulation.contact_settling import Settling
 from bunraku.simulation.crew.sharing import Sharing
 from bunraku.simulation.needed_kernels import prepare_simulation
 from bunraku.simulation.records.pages import misfit
@@ -55,6 +57,15 @@ class Statistics:
     gathers: int = 0          # evaluations for which one worker had to collect the whole state, for the actuation
 
 
+class Follower(Protocol):
+    """Observer of a run from event to event, such as `sensitivity.following.Tangent`."""
+
+    def departs(self, run: Running) -> None: ...
+    def arrives(self, run: Running, watch: Watch, moved: bool) -> None: ...
+    def changes(self, run: Running, mechanism: Mechanism, q, v, t: float | None, by: object) -> None: ...
+    def settles(self, run: Running, before: np.ndarray, found: Settling) -> None: ...
+
+
 class Running:
     """A mechanism in motion.
 
@@ -70,6 +81,7 @@ class Running:
     impulses    of the last impact: {connection: six numbers}
     in_step     whether compiled code is running, which calls actuation and conditions
     halted      called now and then by `advance`, which stops if it returns true
+    follower    is told of every stretch of smooth motion, event and change of state or structure
     """
 
     local: m.Memory  # this process's part of the solver's memory: clock and tally are there, rows may be with workers
@@ -85,6 +97,7 @@ class Running:
         self.impulses: dict[str, np.ndarray] = {}
         self.in_step = False
         self.halted: Callable[[], bool] | None = None
+        self.follower: Follower | None = None
         prepare_simulation(settings, loops=mechanism.constrained, contact=self.contact is not None)
 
     def begin(self, memory: m.Memory, extent: Extent) -> None:
@@ -159,10 +172,13 @@ class Running:
         if not self.settings.fixed_step:
             self.local.clock[m.STEP] = 0.0
 
-    def change(self, mechanism: Mechanism, q, v, event: str, t: float | None = None, cut: int | None = None) -> None:
+    def change(self, mechanism: Mechanism, q, v, event: str, t: float | None = None, cut: int | None = None,
+               by: object = None) -> None:
         """Continue with another structure or state from here, or from the time t; `cut`: the link whose joint was
-        cut."""
+        cut; `by`: the map of states, for the follower."""
         self.refuse_within_a_step(event.partition(":")[0])
+        if self.follower is not None:
+            self.follower.changes(self, mechanism, q, v, t, by)
         self.acting.fit(mechanism, cut)
         self.sharing.changed(mechanism)
         self.mechanism = mechanism.locked()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from bunraku.entries.explain import explain, refuse
 from bunraku.entries.moves import unit_quaternions
 from bunraku.errors import ConstraintError, ShapeError, SimulationError
 from bunraku.evaluate.impulse import impulse as struck
+from bunraku.evaluate.impulse import wrench_of
 from bunraku.integrate import solver_memory as m
 from bunraku.simulation.closing import closed_start, neutral_start
 from bunraku.simulation.records.tape import Extent
@@ -18,6 +19,14 @@ from bunraku.simulation.records.trajectory import Event
 
 if TYPE_CHECKING:
     from bunraku.simulation.running import Running
+
+
+class Kick(NamedTuple):
+    """An impulse on a link."""
+
+    link: str
+    wrench: np.ndarray  # (6,) impulse and moment of impulse, world axes
+    point: Any          # where it acts, in the link's frame
 
 
 def start(run: Running, q, v, t: float, extent: Extent) -> None:
@@ -48,7 +57,8 @@ def impulse(run: Running, link: str, impulse, moment, point) -> None:
     q, v, _ = as_state(run, run.q, run.v, "impulse", run.t)
     after, answers = struck(run.mechanism, q, v, link, impulse, moment, point=point, locked=run.acting.locked)
     given = np.array2string(np.asarray(impulse, float), precision=4, separator=", ")
-    run.change(run.mechanism, q, after, f"impulse on {link!r}: {given} N s")
+    run.change(run.mechanism, q, after, f"impulse on {link!r}: {given} N s",
+               by=Kick(link, wrench_of(impulse, moment), point))
     run.impulses = answers
 
 

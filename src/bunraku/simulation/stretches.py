@@ -65,8 +65,11 @@ def _from_event_to_event(run: Running, until: float, simulation, bar: Bar, inter
             contact = None if contact.stepping else contact
         watched = Watched(run, run.watches if contact is None else [contact.watch, *run.watches])
         happened = watched.already()
+        moved = happened is None
         if happened is None:
             begins, state = run.t, run.state.copy() if watched.watches else None
+            if run.follower is not None:
+                run.follower.departs(run)
             status = _Stretches(run, watched).until(until, bar, interrupts)
             if status in (m.REACHED, m.RECORD_FULL):  # or it was halted
                 break
@@ -79,6 +82,8 @@ def _from_event_to_event(run: Running, until: float, simulation, bar: Bar, inter
             if run.t <= begins:  # at once: exactly where it was
                 run.memory.rows[0] = state
             _tidy(run)
+        if run.follower is not None:
+            run.follower.arrives(run, happened, moved)
         if contact is not None and happened is contact.watch:
             contact.settle(run)
         elif _act(run, happened, simulation) or run.t > until:  # an action may set the time

@@ -3,7 +3,7 @@ everything has succeeded: if anything fails nothing has changed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,18 @@ class Joined(NamedTuple):
     q: np.ndarray
     v: np.ndarray
     impulses: dict[str, np.ndarray]
+
+
+KEEPS = "keeps"
+"""A change of structure that leaves the state as it is."""
+
+
+class Strikes(NamedTuple):
+    """A change of structure by a connection or coupling, whose impact changes velocities."""
+
+    made: Connection | Coupling
+    frame_a: Any  # (position, rotation) as given, or the offset of a coupling; None where they are captured
+    frame_b: Any
 
 
 def joined(mechanism: Mechanism, q, v, link_a: str, link_b: str, joint, name: str | None, frame_a, frame_b,
@@ -59,7 +71,8 @@ def connect(run: Running, link_a: str, link_b: str, joint, name: str | None, fra
         f"at t = {run.t:.6g} s", run.acting.prescribed, run.trajectory)
     hit = impulses[connection.name]
     run.change(mechanism, q, v, f"connect {connection.name!r}: {link_a} - {link_b} by {connection.joint!r}, "
-               f"impulse {np.linalg.norm(hit[:3]):.4g} N s, {np.linalg.norm(hit[3:]):.4g} N m s")
+               f"impulse {np.linalg.norm(hit[:3]):.4g} N s, {np.linalg.norm(hit[3:]):.4g} N m s",
+               by=Strikes(connection, frame_a, frame_b))
     run.impulses = impulses
     return connection
 
@@ -83,7 +96,7 @@ def couple(run: Running, joint: str, to: str, ratio: float, offset: float | None
     before = v
     v = impact(mechanism, q, v, prescribed=run.acting.prescribed)
     run.change(mechanism, q, v, f"couple {coupling.joint!r}: {coupling.equation}, velocities jump by up to "
-               f"{np.abs(v - before).max(initial=0.0):.4g}")
+               f"{np.abs(v - before).max(initial=0.0):.4g}", by=Strikes(coupling, offset, None))
     return coupling
 
 
@@ -92,7 +105,7 @@ def uncouple(run: Running, joint: str) -> None:
     mechanism = run.mechanism.copy()
     mechanism.uncouple(joint)
     mechanism.plan()  # refuses ends without mass
-    run.change(mechanism, run.q, run.v, f"uncouple {joint!r}")
+    run.change(mechanism, run.q, run.v, f"uncouple {joint!r}", by=KEEPS)
 
 
 def cut(run: Running, name: str) -> None:
@@ -107,4 +120,4 @@ def cut(run: Running, name: str) -> None:
         what = f"{names[old.link_a]} - {names[old.link_b]} by {old.joint!r}"
     else:
         what = f"{mechanism.links[link].name} is free"
-    run.change(mechanism, q, v, f"cut {name!r}: {what}", cut=link)
+    run.change(mechanism, q, v, f"cut {name!r}: {what}", cut=link, by=carry)
