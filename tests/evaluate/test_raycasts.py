@@ -118,6 +118,27 @@ def test_height_fields_are_met_where_their_triangles_are():
     assert np.isinf(bk.raycast(m, m.neutral(), (5.0, 5.0, 1.0), (0, 0, -1)).distance)
 
 
+def test_compiled_functions_have_ranges_through_the_model():
+    """Beside `bk.raycast`, compiled and not; own shapes are not met."""
+    m, _ = surroundings()
+    m.add_link("head", "body", bk.Fixed(), position=(0, 0, 0.1), rotation=Rotation.from_rotvec((0.3, 0, 0)).as_matrix())
+    q = np.concatenate([(0.1, 0.2, -0.1), Rotation.random(random_state=3).as_quat(scalar_first=True)])
+    point, directions = (0.0, 0.1, 0.2), np.random.default_rng(9).normal(size=(4, 3))
+
+    @bk.actuation
+    def ranges(t, q, v, params, tau, model):
+        for k in range(4):
+            tau[k] = model.range("head", q, point, params[3 * k:3 * k + 3])
+        tau[4] = model.range("ground", q, (20.0, 0.0, 0.0), (0.0, 0.0, -2.0))
+    found = bk.raycast(m, q, point, directions, link="head").distance
+    tau, model = np.zeros(6), bk.Model(m)
+    ranges(0.0, q, np.zeros(6), directions.ravel(), tau, model)
+    np.testing.assert_allclose(tau[:5], [*found, 2.5], rtol=1e-13)
+    compiled = ranges.on(model).torque(0.0, q, np.zeros(6), directions.ravel(), 6)
+    np.testing.assert_array_equal(compiled, tau)
+    assert np.isfinite(found).any()
+
+
 def test_batches_links_and_limits():
     m, _ = surroundings()
     m.add_link("head", "body", bk.Fixed(), position=(0, 0, 0.1))

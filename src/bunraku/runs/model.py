@@ -36,6 +36,9 @@ from bunraku.compiler.numba_inside import (
     lower_getattr_generic,
     signature,
 )
+from bunraku.contact.contact_arrays import ContactArrays
+from bunraku.contact.contact_entries import CONTACTS
+from bunraku.contact.ray_entries import ray_of_model
 from bunraku.entries.model_entries import (
     ACCELERATION_OF,
     BIAS,
@@ -61,6 +64,7 @@ from bunraku.plan.build import Plan
 
 NOTHING = np.zeros(0)
 LINK, FIRST_Q, FIRST_V = "link", "q", "v"  # what a name can stand for: a link, a joint's first coordinate or velocity
+SHAPES = "shapes"  # without a name: the address of the arrays of shapes
 PLAN_AT, NQ_AT, NV_AT, NAMES_AT = range(4)  # words of a model
 
 
@@ -81,6 +85,8 @@ class PlanModel:
         com_jacobian(q, out)               (3, nv)
         momentum(q, v, out)                (6,): linear, angular about the centre of mass
         difference(q0, q1, out)            the velocity that leads from q0 to q1 in one second
+        range(link, q, point, direction)   distance along a ray from a point of a link, both in its frame, to the
+                                           nearest shape of other bodies [m]; inf: there is none
         nq, nv                             numbers of coordinates and velocities
         q_index(joint), v_index(joint)     a joint's first coordinate and velocity
 
@@ -88,15 +94,20 @@ class PlanModel:
     is meant, in its frame, as last argument: `point=(0, 0, 0.1)`.
     """
 
-    def __init__(self, plan: Plan, find: Callable[..., int]):
-        """find(kind, name, function) is the number of a link (-1: the ground), or a joint's first place in q or v."""
-        self.plan, self.find = plan, find
+    def __init__(self, plan: Plan, find: Callable[..., int], shapes: Callable[[], ContactArrays]):
+        """find(kind, name, function) is the number of a link (-1: the ground), or a joint's first place in q or v;
+        shapes(): the arrays of shapes."""
+        self.plan, self.find, self.shapes = plan, find, shapes
         self.nq, self.nv = plan.nq, plan.nv
         self._plan_words = laid_out(plan.arrays)
 
     def words(self, names, function: str) -> np.ndarray:
         """The words of the model for a function with these names, [(kind, name)]. The caller keeps the model."""
-        numbers = [self.find(kind, name, function) for kind, name in names]
+        if any(kind == SHAPES for kind, _ in names):
+            self._shapes = self.shapes()
+            self._shape_words = laid_out(self._shapes)
+        numbers = [self._shape_words.ctypes.data if kind == SHAPES else self.find(kind, name, function)
+                   for kind, name in names]
         return np.array([self._plan_words.ctypes.data, self.nq, self.nv, *numbers], np.int64)
 
     def gravity(self, q, out) -> None:
@@ -146,6 +157,13 @@ class PlanModel:
     def difference(self, q0, q1, out) -> None:
         self._call("difference", difference_of_model, q0, q1, out)
 
+    def range(self, link, q, point, direction) -> float:
+        distance = ray_of_model.call(self.plan.arrays, self.shapes(), self.find(LINK, link), q,
+                                     np.array(point, float), np.array(direction, float))
+        if distance != distance:
+            raise ShapeError(SIZES["range"])
+        return float(distance)
+
     def q_index(self, joint) -> int:
         return self.find(FIRST_Q, joint)
 
@@ -185,6 +203,7 @@ SIZES = {name: f"model.{name}: arrays of the wrong size: {sizes}" for name, size
     "com_velocity": "q has nq entries, v nv, out 3",
     "com_jacobian": "q has nq entries, out is (3, nv)",
     "momentum": "q has nq entries, v nv, out 6 (linear, angular)",
+    "range": "q has nq entries, point and direction 3; the direction is not zero",
     "difference": "q0 and q1 have nq entries, out at least nv",
 }.items()}
 
@@ -251,6 +270,13 @@ def _plan(typingctx, model):
     return PLAN(model), generate
 
 
+@intrinsic
+def _shapes(typingctx, model, place):
+    def generate(context, builder, sig, args):
+        return builder.inttoptr(_word(context, builder, *args), POINTER)
+    return CONTACTS(model, types.int64), generate
+
+
 @infer_getattr
 class _Sizes(AttributeTemplate):
     key = ModelType
@@ -304,6 +330,10 @@ def _jacobian_of_com(*args):
     return com_jacobian_of_model.function(*args)
 
 
+def _ray(*args):
+    return ray_of_model.function(*args)
+
+
 def _called_by_address(function, entry) -> None:
     """Let user functions call the kernel of an entry by its address; arrays may be read-only."""
     @infer_global(function)
@@ -319,7 +349,7 @@ def _called_by_address(function, entry) -> None:
 
 
 for _function, _entry in zip((_torques, _matrix, _link, _jacobian, _sums, _difference, _gravity_torque,
-                              _jacobian_of_com), MODEL_ENTRIES, strict=True):
+                              _jacobian_of_com, _ray), (*MODEL_ENTRIES, ray_of_model), strict=True):
     _called_by_address(_function, _entry)
 
 
@@ -513,6 +543,23 @@ def _difference_of(model, q0, q1, out):
         if _difference(_plan(model), q0, q1, out) != FINE:
             raise ValueError(text)
     return difference
+
+
+@method("range")
+def _range(model, link, q, point, direction):
+    place, text = model.place(LINK, link, "range"), SIZES["range"]
+    shapes = model.place(SHAPES, types.literal(""), "range")
+    _refuse_unless_floats("range", q=q)
+
+    def measured(model, link, q, point, direction):
+        x, y, z = _point(point)
+        dx, dy, dz = _point(direction)
+        distance = _ray(_plan(model), _shapes(model, shapes), _number(model, place), q, np.array([x, y, z]),
+                        np.array([dx, dy, dz]))
+        if distance != distance:
+            raise ValueError(text)
+        return distance
+    return measured
 
 
 @method("q_index")

@@ -79,7 +79,7 @@ class Model(PlanModel):
             mechanism.find_joint(name, f"{what}: ")
             return (mechanism.q_slice if kind == FIRST_Q else mechanism.v_slice)(name).start
 
-        super().__init__(mechanism.plan("tree"), find)
+        super().__init__(mechanism.plan("tree"), find, lambda: mechanism.contact_pairs().arrays)
 
 
 def model_of(mechanism: Mechanism) -> Model:
