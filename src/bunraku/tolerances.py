@@ -1,6 +1,7 @@
 """Every threshold that results depend on, with its meaning and unit; numbers without a unit are relative.
 
-Constants of a single method (step-size control, Newton iteration) stay with the method, in `integrate/`.
+Constants of a single method (step-size control, numbers of iterations, rounding in the geometry of contacts) stay with
+the method.
 """
 
 # -- inertia: articulated bodies, mass matrices ----------------------------------------------------------------------
@@ -15,7 +16,7 @@ OWN_INERTIA = 1e-5
 """Part of the links' own inertia that rounding leaves on the diagonal of a mass matrix, at most: its least scale."""
 TERMS_ROUNDED = 1e-15
 """Part of its terms by which the equation of a coupling, q2 = ratio q1 + offset, may be missed: rounding."""
-NEGLIGIBLE = 1e-120
+FADED = 1e-120
 """Along ten thousand links a force dies out; below this it is zero, before it becomes a (slow) denormal number."""
 
 # -- rank of constraints ---------------------------------------------------------------------------------------------
@@ -162,6 +163,40 @@ the best forces so far are taken; their residual is in `stats.contact_residual`,
 NEGLIGIBLE = 1e-13
 """Part of the largest mobility of a contact problem as which smaller ones count; part of the slip below which friction
 counts as none."""
+LAW_AIM = 1e-12
+"""Residual of the contact law at which iterations for a problem with a full matrix end, as part of its size."""
+LAW_CLOSE = 3e-11
+"""The same, up to which nothing else is tried: lanes are done, and there are no further attempts."""
+LAW_ENOUGH = 1e-10
+"""The same, up to which a problem counts as solved."""
+LAW_RANK = 1e-12
+"""Columns below this part of the longest one are zero in a step towards the law: directions that nothing can move."""
+LAW_RANK_FAR = 1e-9
+"""The same far from a solution."""
+ENORMOUS = 1e13
+"""Multiple of |b|, the velocities (accelerations) without forces, as which larger effects of contact forces count in
+the size of a problem: enormous forces that cancel are no solution. Ratios of masses up to 1e12 need as much."""
+CANCELS = 1e5
+"""The same in the residual that is reported: a light body that carries a heavy one is between forces that nearly
+cancel, and a residual beside these says little about its motion."""
+BORDER_SLIP = 1e-9
+"""Part of the size of a problem above which slip is slip in lanes; below, a contact is at the border of its cone."""
+QUICK = 20.0
+"""[m/s^2] Acceleration within which contacts near by are in the problem of a time step."""
+QUICK_JOINT = 1e3
+"""[rad/s^2, m/s^2] The same of limits of joints."""
+ONE_NORMAL = 1.0 - 1e-12
+"""Product of two normals from which on they are one."""
+OVERLAP_LEFT = 1e-10
+"""[m] Penetration that time steps leave."""
+LEAST_REBOUND = 0.1
+"""Part of the restitution, where all of it would gain energy, below which there is no rebound."""
+ALL_PAIRS = 200
+"""Shapes up to which the list of pairs has all of them; those of more are listed when they are near."""
+PAIR_RESERVE = 0.5
+"""Part of the smallest radius by which shapes may approach each other before pairs are listed anew."""
+MOST_SHAPES = 2000
+"""Shapes up to which event-driven simulation looks at all pairs."""
 CLOSED_GAP = 1e-9
 """[m] Gap below which a contact is closed in a time step. Gaps of the corners of a face that lies on another one differ
 by rounding and by what the removal of penetration leaves; if each were to close, one corner would have to open."""

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import bunraku as bk
-from bunraku.contact.lane_problem import CLOSE, lane_problem, solve_in_lanes
+from bunraku.contact.lane_problem import lane_problem, solve_in_lanes
 from bunraku.entries.signatures import lane_array
 from bunraku.spatial.lanes import WIDTH
+from bunraku.tolerances import LAW_CLOSE
 
 STEPPING = {"solver": "symplectic_euler", "step": 2e-3}
 
@@ -61,7 +62,7 @@ def test_what_is_solved_in_lanes_obeys_coulombs_law(bodies, points):
         problems = [problem(rng, bodies, points) for _ in range(WIDTH)]
         forces, residuals = solved(problems)
         for given, force, residual in zip(problems, forces, residuals, strict=True):
-            if residual <= CLOSE:
+            if residual <= LAW_CLOSE:
                 good += 1
                 assert violation(*given, force) < 1e-10
     assert good > 0.5 * 40 * WIDTH

@@ -7,8 +7,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import bunraku as bk
+from bunraku import tolerances
 from bunraku.bench.contact_crowds import at_rest
-from bunraku.contact import contact_build
 from bunraku.contact import contact_fields as c
 from bunraku.evaluate.near_contacts import near_pairs
 
@@ -18,7 +18,7 @@ STEPS = {"solver": "symplectic_euler", "step": 2e-3, "record": None, "progress":
 @pytest.fixture
 def few(monkeypatch):
     """All mechanisms have too many shapes for a list of all pairs."""
-    monkeypatch.setattr(contact_build, "ALL_PAIRS", 0)
+    monkeypatch.setattr(tolerances, "ALL_PAIRS", 0)
 
 
 def random_shape(rng):
@@ -88,7 +88,7 @@ def test_the_list_has_the_pairs_that_a_look_at_all_pairs_finds(few, seed):
 def test_contacts_are_the_same_with_a_list_and_with_all_pairs(monkeypatch, seed):
     m, q = random_mechanism(seed)
     whole = bk.contacts(m, q, margin=0.05)
-    monkeypatch.setattr(contact_build, "ALL_PAIRS", 0)
+    monkeypatch.setattr(tolerances, "ALL_PAIRS", 0)
     listed = bk.contacts(random_mechanism(seed)[0], q, margin=0.05)
     assert listed.pair == whole.pair
     for name in ("gap", "point", "normal"):
@@ -114,7 +114,7 @@ def test_forces_at_a_state_are_the_same_with_a_list_and_with_all_pairs(monkeypat
     q = q.reshape(-1, 7)
     q[:, 2] = 0.1 + 0.4 * np.arange(8)  # one on the floor, the others in the air
     whole = bk.dynamics(m, q.ravel(), np.zeros(m.nv))
-    monkeypatch.setattr(contact_build, "ALL_PAIRS", 0)
+    monkeypatch.setattr(tolerances, "ALL_PAIRS", 0)
     listed = bk.dynamics(pile()[0], q.ravel(), np.zeros(m.nv))
     assert np.array_equal(listed.a, whole.a)
     assert listed.contacts.pair == whole.contacts.pair

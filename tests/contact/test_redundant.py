@@ -43,3 +43,21 @@ def test_a_rod_that_rolls_over_its_ends_has_no_friction_that_cancels(below):
         normal, force = contacts.normal, contacts.force
         across = force - np.einsum("kr,kr->k", force, normal)[:, None] * normal
         assert np.linalg.norm(across, axis=1).sum() < 2.0 * np.linalg.norm(across.sum(axis=0)) + 0.2 * 9.81
+
+
+@pytest.mark.parametrize("ratio", [1e8, 1e12])
+def test_forces_that_nearly_cancel_are_judged_by_the_motion_they_leave(ratio):
+    """A light box under a heavy one: its contact forces are `ratio` times its weight, and rounding leaves no digit of
+    its acceleration from about 1e11 on."""
+    m = bk.Mechanism()
+    m.add_plane(friction=0.5)
+    for name, mass in (("light", 1.0), ("heavy", ratio)):
+        m.add_link(name, joint=bk.Free(), mass=mass, inertia=(0.01 * mass,) * 3)
+        m.add_shape(name, bk.Box(0.2, 0.2, 0.2), friction=0.5)
+    q = m.neutral()
+    q[2], q[9] = 0.1, 0.3
+    if ratio > 1e11:
+        with pytest.raises(bk.ContactError, match="masses of extremely different size"):
+            bk.dynamics(m, q, np.zeros(m.nv))
+    else:
+        assert np.abs(bk.dynamics(m, q, np.zeros(m.nv)).a).max() < 1e-4

@@ -23,7 +23,7 @@ from bunraku.spatial.algebra import (
     sub,
 )
 from bunraku.spatial.scalar import clear, constant, load, maximum, minimum, sqrt, store, where_positive
-from bunraku.tolerances import INCONSISTENT, MISSED, NEGLIGIBLE, NOISE, PIVOT, SURELY_ZERO
+from bunraku.tolerances import FADED, INCONSISTENT, MISSED, NOISE, PIVOT, SURELY_ZERO
 
 # -- NEW, START, ATTACH ----------------------------------------------------------------------------------------------
 
@@ -182,7 +182,7 @@ def step_rows(front, rows, kept, axis, result, rotor, judged, work):
     for k in range(rows):
         Y_w, Y_v = load3(work, o), load3(work, o + 3)
         y = dot(s_w, Y_w) + dot(s_v, Y_v)
-        y = where_positive(maximum(y, 0.0 - y) - NEGLIGIBLE, y, 0.0 * r)
+        y = where_positive(maximum(y, 0.0 - y) - FADED, y, 0.0 * r)
         if k == rotor:
             y = y + 1.0
         z = y * r

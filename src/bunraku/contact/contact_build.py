@@ -18,8 +18,6 @@ from bunraku.contact.soft_contacts import in_series
 from bunraku.plan import fields as f
 
 OF_SPRING = slice(c.SHAPE_STIFFNESS, c.SHAPE_DAMPING + 1)
-ALL_PAIRS = 200
-"""Shapes up to which the list of pairs has all of them; those of more are listed when they are near."""
 
 
 def build(shapes: Sequence[Any], rigid: Sequence[int], apart: Iterable[tuple[int, int]], plan,

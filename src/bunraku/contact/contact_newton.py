@@ -36,15 +36,12 @@ from bunraku.contact.problem_memory import (
 from bunraku.contact.spans import add, copy
 from bunraku.jit import inner
 from bunraku.spatial.scalar import load, store
+from bunraku.tolerances import LAW_AIM, LAW_CLOSE, LAW_RANK, LAW_RANK_FAR
 
-AIM = 1e-12          # residual at which iterations end
-CLOSE = 3e-11        # residual without further attempts
 HALVINGS = 12        # of a step
 SHORTEST = 0.75 * 0.5 ** (HALVINGS - 1)
 PATIENCE = 3         # steps
 DECREASE = 1e-3      # part of the step by which squares have to decrease
-SMALL = 1e-12        # columns below this part of the longest are zero: directions that nothing can move
-VAGUE = 1e-9         # the same far from a solution
 
 
 @inner
@@ -61,9 +58,9 @@ def newton(count, limit, epsilon, kind, slip, mode, work):
     square, residual = classify(count, kind, slip, mode, work), violation(count, kind, slip, work)
     before, improves, least, vain, done = square, True, residual, 0, 0
     copy(n, f, kept, work)
-    while done < limit and residual > AIM and residual < np.inf and not (least <= CLOSE and vain >= PATIENCE):
+    while done < limit and residual > LAW_AIM and residual < np.inf and not (least <= LAW_CLOSE and vain >= PATIENCE):
         done += 1
-        small = max(SMALL, min(residual, VAGUE)) if improves else SMALL
+        small = max(LAW_RANK, min(residual, LAW_RANK_FAR)) if improves else LAW_RANK
         find_step(count, epsilon, small, kind, mode, work)
         multiply(count, epsilon, df, du, work)
         step, allowed = 1.0, max(square, before)

@@ -66,9 +66,9 @@ from bunraku.spatial.algebra import (
     sub,
 )
 from bunraku.spatial.scalar import clear, largest, load, store
+from bunraku.tolerances import QUICK
 
 SHORT_TURN = 1.0      # [rad] as in `algorithms/stepping.py`
-QUICK = 20.0          # [m/s^2] acceleration within which a contact near by is in the problem
 CHOSEN = -1           # a mode: in the problem, not solved yet
 
 

@@ -19,7 +19,7 @@ DISC contacts only. Cost: a step is a factorisation of 3 K rows.
 
 import numpy as np
 
-from bunraku.contact.contact_newton import CLOSE, DECREASE, SMALL, newton
+from bunraku.contact.contact_newton import DECREASE, newton
 from bunraku.contact.coulomb_law import find_velocities, multiply, to_cone, violation
 from bunraku.contact.least_norm import least_norm
 from bunraku.contact.problem_memory import (
@@ -40,6 +40,7 @@ from bunraku.contact.problem_memory import (
 from bunraku.contact.spans import add, clear, copy, dot, largest
 from bunraku.jit import inline, inner
 from bunraku.spatial.scalar import load, store
+from bunraku.tolerances import LAW_CLOSE, LAW_RANK
 
 OUTER, INNER = 36, 12  # changes of base and shift; steps for each
 HALVINGS = 20          # of a step
@@ -53,7 +54,8 @@ ROUNDING = 1e-14       # part of (1) that rounding may add
 @inner
 def convex_steps(count, stiffness, growth, most, kind, slip, mode, work):
     """Approach the solution from FORCE, and try Newton's method for the law again and again: residual, factorisations,
-    at most about `most`. r times the diagonal of Theta is `stiffness` at first, and grows by a factor up to 1/SMALL."""
+    at most about `most`. r times the diagonal of Theta is `stiffness` at first, and grows by a factor up to
+    1/LAW_RANK."""
     n, f, base = 3 * count, vector_at(count, FORCE), vector_at(count, BASE)
     unit, done, least = load(work, contact_at(count, count))**2, 0, np.inf
     copy(n, f, base, work)
@@ -66,14 +68,14 @@ def convex_steps(count, stiffness, growth, most, kind, slip, mode, work):
         copy(n, base, f, work)
         find_velocities(count, 0.0, work)
         residual = min(violation(count, kind, slip, work), 1.0)
-        if step % EVERY == EVERY - 1 or residual <= CLOSE or done >= most:
+        if step % EVERY == EVERY - 1 or residual <= LAW_CLOSE or done >= most:
             least, more = newton(count, NEWTON, 0.0, kind, slip, mode, work)
             done += more
-            if least <= CLOSE or done >= most:
+            if least <= LAW_CLOSE or done >= most:
                 break
             copy(n, base, f, work)
             find_velocities(count, 0.0, work)
-        stiffness = min(stiffness * growth, 1.0 / SMALL)
+        stiffness = min(stiffness * growth, 1.0 / LAW_RANK)
     return least, done
 
 
@@ -113,7 +115,7 @@ def minimise(count, r, tolerance, work):
             break
         copy(n, slope, d, work)
         fill_step_matrix(count, r, work)
-        least_norm(n, matrix_at(count), d, scratch_at(count), SMALL, work)
+        least_norm(n, matrix_at(count), d, scratch_at(count), LAW_RANK, work)
         done += 1
         multiply(count, 0.0, d, du, work)
         decrease, square = dot(n, slope, du, work), dot(n, d, du, work)

@@ -29,9 +29,7 @@ from bunraku.contact.problem_memory import (
 from bunraku.contact.spans import add, dot
 from bunraku.jit import inline, inner
 from bunraku.spatial.scalar import load, store
-from bunraku.tolerances import NEGLIGIBLE
-
-LARGE = 1e13  # |theta_ii f_i| beside |b|: ratios of masses up to 1e12 need as much
+from bunraku.tolerances import CANCELS, ENORMOUS, NEGLIGIBLE
 
 
 @inline
@@ -145,7 +143,7 @@ def violation(count, kind, slip, work):
 
 @inner
 def extent(count, work):
-    """Size of the problem: the largest of |b| and |theta_ii f_i|, at most LARGE |b|: enormous forces that cancel are
+    """Size of the problem: the largest of |b| and |theta_ii f_i|, at most ENORMOUS |b|: enormous forces that cancel are
     no solution."""
     n, f, bias, scale = 3 * count, vector_at(count, FORCE), vector_at(count, BIAS), vector_at(count, SCALE)
     given, answer = 0.0, 0.0
@@ -153,7 +151,17 @@ def extent(count, work):
         unit = load(work, scale + i)
         given = max(given, abs(load(work, bias + i)) / unit)
         answer = max(answer, load(work, i * n + i) * abs(load(work, f + i)) / unit)
-    return max(given, min(answer, LARGE * given) if given > 0.0 else answer)
+    return max(given, min(answer, ENORMOUS * given) if given > 0.0 else answer)
+
+
+@inner
+def cancellation(count, work):
+    """Factor of a residual by which it counts for more: where forces are larger than CANCELS |b|, their effects cancel,
+    and what is left of them is accurate to that much fewer digits."""
+    n, bias, scale, given = 3 * count, vector_at(count, BIAS), vector_at(count, SCALE), 0.0
+    for i in range(n):
+        given = max(given, abs(load(work, bias + i)) / load(work, scale + i))
+    return max(1.0, extent(count, work) / (CANCELS * given)) if given > 0.0 else 1.0
 
 
 @inline

@@ -3,12 +3,13 @@
 import numpy as np
 
 from bunraku.contact.contact_fields import NONE, SLIDING, STICKING
-from bunraku.contact.contact_newton import SMALL, find_step
+from bunraku.contact.contact_newton import find_step
 from bunraku.contact.coulomb_law import find_velocities, is_given
 from bunraku.contact.problem_memory import BIAS, FORCE, FRICTION, SIGMA, STEP, TOWARDS, VELOCITY, contact_at, vector_at
 from bunraku.contact.spans import add, clear, copy
 from bunraku.jit import inner
 from bunraku.spatial.scalar import load, store
+from bunraku.tolerances import LAW_RANK
 
 
 @inner
@@ -49,7 +50,7 @@ def first_forces(count, start, kind, slip, mode, work):
     else:
         find_velocities(count, 0.0, work)
     if not opening:
-        find_step(count, 0.0, SMALL, kind, mode, work)
+        find_step(count, 0.0, LAW_RANK, kind, mode, work)
         add(n, 1.0, vector_at(count, STEP), f, work)
 
 

@@ -17,7 +17,7 @@ factorisation. `bunraku check problems` counts what is left.
 import numpy as np
 
 from bunraku.contact.contact_fields import DISC, LOADED, MODES, NONE, OPEN, SLIDING, STICKING
-from bunraku.contact.contact_newton import CLOSE, fill_matrix, newton, number_rows
+from bunraku.contact.contact_newton import fill_matrix, newton, number_rows
 from bunraku.contact.convex_steps import convex_steps
 from bunraku.contact.coulomb_law import find_velocities, is_given, loaded_by
 from bunraku.contact.first_forces import first_forces, other_forces, set_modes
@@ -27,11 +27,10 @@ from bunraku.contact.single import solve_single
 from bunraku.contact.spans import add, clear, copy, dot, largest
 from bunraku.jit import inline, inner
 from bunraku.spatial.scalar import load, store
-from bunraku.tolerances import CONTACT_WORK, NEGLIGIBLE
+from bunraku.tolerances import CONTACT_WORK, LAW_CLOSE, LAW_ENOUGH, NEGLIGIBLE
 
 CHOICE, YIELD, SWEEP, CONVEX, TURNS = -1, 0, 1, 4, 6  # turns 2 and 3: other forces, from CONVEX on convex steps
 ITERATIONS = 30      # of Newton's method
-ENOUGH = 1e-10       # residual of a solution
 FLAT = 1e-9          # curvature that counts as none
 ATTEMPTS = 72
 FEW = 6              # of them, where a better solution is looked for or there may be none (Painleve)
@@ -64,7 +63,7 @@ def fall_back(count, residual, start, kind, slip, mode, work):
         clear(n, best, work)
     choices, doubtful = count_choices(count, kind), negative_curvature(count, kind, slip, mode, work)
     for attempt in range(SWEEP if large else -choices, FEW if doubtful else ATTEMPTS):
-        if least <= CLOSE or (least <= ENOUGH and attempt >= FEW) or factored >= allowed:
+        if least <= LAW_CLOSE or (least <= LAW_ENOUGH and attempt >= FEW) or factored >= allowed:
             break
         left, turn = max(1, allowed - factored), attempt % TURNS if attempt >= 0 else CHOICE
         if turn >= CONVEX and not given:

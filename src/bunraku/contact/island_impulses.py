@@ -13,10 +13,7 @@ from bunraku.contact.sequential_impacts import rebounds_in_turn
 from bunraku.contact.single import solve_single
 from bunraku.contact.touching import note_solution, solve_noting, velocities_after
 from bunraku.jit import inline, inner
-from bunraku.tolerances import AT_REST, CLOSED_GAP
-
-OVERLAP = 1e-10       # [m] smaller ones are left
-SMALLEST_REBOUND = 0.1  # part of the restitution, below which there is none
+from bunraku.tolerances import AT_REST, CLOSED_GAP, LEAST_REBOUND, OVERLAP_LEFT
 
 
 @inner
@@ -61,7 +58,7 @@ def normal_side(gap, ratio, before, free, restitution, h):
 @inline
 def less_rebound(part):
     """Next fraction of the restitution to try, after one that gained energy."""
-    return 0.5 * part if part > SMALLEST_REBOUND else 0.0
+    return 0.5 * part if part > LEAST_REBOUND else 0.0
 
 
 @inner
@@ -159,7 +156,7 @@ def part_shapes(part, matrix, touch, count, taken, h):
         deepest = min(deepest, touch.gap[i] if touch.ratio[i] == 0.0 else 0.0)
     for i in range(3 * count):
         touch.parting[i] = 0.0
-    if deepest > -OVERLAP:
+    if deepest > -OVERLAP_LEFT:
         return False
     for i in range(count):
         touch.mu[i], touch.kind[i] = 0.0, touch.law[i]

@@ -26,9 +26,7 @@ from bunraku.jit import inline, inner
 from bunraku.plan import fields as f
 from bunraku.spatial.algebra import column_z, cross, load3, load9, scale, store3, sub
 from bunraku.spatial.scalar import clear, constant, load, store, where_positive
-
-QUICK_JOINT = 1e3
-"""[rad/s^2, m/s^2] Acceleration within which a limit near by is in the problem of a step."""
+from bunraku.tolerances import QUICK_JOINT
 
 
 @inline

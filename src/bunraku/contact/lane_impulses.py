@@ -17,11 +17,10 @@ import numpy as np
 
 from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_memory import ACTIVE
-from bunraku.contact.island_impulses import OVERLAP, island_impulses
+from bunraku.contact.island_impulses import island_impulses
 from bunraku.contact.islands import find_islands
 from bunraku.contact.joint_rows import is_dry, is_joint
 from bunraku.contact.lane_problem import (
-    CLOSE,
     find_velocities,
     magnitude,
     slip_of,
@@ -33,10 +32,9 @@ from bunraku.entries.signatures import lane_array
 from bunraku.jit import allocating, inline, inner
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import clear, constant, largest, load, maximum, minimum, pick, store, where_positive
-from bunraku.tolerances import AT_REST, CLOSED_GAP
+from bunraku.tolerances import AT_REST, BORDER_SLIP, CLOSED_GAP, LAW_CLOSE, OVERLAP_LEFT
 
 FEW = 12       # contacts of a state that is solved in lanes
-SLIDES = 1e-9  # slip, part of the problem's size, above which a contact slides; below, it is at the border of its cone
 
 
 class LaneImpulses(NamedTuple):
@@ -224,11 +222,11 @@ def solve_slots(own, theta, p, count, h):
     store(p.wanted, 0, wanted)
     solve_in_lanes(p, theta, count)
     residual = load(p.residual, 0)
-    wanted = where_positive(CLOSE - residual, wanted, zero)
+    wanted = where_positive(LAW_CLOSE - residual, wanted, zero)
     for i in range(count):
-        slides = where_positive(slip_of(p, i) - SLIDES * load(p.size, 0), load(own.twin, i), zero)
+        slides = where_positive(slip_of(p, i) - BORDER_SLIP * load(p.size, 0), load(own.twin, i), zero)
         wanted = where_positive(slides, zero, wanted)
-    overlaps = where_positive(0.0 - OVERLAP - deepest, wanted, zero)
+    overlaps = where_positive(0.0 - OVERLAP_LEFT - deepest, wanted, zero)
     parts = largest(overlaps) > 0.0
     if parts:
         wanted = part_slots(own, theta, p, count, wanted, overlaps, h)
@@ -274,7 +272,7 @@ def part_slots(own, theta, p, count, wanted, overlaps, h):
         f = load(own.before, i)
         store(own.before, i, where_positive(overlaps, part * load(p.force, i), zero))
         store(p.force, i, f)
-    solved = where_positive(CLOSE - load(p.residual, 0), wanted, zero)
+    solved = where_positive(LAW_CLOSE - load(p.residual, 0), wanted, zero)
     return where_positive(overlaps, solved, wanted)
 
 

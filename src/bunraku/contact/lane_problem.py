@@ -15,7 +15,7 @@ eigenvalue that is not zero) a step. The first step tells modes by the forces gi
 that are redundant are the smallest, with friction distributed as the load is: away from the border of the cone, where
 modes change.
 
-A state is finished when its residual is below AIM; its forces stay, whatever its neighbours still need. Those not
+A state is finished when its residual is below LAW_AIM; its forces stay, whatever its neighbours still need. Those not
 solved after STEPS are left to `solve_contacts`, which shortens steps and has further attempts.
 
 A is factored by blocks of 3 x 3, L U without pivoting, again only if a mode or a direction of slip has changed. Cost:
@@ -32,14 +32,12 @@ from bunraku.entries.signatures import lane_array
 from bunraku.jit import allocating, inline, inner
 from bunraku.spatial.algebra import add, load3, load9, matmul, matvec, store3, store6, store9, sub
 from bunraku.spatial.scalar import constant, largest, load, maximum, sqrt, store, where_positive
+from bunraku.tolerances import LAW_AIM, NEGLIGIBLE
 
-AIM = 1e-12         # residual at which a state is finished
-CLOSE = 3e-11       # residual of a solution
 STEPS = 8           # of Newton's method
 FIRM = 1e-9         # proximal term, part of the diagonal
 UNLIKE = 100.0      # most that it is larger for the friction of a lightly loaded contact
 LOOSE = 1.1         # part of the radius of friction within which a contact sticks at first
-NEGLIGIBLE = 1e-13  # friction below this part of slip is none
 
 # Scalars of a contact in `modes`: which of its rows there are, and their directions
 CLOSED, STICKS, ALONG, ACROSS, YIELD, MODES = 0, 1, 2, 4, 6, 7
@@ -74,13 +72,13 @@ def lane_problem(count):
 @inner
 def solve_in_lanes(p, theta, count):
     """Solve the problems of the states where `wanted` is positive, from `force`. `residual` is as that of
-    `solve_contacts`: above CLOSE, or not a number, where there is no solution yet."""
+    `solve_contacts`: above LAW_CLOSE, or not a number, where there is no solution yet."""
     find_mobilities(p, theta, count)
     find_velocities(p, theta, count)
     left, factored = load(p.wanted, 0), False
     for done in range(STEPS + 1):
         changed = find_modes(p, count, left, done > 0)
-        left = where_positive(AIM - load(p.residual, 0), 0.0 * left, left)
+        left = where_positive(LAW_AIM - load(p.residual, 0), 0.0 * left, left)
         if not largest(left) > 0.0 or done == STEPS:
             break
         if changed or not factored:

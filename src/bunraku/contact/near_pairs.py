@@ -6,8 +6,8 @@ reach inf. The pairs come from `cell_grids.py`, in the order of kind, shape a, s
 tables of the list. Contacts keep their identity when the list is made anew: modes and impulses of the last step go with
 the shapes of a pair and the place of the contact in it. So the motion does not depend on the list.
 
-Cost: O(shapes + listed pairs) a step, and for a new list that of the grids: seldom where bodies rest, every RESERVE /
-speed where they move. Memory: O(shapes + listed pairs).
+Cost: O(shapes + listed pairs) a step, and for a new list that of the grids: seldom where bodies rest, every
+PAIR_RESERVE / speed where they move. Memory: O(shapes + listed pairs).
 """
 
 import numpy as np
@@ -20,8 +20,8 @@ from bunraku.contact.detect import find_pair, place_shapes
 from bunraku.contact.soft_contacts import in_series
 from bunraku.jit import inline, inner
 from bunraku.spatial.algebra import load3, norm, store3, sub
+from bunraku.tolerances import PAIR_RESERVE
 
-RESERVE = 0.5   # of the smallest radius around a shape
 series = inline(in_series)
 
 
@@ -30,7 +30,7 @@ def find_near(touch, margin):
     """Contacts closer than the margin, of one state. Returns whether there was room for the list."""
     place_shapes(touch.shape_i, touch.shape_f, touch.states, touch.places)
     spent = not touch.origins[touch.origins.shape[0] - 1] - 2.0 * farthest_move(touch) >= margin
-    if spent and not list_pairs(touch, 3.0 * margin + RESERVE * smallest_radius(touch)):
+    if spent and not list_pairs(touch, 3.0 * margin + PAIR_RESERVE * smallest_radius(touch)):
         return False
     for p in range(touch.count[PAIRS]):
         find_pair(p, touch.shape_i, touch.shape_f, touch.point_f, touch.pair_i, touch.places, margin, touch.found)

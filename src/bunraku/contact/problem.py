@@ -34,14 +34,15 @@ from bunraku.contact.contact_fields import (
     SOLVED,
     STICKING,
 )
-from bunraku.contact.contact_newton import AIM, CLOSE, newton
-from bunraku.contact.coulomb_law import classify, extent, find_velocities, is_given, violation
+from bunraku.contact.contact_newton import newton
+from bunraku.contact.coulomb_law import cancellation, classify, extent, find_velocities, is_given, violation
 from bunraku.contact.first_forces import first_forces
-from bunraku.contact.further_attempts import ENOUGH, ITERATIONS, fall_back
+from bunraku.contact.further_attempts import ITERATIONS, fall_back
 from bunraku.contact.problem_memory import FORCE, FRICTION, SCALE, TOWARDS, VELOCITY, contact_at, vector_at
 from bunraku.contact.problem_scaling import balance, rescale, scale_problem
 from bunraku.jit import entry, inner
 from bunraku.spatial.scalar import load, store
+from bunraku.tolerances import LAW_AIM, LAW_CLOSE, LAW_ENOUGH
 
 
 @entry("contact problems", PROBLEM, seconds=6, for_kernels=True)
@@ -56,7 +57,8 @@ def solve_contacts(count, theta, b, mu, kind, slip, start, force, mode, work):
     theta: (3K)^2 by rows; b, force: 3K; mu, kind, mode: K; slip: 2K, unit directions of GIVEN; work: `problem_size(K)`.
     start: NONE, from the smallest sticking forces; FORCES, from `force`; MODES, from the linear solution of `mode` that
     is closest to `force`, along which is the friction of sliding contacts (GIVEN: against `slip`).
-    residual: largest violation of the law in units of u, divided by the largest of |b| and |theta_ii f_i|.
+    residual: largest violation of the law in units of u, divided by the largest of |b| and |theta_ii f_i|, which is at
+    most CANCELS |b|.
     iterations: factorisations, and sweeps. status: SOLVED, residual at most 1e-10; ROUGH, more; NO_SOLUTION, more, and
     GIVEN contacts with negative curvature, of which all combinations of open and closed ones were tried, up to 64.
     """
@@ -69,13 +71,14 @@ def solve_contacts(count, theta, b, mu, kind, slip, start, force, mode, work):
     residual, more = newton(count, ITERATIONS, 0.0, kind, slip, mode, work)
     iterations += more
     doubtful = False
-    if residual <= CLOSE:
+    if residual <= LAW_CLOSE:
         residual = finish(count, kind, slip, force, mode, work)
-    if not residual <= CLOSE:
+    if not residual <= LAW_CLOSE:
         residual, more, doubtful = fall_back(count, residual, start, kind, slip, mode, work)
         iterations += more
         residual = finish(count, kind, slip, force, mode, work)
-    return residual, iterations, SOLVED if residual <= ENOUGH else NO_SOLUTION if doubtful else ROUGH
+    residual *= cancellation(count, work)
+    return residual, iterations, SOLVED if residual <= LAW_ENOUGH else NO_SOLUTION if doubtful else ROUGH
 
 
 @inner
@@ -101,7 +104,7 @@ def finish(count, kind, slip, force, mode, work):
         store(work, f + i + 1, f_1)
         store(work, f + i + 2, f_2)
     find_velocities(count, 0.0, work)
-    still = AIM * extent(count, work)
+    still = LAW_AIM * extent(count, work)
     for k in range(count):
         i = vector_at(count, VELOCITY) + 3 * k
         u_1, u_2 = load(work, i + 1), load(work, i + 2)

@@ -56,10 +56,7 @@ from bunraku.spatial.algebra import (
     sub,
 )
 from bunraku.spatial.scalar import clear, constant, load, sqrt, store, where_positive
-from bunraku.tolerances import AT_REST
-
-ONE_NORMAL = 1.0 - 1e-12
-"""Product of two normals from which on they are one."""
+from bunraku.tolerances import AT_REST, ONE_NORMAL
 
 
 @inline

@@ -16,8 +16,6 @@ from bunraku.contact.contact_fields import FORCES as FROM_FORCES
 from bunraku.contact.contact_fields import NO_SOLUTION, OPEN, ROUGH, SLIDING, SOLVED, STICKING
 from bunraku.contact.contact_memory import ACTIVE, FULL, STATUS, WORST
 from bunraku.contact.contact_motion import APPROACHING, DIRECT, LOOK, LOOK_LEVEL, OVERLAPPING, contact_solve
-from bunraku.contact.contact_step import QUICK
-from bunraku.contact.joint_rows import QUICK_JOINT
 from bunraku.entries import closed_solution as closed
 from bunraku.entries.explain import refuse, several
 from bunraku.entries.signatures import FINE
@@ -27,7 +25,7 @@ from bunraku.evaluate.contact_workspace import Acts, Touching
 from bunraku.evaluate.contacts import MARGIN, MODES, Contacts
 from bunraku.evaluate.near_contacts import contacts_near, identities, near_pairs, numbers
 from bunraku.mechanism import Free, Mechanism
-from bunraku.tolerances import CLOSED_GAP, CONTACT_NEAR, CONTACT_SLOW, LIGHT_LOAD, TOO_DEEP
+from bunraku.tolerances import CLOSED_GAP, CONTACT_NEAR, CONTACT_SLOW, LIGHT_LOAD, QUICK, QUICK_JOINT, TOO_DEEP
 
 
 class Limits(NamedTuple):

@@ -58,11 +58,10 @@ from bunraku.tolerances import (
     IMPACT_ENDS,
     LIGHT_LOAD,
     MOST_REBOUNDS,
+    MOST_SHAPES,
     TOO_DEEP,
 )
 
-MOST_SHAPES = 2000
-"""Shapes up to which event-driven simulation looks at all pairs."""
 FEW_NAMES = 3
 """Pairs of shapes that a warning names."""
 

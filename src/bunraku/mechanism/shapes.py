@@ -193,7 +193,8 @@ class Shapes:
     def contact_pairs(self) -> Pairs:
         """Shapes and pairs as arrays; kept until something changes."""
         if "contact" not in self._variants:
-            from bunraku.contact.contact_build import ALL_PAIRS, build
+            from bunraku.contact.contact_build import build
+            from bunraku.tolerances import ALL_PAIRS
 
             shapes, rigid = tuple(self.shapes.values()), self._rigid()
             joints = [link.joint for link in self.links] if self.has_joint_laws() else []

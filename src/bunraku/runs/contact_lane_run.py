@@ -14,7 +14,7 @@ from bunraku.algorithms.forward_passes import accelerate, scratch_sizes
 from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_entries import CONTACTS
 from bunraku.contact.contact_memory import ACTIVE, SOFT, lane_touch
-from bunraku.contact.contact_step import QUICK, fly, reaches, travel
+from bunraku.contact.contact_step import fly, reaches, travel
 from bunraku.contact.joint_rows import is_joint, joint_reaches, load_dry
 from bunraku.contact.lane_impulses import FEW, impulses_in_lanes, lane_impulses
 from bunraku.contact.lane_problem import lane_problem
@@ -39,7 +39,7 @@ from bunraku.spatial.algebra import dot, load3, sub
 from bunraku.spatial.lane_memory import gather
 from bunraku.spatial.lanes import WIDTH
 from bunraku.spatial.scalar import clear, largest, load, maximum, pick, store, where_positive
-from bunraku.tolerances import AT_REST
+from bunraku.tolerances import AT_REST, QUICK
 
 
 @inner

@@ -16,7 +16,6 @@ from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_fields import OPEN
 from bunraku.contact.contact_memory import ITERATIONS, ROUGH_CONTACTS, ROUGHLY, SOLVED_COUNT
 from bunraku.contact.contact_motion import contact_one, contact_signal
-from bunraku.contact.contact_step import QUICK
 from bunraku.errors import BunrakuError, ContactError, ModelError, SimulationError
 from bunraku.evaluate import kinematics
 from bunraku.evaluate.contact_forces import needs_steps
@@ -31,7 +30,7 @@ from bunraku.simulation.contact_settling import Errors, Immovable, Settling
 from bunraku.simulation.crowding import FULL, OVERLAP, UNSOLVED, WORDS, Crowding
 from bunraku.simulation.records.trajectory import Event
 from bunraku.simulation.settings import SEQUENTIAL, Settings
-from bunraku.tolerances import DRIFTED, FLIGHT_TURN, ROUGH_ENOUGH, TOO_DEEP, WIDEST, ZENO
+from bunraku.tolerances import DRIFTED, FLIGHT_TURN, QUICK, ROUGH_ENOUGH, TOO_DEEP, WIDEST, ZENO
 
 if TYPE_CHECKING:
     from bunraku.simulation.running import Running
