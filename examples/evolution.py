@@ -1,7 +1,8 @@
 """Train a policy in minutes on a laptop: random search over thousands of episodes, with NumPy and bunraku alone.
 
     python examples/evolution.py FOLDER --seeds 3 --minutes 3     writes the policy, all returns and the learning curve
-    python examples/evolution.py FOLDER --play                    draws a film of the policy
+    python examples/evolution.py FOLDER --play                    draws a film of the policy, and records an episode
+    python examples/evolution.py FOLDER --view                    shows the policy in the viewer, where it can be pushed
 
 Every generation tries each of some directions in the space of policies forwards and backwards, one copy of the worlds
 for each, and moves the policy along those that paid most, weighted by the difference [Mania, Guy and Recht 2018,
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+import bunraku as bk
 from bunraku.envs.tasks import Moved, task
 
 BEST = 4                    # one direction in so many is used
@@ -103,21 +105,48 @@ def draw(curves, name, path):
     print(path)
 
 
-def play(folder):
-    """A film of an episode with the policy of a folder."""
+def kept(folder):
+    """Task, policy and spread of a folder."""
+    found = np.load(folder / "policy.npz")
+    own, spread = task(str(found["task"])), Spread(len(found["mean"]))
+    spread.mean, spread.squares, spread.count = found["mean"], found["squares"], float(found["count"])
+    return own, found["policy"], spread
+
+
+def simulated(own, policy, spread):
+    """A simulation that the policy moves, for the viewer and for recordings. Tasks without hands."""
+    m, w = own.mechanism, own.worlds(1)
+    own.begin(w)
+    period, held = own.step * own.substeps, {"at": -1.0, "tau": np.zeros(m.nv)}
+
+    def drive(t, q, v):
+        if not held["at"] <= t < held["at"] + (1.0 - 1e-9) * period:
+            action = policy @ spread.scaled(own.observe(q[None], v[None])[0])
+            held["at"], held["tau"] = t, own.torques(np.clip(action, own.low, own.high)[None])[0]
+        tau = held["tau"].copy()
+        if own.motors:
+            own.motors(t, q, v, np.zeros(0), tau)
+        return tau
+
+    return bk.Simulation(m, w.q[0], w.v[0], solver="symplectic_euler", step=own.step, actuation=drive, record=60.0)
+
+
+def play(folder, seconds=4.0):
+    """A film of an episode with the policy of a folder, and a recording for the viewer."""
     from PIL import Image
 
     from bunraku.view.picture import Picture
 
-    kept = np.load(folder / "policy.npz")
-    own, spread, frames = task(str(kept["task"])), Spread(len(kept["mean"])), []
-    spread.mean, spread.squares, spread.count = kept["mean"], kept["squares"], float(kept["count"])
-    w = own.worlds(1)
+    own, policy, spread = kept(folder)
+    w, frames = own.worlds(1), []
     picture = Picture(own.mechanism, w.q[0], 480)
-    total, steps = returns(own, w, kept["policy"][None], spread, 0,
+    total, steps = returns(own, w, policy[None], spread, 0,
                            shown=lambda w: frames.append(Image.fromarray(picture.draw(w.q[0]))))
     frames[0].save(folder / "policy.gif", save_all=True, append_images=frames[1:250], duration=30, loop=0)
-    print(f"return of {steps} steps: {total[0]:.0f}\n{folder / 'policy.gif'}")
+    sim = simulated(own, policy, spread)
+    sim.run(seconds)
+    print(f"return of {steps} steps: {total[0]:.0f}\n{folder / 'policy.gif'}\n"
+          f"bunraku view {sim.trajectory.save(folder / 'episode.npz')}")
 
 
 def main():
@@ -128,10 +157,14 @@ def main():
     parser.add_argument("--directions", type=int, default=64, help="tried in a generation")
     parser.add_argument("--minutes", type=float, default=0.02, help="of each seed")
     parser.add_argument("--play", action="store_true", help="draw a film of the policy in the folder instead")
+    parser.add_argument("--view", action="store_true", help="show the policy in the folder in the viewer, to push it")
     options = parser.parse_args()
     options.folder.mkdir(exist_ok=True)
     if options.play:
         play(options.folder)
+        return
+    if options.view:
+        bk.view(simulated(*kept(options.folder)))
         return
     own, bonus = task(options.task), BONUS.get(options.task, 0.0)
     found = [train(own, seed, options.minutes, bonus, options.directions) for seed in range(options.seeds)]

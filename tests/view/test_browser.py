@@ -11,6 +11,7 @@ from scipy.spatial.transform import Rotation
 import bunraku as bk
 from browser import browser_page
 from bunraku.cli.scenes.byhand import ByHand
+from bunraku.envs.following import following, hand
 from bunraku.view.gestures import CONNECT, CUT, MOVE
 
 if os.environ.get("CI") != "true":
@@ -305,3 +306,24 @@ def test_the_page_for_other_machines_opens_with_its_token(visit):
     v = visit(bk.Simulation(arms()), host="127.0.0.2")  # no name of loopback: treated as any other address
     assert "token=" in v.stage.url
     assert v.page.evaluate("document.cookie") == ""  # not for scripts
+
+
+def test_an_arm_follows_a_target_that_is_dragged(visit):
+    sim = following()
+    v = visit(sim)
+    away = lambda: np.linalg.norm(hand(sim.q[:3]) - sim.q[3:6])  # noqa: E731
+    v.until(lambda: away() < 0.05)
+    mouse, before = v.page.mouse, sim.q[3:6].copy()
+    size = v.stage.screen._gizmos["target"].scale
+    begin, end = (v.pixel(before + np.array([0.0, 0.0, part * size])) for part in (0.9, 0.5))  # the arrow along z
+    mouse.move(*begin)
+    v.page.wait_for_timeout(400)
+    mouse.down()
+    for k in range(1, 11):
+        mouse.move(*(np.array(begin) + 0.1 * k * (np.array(end) - begin)))
+        v.page.wait_for_timeout(40)
+    mouse.up()
+    v.until(lambda: sim.q[5] < before[2] - 0.2 * size)
+    np.testing.assert_allclose(sim.q[3:5], before[:2], atol=1e-3)
+    v.until(lambda: away() < 0.05)
+    assert hand(sim.q[:3])[2] < before[2] - 0.1 * size
