@@ -91,6 +91,11 @@ BENCHES = {
         "Success and time on 1000 random reachable poses of UR5, Panda and Talos beside pink and mink in one run and "
         "TRAC-IK's published figures; batches of 10000 poses; a platform on six legs, and a figure on held feet.",
         ROBOTS, quick="fewer poses", colours=False),
+    "plan": Bench(
+        "planned motions beside Crocoddyl: iterations, cost, time of an iteration",
+        "Iterative LQR with limits for the swing-up of a cart-pole and a reach of a UR5 beside Crocoddyl's box-DDP in "
+        "one run, where it is installed, and for a figure on held soles. Accelerations are compared first.",
+        ROBOTS, lasts="half a minute after the first run", quick="once each, at most 20 iterations", colours=False),
     "quantities": Bench(
         "Jacobians, momentum and Coriolis matrices, regressor, joint forces beside Pinocchio",
         "Jacobians and their rates, centroidal momentum, Coriolis matrix, operational-space inertia and inertial "
