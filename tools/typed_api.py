@@ -54,7 +54,9 @@ def evaluate(m: bk.Mechanism) -> None:
     motion: bk.Motion = bk.exciting_motion(arm, 2.0, tries=2)
     identified = bk.identify(arm, motion, tau=bk.inverse_dynamics(arm, motion.q, motion.v, motion.a), fit="inertia")
     print(identified.mechanism.mass, identified.deviation["link1.mass"], identified.identifiable.rank)
-    print(bk.constraints, bk.closed_chain, bk.coordinates, bk.operation_count, bk.processor_array, bk.convert)
+    chained = bk.models.chain(3)
+    cost: float = bk.gradient(chained, np.zeros(3), np.zeros(3), np.zeros((4, 3)), step=0.01).cost
+    print(cost, bk.constraints, bk.closed_chain, bk.coordinates, bk.operation_count, bk.processor_array, bk.convert)
     schedule: bk.Schedule = bk.schedule(bk.models.chain(32), workers=2)
     print(schedule.depth, schedule.predicted_speedup)
 

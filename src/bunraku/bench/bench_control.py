@@ -6,8 +6,8 @@ Talos on a free base, computed torque to a goal (the difference of two poses, th
     in Python                 the same law with NumPy and bk.inverse_dynamics, called from the compiled loop
     in Python, Pinocchio      the same with pin.difference and pin.rnea
 
-Also the methods of the model alone, steps of symplectic Euler with each controller, and 1024 copies of an arm with
-operational-space control. Nothing is timed before the torques agree.
+Also the methods of the model alone, steps of symplectic Euler with each controller and the gradient of a motion by all
+of its torques, and 1024 copies of an arm with operational-space control. Nothing is timed before the torques agree.
 """
 
 from __future__ import annotations
@@ -158,9 +158,16 @@ def _steps(m, options) -> dict:
         Contestant(by_hand, stepping(in_python(m, goal)), options.steps),
         Contestant("a step, controller compiled", stepping(computed_torque, goal), options.steps, against=by_hand),
         Contestant("a step, no controller", stepping(None), options.steps),
+        Contestant("a step of bk.gradient, by all torques", lambda: bk.gradient(
+            m, q, np.zeros(m.nv), np.zeros((options.steps, m.nv)), step=STEP, final=_speed, workers=1), options.steps),
     ]
     race(contestants, options.seconds / 2)
     return {"rows": _rows(contestants)}
+
+
+def _speed(q, v):
+    """A cost at the end: half of the square of the velocity, and its derivatives."""
+    return 0.5 * v @ v, 0.0 * v, v
 
 
 def _rows(contestants) -> list[dict]:

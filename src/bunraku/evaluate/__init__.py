@@ -20,6 +20,7 @@ from bunraku.evaluate.dynamics import (
     joint_forces,
 )
 from bunraku.evaluate.dynamics_results import Dynamics, Report
+from bunraku.evaluate.gradients import Gradient, gradient
 from bunraku.evaluate.inverse_kinematics import InverseKinematics, inverse_kinematics
 from bunraku.evaluate.kinematics import Kinematics, kinematics, poses
 from bunraku.evaluate.linear_models import LinearModel, StepDerivatives, linearise, step_derivatives
@@ -31,11 +32,12 @@ from bunraku.evaluate.parameter_derivatives import ParameterDerivatives, paramet
 from bunraku.evaluate.raycasts import Hits, raycast
 from bunraku.evaluate.schedules import Schedule, schedule
 
-__all__ = ["ClosedChain", "Constraints", "Contact", "Contacts", "Derivatives", "Dynamics", "ForceDerivatives", "Hits",
-           "InverseDerivatives", "InverseKinematics", "Kinematics", "LinearModel", "ParameterDerivatives",
-           "ProcessorArray", "Report", "Resultant", "Schedule", "Singularity", "StepDerivatives", "closed_chain",
-           "connection_force_derivatives", "connection_forces", "constraints", "contacts", "coordinates",
-           "coriolis_matrix", "derivatives", "dynamics", "forward_dynamics", "impact", "inertial_parameters",
-           "inertial_regressor", "inverse_derivatives", "inverse_dynamics", "inverse_kinematics", "joint_forces",
-           "kinematics", "linearise", "mass_matrix", "operation_count", "operational_inertia", "parameter_derivatives",
-           "poses", "processor_array", "project", "raycast", "schedule", "step_derivatives"]
+__all__ = ["ClosedChain", "Constraints", "Contact", "Contacts", "Derivatives", "Dynamics", "ForceDerivatives",
+           "Gradient", "Hits", "InverseDerivatives", "InverseKinematics", "Kinematics", "LinearModel",
+           "ParameterDerivatives", "ProcessorArray", "Report", "Resultant", "Schedule", "Singularity",
+           "StepDerivatives", "closed_chain", "connection_force_derivatives", "connection_forces", "constraints",
+           "contacts", "coordinates", "coriolis_matrix", "derivatives", "dynamics", "forward_dynamics", "gradient",
+           "impact", "inertial_parameters", "inertial_regressor", "inverse_derivatives", "inverse_dynamics",
+           "inverse_kinematics", "joint_forces", "kinematics", "linearise", "mass_matrix", "operation_count",
+           "operational_inertia", "parameter_derivatives", "poses", "processor_array", "project", "raycast",
+           "schedule", "step_derivatives"]

@@ -110,6 +110,7 @@ class StepDerivatives(NamedTuple):
 
 TERMS, LONGEST = 24, 3.0
 """Terms of the exponential series of a step's turn, and the largest turn and travel for which they are exact."""
+ROUNDING = 1e-18  # of terms that follow
 
 
 def step_derivatives(mechanism: Mechanism, q, v, tau=None, *, step: float, external: Mapping | None = None,
@@ -143,7 +144,7 @@ def after_step(mechanism: Mechanism, q, v, d: Derivatives, step: float) -> StepD
     places = np.arange(nv)
     of_q[..., places, places] += 1.0
     for at in turning_joints(plan):
-        turned, moved = after_move(_short(turning(step * v[..., at])))
+        turned, moved = after_move(short(turning(step * v[..., at])))
         of_q[..., at, :] = step * moved @ of_v[..., at, :]
         of_q[..., at, at] += turned
         at_once[..., at, :] = step * moved @ of_tau[..., at, :]
@@ -152,7 +153,8 @@ def after_step(mechanism: Mechanism, q, v, d: Derivatives, step: float) -> StepD
                                                step * v), v)
 
 
-def _short(turn):
+def short(turn):
+    """A turn that a step may make."""
     if not np.abs(turn).max(initial=0.0) <= LONGEST:
         raise SettingError(f"a step turns or moves a joint by {np.abs(turn).max():.3g} (rad or m), more than "
                            f"{LONGEST:g}; take a smaller one")
@@ -166,4 +168,6 @@ def after_move(turn):
     for k in range(1, TERMS):
         term = term @ turn / -k
         whole, mean = whole + term, mean + term / (k + 1)
+        if not np.abs(term).max(initial=0.0) > ROUNDING:
+            break
     return whole, mean
