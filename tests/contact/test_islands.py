@@ -55,6 +55,26 @@ def test_large_islands_move_like_small_ones(always_sparse, monkeypatch, scene, u
     assert np.abs(sparse.v - dense.v).max() < 1e-5
 
 
+@pytest.mark.parametrize(("floor", "moments"), [({"stiffness": 2e4, "damping": 100.0}, {}), (
+    {}, {"torsional": 0.003, "rolling": 0.006}), ({"stiffness": 2e4}, {"torsional": 0.003, "rolling": 0.006})])
+def test_soft_contacts_and_rolling_friction_in_large_islands(always_sparse, monkeypatch, floor, moments):
+    """Both methods again, of balls that are thrown on a floor and roll over each other."""
+    m, rng = bk.Mechanism(), np.random.default_rng(3)
+    m.add_plane(friction=0.6, **floor)
+    q, v = [], rng.normal(size=72)
+    for k in range(12):
+        m.add_link(f"b{k}", joint=bk.Free(), mass=1.0 + k % 3, inertia=(0.004 * (1 + k % 3),) * 3)
+        m.add_shape(f"b{k}", bk.Sphere(0.1), friction=0.6, **moments)
+        q += [0.17 * (k % 3) + 0.01 * rng.normal(), 0.17 * (k // 3 % 2) + 0.01 * rng.normal(), 0.105 + 0.18 * (k // 6),
+              1, 0, 0, 0]
+    start = bk.part(m, q)
+    sparse = stepped(m, start, 0.1, v)
+    monkeypatch.setattr(contact_workspace, "DENSE_ISLAND", 1000)
+    dense = stepped(m, start, 0.1, v)
+    assert max(sparse.stats.contact_residual, dense.stats.contact_residual) < 1e-10
+    assert np.abs(sparse.q - dense.q).max() < 1e-7
+
+
 def test_a_figure_in_a_large_island(always_sparse, monkeypatch):
     """Trees of many joints: a figure that topples moves as with the full matrix, until it falls on its hands: Coulomb's
     law has several solutions there."""

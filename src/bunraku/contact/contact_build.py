@@ -8,6 +8,7 @@ arrays grow with the shapes; the list of pairs is apart from it (`with_pairs`, `
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -91,18 +92,19 @@ def with_pairs(arrays: ContactArrays, pairs: Iterable[tuple[int, int]]) -> Conta
     joints = len(arrays.joint_i)
     contacts: list[tuple[int, ...]] = arrays.contact_i[:joints].tolist()
     surfaces: list[tuple[float, ...]] = arrays.contact_f[:joints].tolist()
+    rubs, soft = shape_f[:, [c.SHAPE_TORSIONAL, c.SHAPE_ROLLING]].any(), shape_f[:, c.SHAPE_STIFFNESS].any()
+    body, friction, bounce = (x.tolist() for x in (shape_i[:, c.SHAPE_BODY], shape_f[:, c.SHAPE_FRICTION],
+                                                   shape_f[:, c.SHAPE_RESTITUTION]))
     for p, (of, a, b) in enumerate(sorted((c.KIND_OF[kind[a], kind[b]], a, b) for a, b in pairs)):
         count, first = contacts_of(of, shape_i[a], shape_i[b]), len(contacts)
-        moments = moments_of(shape_f[a], shape_f[b])
-        bodies = int(shape_i[a, c.SHAPE_BODY]), int(shape_i[b, c.SHAPE_BODY])
+        moments = moments_of(shape_f[a], shape_f[b]) if rubs else ()
+        stiffness, damping = in_series(*shape_f[a, OF_SPRING], *shape_f[b, OF_SPRING]) if soft else (0.0, 0.0)
         listed.append((of, a, b, first, count, len(moments)))
-        contacts += [(p, *bodies, c.PUSH, k, 0) for k in range(first, first + count)]
-        stiffness, damping = in_series(*shape_f[a, OF_SPRING], *shape_f[b, OF_SPRING])
-        bounce = max(shape_f[a, c.SHAPE_RESTITUTION], shape_f[b, c.SHAPE_RESTITUTION]) if stiffness == 0.0 else 0.0
-        surfaces += count * [(float(np.sqrt(shape_f[a, c.SHAPE_FRICTION] * shape_f[b, c.SHAPE_FRICTION])),
-                              float(bounce), 0.0, float(stiffness), float(damping))]
+        contacts += [(p, body[a], body[b], c.PUSH, k, 0) for k in range(first, first + count)]
+        surfaces += count * [(sqrt(friction[a] * friction[b]), max(bounce[a], bounce[b]) if stiffness == 0.0 else 0.0,
+                              0.0, float(stiffness), float(damping))]
         for back, (role, arm) in enumerate(moments, 1):
-            contacts += [(p, *bodies, role, k, back) for k in range(first, first + count)]
+            contacts += [(p, body[a], body[b], role, k, back) for k in range(first, first + count)]
             surfaces += count * [(1.0, 0.0, arm, 0.0, 0.0)]
     pair_i, contact_i, contact_f = tables(listed, contacts, surfaces)
     return arrays._replace(pair_i=pair_i, contact_i=contact_i, contact_f=contact_f)

@@ -158,7 +158,7 @@ def forget_open(touch, before):
                 touch.held[3 * k + r] = 0.0
 
 
-@inner
+@inline
 def load_island(touch, first, count, h):
     """The contacts of an island as a problem: gaps, surfaces, velocities, and the impulses of the last step."""
     for i in range(count):

@@ -18,6 +18,9 @@ stay near to those of the base. The solution, which Newton's method finds in a f
 next base (a proximal point method). eps falls with success, so that convergence ends nearly quadratic, and rises with
 failure: what is found has no trace of it.
 
+A moment of friction (`moment_rows.py`) has P with the bound arm (f_n - r u_n) of its point, whose normal is the first
+column of its A; its first row is zero. A soft contact has c f_n added to u_n for good, and eps m + c in place of eps m.
+
 A step is shortened until the sum of squares of F, in units of velocity, is less than one of the last two; if no part of
 it achieves that, the whole step is made, as a restart elsewhere. The modes should be nearly right at the start: sweeps
 over the contacts, each solved by itself in turn (`single.py`), find most of them at a small part of the cost of
@@ -72,7 +75,7 @@ def heap_of_step(touch, n, body_i, h, work):
 @allocating
 def heap_impulses(touch, n, body_i, h, work):
     """As `island_impulses`, of the large island n."""
-    heap = make_heap(touch, n, body_i, work)
+    heap = make_heap(touch, n, body_i, h, work)
     count = touch.island[n + 1] - touch.island[n]
     return outlived(heap, impulses_of_heap(solve_heap, velocities_of_heap, part_heap, hold(heap), touch, count, h))
 
@@ -96,14 +99,28 @@ def law_residual(count, heap, b, mu):
     for k in range(count):
         i, m = 3 * k, heap.mobility[k]
         f_n, f_1, f_2 = m * heap.force[i], m * heap.force[i + 1], m * heap.force[i + 2]
-        u_n, u_1, u_2 = heap.u[i], heap.u[i + 1], heap.u[i + 2]
+        u_n, u_1, u_2 = heap.u[i] + heap.give[k] * heap.force[i], heap.u[i + 1], heap.u[i + 2]
         p_n, p_1, p_2, _ = projected(f_n - u_n, f_1 - u_1, f_2 - u_2, mu[k])
+        if heap.point[k] != k:  # the bound by the load, in the same units
+            point = heap.point[k]
+            f_p, u_p = heap.force[3 * point], heap.u[3 * point]
+            bound = m * mu[k] * max(f_p - (u_p + heap.give[point] * f_p) / heap.mobility[point], 0.0)
+            p_n, p_1, p_2, _ = projected(bound, f_1 - u_1, f_2 - u_2, 1.0)
+            f_n, u_n = p_n, 0.0
         worst = max(worst, max(abs(f_n - p_n), np.sqrt((f_1 - p_1) ** 2 + (f_2 - p_2) ** 2)))
         if not (abs(f_n) < np.inf and abs(u_n) < np.inf and abs(u_1) < np.inf and abs(u_2) < np.inf):
             return np.inf
         extent = max(extent, max(max(abs(f_n), abs(b[i])), max(max(abs(f_1), abs(b[i + 1])),
                                                                max(abs(f_2), abs(b[i + 2])))))
     return worst / extent if extent > 0.0 else 0.0
+
+
+@inline
+def normal_state(k, heap, eps, step):
+    """f_n of a contact after a part of a step, and its velocity w_n with all compliances."""
+    i = 3 * k
+    f_n = heap.force[i] + step * heap.push[i]
+    return f_n, (heap.u[i] + step * heap.du[i] + eps * heap.mobility[k] * (f_n - heap.base[i]) + heap.give[k] * f_n)
 
 
 @inner
@@ -115,8 +132,13 @@ def squares(count, heap, mu, rho, eps, step):
         r, soft = rho / m, eps * m
         f_n, f_1, f_2 = (heap.force[i] + step * heap.push[i], heap.force[i + 1] + step * heap.push[i + 1],
                          heap.force[i + 2] + step * heap.push[i + 2])
+        point = heap.point[k]
+        loaded, w_n = normal_state(point, heap, eps, step)
+        t_n = loaded - rho / heap.mobility[point] * w_n
+        if point != k:
+            f_n = max(t_n, 0.0)
         p_n, p_1, p_2, _ = projected(
-            f_n - r * (heap.u[i] + step * heap.du[i] + soft * (f_n - heap.base[i])),
+            t_n,
             f_1 - r * (heap.u[i + 1] + step * heap.du[i + 1] + soft * (f_1 - heap.base[i + 1])),
             f_2 - r * (heap.u[i + 2] + step * heap.du[i + 2] + soft * (f_2 - heap.base[i + 2])), mu[k])
         result += m * m * ((f_n - p_n) ** 2 + (f_1 - p_1) ** 2 + (f_2 - p_2) ** 2)
@@ -130,30 +152,37 @@ def linearise(count, heap, mu, rho, eps):
     for k in range(count):
         i, o, r, soft = 3 * k, 9 * k, rho / heap.mobility[k], eps * heap.mobility[k]
         f_n, f_1, f_2 = heap.force[i], heap.force[i + 1], heap.force[i + 2]
-        w_n, w_1, w_2 = (heap.u[i] + soft * (f_n - heap.base[i]), heap.u[i + 1] + soft * (f_1 - heap.base[i + 1]),
-                         heap.u[i + 2] + soft * (f_2 - heap.base[i + 2]))
-        t_n, t_1, t_2 = f_n - r * w_n, f_1 - r * w_1, f_2 - r * w_2
+        w_1, w_2 = heap.u[i + 1] + soft * (f_1 - heap.base[i + 1]), heap.u[i + 2] + soft * (f_2 - heap.base[i + 2])
+        t_1, t_2 = f_1 - r * w_1, f_2 - r * w_2
+        point = heap.point[k]
+        rigid = r if point == k else rho / heap.mobility[point]
+        loaded, w_n = normal_state(point, heap, eps, 0.0)
+        t_n, yields = loaded - rigid * w_n, softness + rigid * heap.give[point]
         p_n, p_1, p_2, ratio = projected(t_n, t_1, t_2, mu[k])
         for e in range(9):
             heap.A[o + e] = 0.0
         heap.push[i], heap.push[i + 1], heap.push[i + 2] = f_n - p_n, f_1 - p_1, f_2 - p_2
+        if point != k:
+            heap.push[i] = 0.0
         if not t_n > 0.0:  # D = 0
             continue
-        firm = r / softness
-        heap.A[o] = firm
-        heap.push[i] = firm * w_n
+        firm, firm_n = r / softness, rigid / yields
+        if point == k:
+            heap.A[o] = firm_n
+            heap.push[i] = firm_n * w_n
+        leads = heap.push[3 * point]
         if ratio == 1.0 and mu[k] > 0.0:  # D = 1
             heap.A[o + 4] = heap.A[o + 8] = firm
             heap.push[i + 1], heap.push[i + 2] = firm * w_1, firm * w_2
         elif mu[k] > 0.0:  # friction follows f_n along e, and turns
             length = np.sqrt(t_1 * t_1 + t_2 * t_2)
             e_1, e_2 = t_1 / length, t_2 / length
-            turn, follow = 1.0 / (1.0 - (1.0 - softness) * ratio), (1.0 - softness) * mu[k]
-            q_1 = heap.push[i + 1] + follow * e_1 * heap.push[i]
-            q_2 = heap.push[i + 2] + follow * e_2 * heap.push[i]
+            turn, follow = 1.0 / (1.0 - (1.0 - softness) * ratio), (1.0 - yields) * mu[k]
+            q_1, q_2 = heap.push[i + 1] + follow * e_1 * leads, heap.push[i + 2] + follow * e_2 * leads
             along, across = e_1 * q_1 + e_2 * q_2, turn * (e_1 * q_2 - e_2 * q_1)
             heap.push[i + 1], heap.push[i + 2] = along * e_1 - across * e_2, along * e_2 + across * e_1
-            heap.A[o + 3], heap.A[o + 6] = e_1 * (mu[k] * r + follow * firm), e_2 * (mu[k] * r + follow * firm)
+            heap.A[o + 3] = e_1 * (mu[k] * rigid + follow * firm_n)
+            heap.A[o + 6] = e_2 * (mu[k] * rigid + follow * firm_n)
             stiff = r * ratio * turn
             heap.A[o + 4], heap.A[o + 8] = stiff * e_2 * e_2, stiff * e_1 * e_1
             heap.A[o + 5] = heap.A[o + 7] = -stiff * e_1 * e_2
@@ -260,11 +289,16 @@ def sweep(count, heap, b, mu):
         u_n, u_1, u_2 = motion_of_contact(k, heap, x)
         f_n, f_1, f_2 = load(force, i), load(force, i + 1), load(force, i + 2)
         b_n = load(b, i) + u_n - (load(W, o) * f_n + load(W, o + 1) * f_1 + load(W, o + 2) * f_2)
+        if heap.point[k] != k:
+            bear_moment(k, heap, b, mu, u_1, u_2)
+            continue
         if (b_n >= 0.0 and f_n == 0.0) or not load(W, o) > 0.0:
             continue
         b_1 = load(b, i + 1) + u_1 - (load(W, o + 3) * f_n + load(W, o + 4) * f_1 + load(W, o + 5) * f_2)
         b_2 = load(b, i + 2) + u_2 - (load(W, o + 6) * f_n + load(W, o + 7) * f_1 + load(W, o + 8) * f_2)
+        W[o] += heap.give[k]
         n, t_1, t_2 = solve_single(o, 3, b_n, b_1, b_2, mu[k], W)
+        W[o] -= heap.give[k]
         store(force, i, n)
         store(force, i + 1, t_1)
         store(force, i + 2, t_2)
@@ -272,12 +306,30 @@ def sweep(count, heap, b, mu):
 
 
 @inner
+def bear_moment(k, heap, b, mu, u_1, u_2):
+    """The same of a moment, for the present normal force of its point."""
+    i, o, force, W = 3 * k, 9 * k, heap.force, heap.W
+    f_1, f_2, t_1, t_2 = load(force, i + 1), load(force, i + 2), 0.0, 0.0
+    pressed = load(force, 3 * heap.point[k])
+    if pressed > 0.0 and load(W, o) > 0.0:
+        b_1 = load(b, i + 1) + u_1 - (load(W, o + 4) * f_1 + load(W, o + 5) * f_2)
+        b_2 = load(b, i + 2) + u_2 - (load(W, o + 7) * f_1 + load(W, o + 8) * f_2)
+        _, t_1, t_2 = solve_single(o, 3, 0.0 - load(W, o) * pressed, b_1, b_2, mu[k], W)
+    if t_1 != f_1 or t_2 != f_2:
+        store(force, i + 1, t_1)
+        store(force, i + 2, t_2)
+        push_contact(k, heap, 0.0, t_1 - f_1, t_2 - f_2, heap.x)
+
+
+@inner
 def solve_heap(heap, touch, count, start):
     """Solve the contact problem of a large island from `force` (FORCES) or from none; forces into `force`, modes into
     `mode`."""
-    b, mu, done, sweeps = touch.b, touch.mu, 0, FIRST_SWEEPS
+    b, mu, done, sweeps = touch.b, heap.mu, 0, FIRST_SWEEPS
+    find_bounds(heap, touch, count)
     for i in range(3 * count):
         heap.force[i] = touch.force[i] if start == FORCES else 0.0
+    without_loads(heap, count)
     find_velocities(count, heap, b)
     least = law_residual(count, heap, b, mu)
     for i in range(3 * count):
@@ -297,8 +349,32 @@ def solve_heap(heap, touch, count, start):
         for i in range(3 * count):
             heap.force[i] = heap.best[i] if residual < np.inf else 0.0
         gather_forces(count, heap, heap.force, heap.x)
+    put_loads(heap, touch, count)
     note_modes(count, touch)
     note_solution(touch, count, least, done, SOLVED if least <= HEAP_ENOUGH else ROUGH)
+
+
+@inner
+def find_bounds(heap, touch, count):
+    """Friction per normal force."""
+    for k in range(count):
+        heap.mu[k] = touch.mu[k] * heap.arm[k]
+
+
+@inner
+def without_loads(heap, count):
+    """Moments have no normal force of their own here."""
+    for k in range(count):
+        if heap.point[k] != k:
+            heap.force[3 * k] = 0.0
+
+
+@inner
+def put_loads(heap, touch, count):
+    """The loads of moments as the contact problem has them."""
+    for k in range(count):
+        if heap.point[k] != k:
+            touch.force[3 * k] = heap.arm[k] * touch.force[3 * heap.point[k]]
 
 
 @inner
@@ -323,10 +399,10 @@ def part_heap(heap, touch, count):
     for _ in range(PARTING_SWEEPS):
         worst = 0.0
         for k in range(count):
-            W = heap.W[9 * k]
+            W = heap.W[9 * k] + heap.give[k] if heap.point[k] == k else 0.0
             if W > 0.0:
                 u_n, _, _ = motion_of_contact(k, heap, x)
-                change = max(-(u_n + touch.b[3 * k]) / W, -force[3 * k])
+                change = max(-(u_n + heap.give[k] * force[3 * k] + touch.b[3 * k]) / W, -force[3 * k])
                 if change != 0.0:
                     force[3 * k] += change
                     worst = max(worst, W * abs(change))
@@ -335,6 +411,6 @@ def part_heap(heap, touch, count):
             break
     keep_best(count, heap)
     if worst > HEAP_PARTED * deepest:
-        approach(count, heap, touch.b, touch.mu, 1.0, HEAP_PARTED)
+        approach(count, heap, touch.b, touch.mu, 1.0, HEAP_PARTED)  # no friction
     for i in range(3 * count):
         touch.force[i] = heap.best[i]

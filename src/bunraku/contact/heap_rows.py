@@ -7,6 +7,9 @@ contact velocities are u = Y x + b, and |x|^2 / 2 is the kinetic energy that for
 
 A row has a block for each of the one or two trees that its contact acts on, as long as the tree has degrees of freedom,
 in whole lanes (zeros at the end), so that products are SIMD instructions. Cost: O(contacts) products of such blocks.
+
+Moments of friction (`moment_rows.py`) have the normal row of their point in place of an idle one: it tells how their
+bound changes, and bears no force.
 """
 
 from typing import NamedTuple
@@ -16,7 +19,9 @@ import numpy as np
 from bunraku.contact import contact_fields as c
 from bunraku.contact.contact_memory import ROW, ROWS
 from bunraku.contact.heap_order import Fronts, make_fronts, padded
+from bunraku.contact.moment_rows import is_moment
 from bunraku.contact.response import factors_of, six_up
+from bunraku.contact.soft_contacts import compliance
 from bunraku.jit import allocating, inline, inner
 from bunraku.plan import fields as f
 from bunraku.spatial.lanes import WIDTH
@@ -42,18 +47,22 @@ class Heap(NamedTuple):
     u: np.ndarray        # (3 K,) contact velocities
     du: np.ndarray       # (3 K,) their change in a step
     A: np.ndarray        # (9 K,) change of the forces by velocities
+    point: np.ndarray    # (K,) int64, the contact whose normal force bounds it: itself, or that of a moment
+    arm: np.ndarray      # (K,) bound per normal force and coefficient of friction: 1; of moments a length [m]
+    mu: np.ndarray       # (K,) their product
+    give: np.ndarray     # (K,) compliance of soft contacts
     fronts: Fronts
 
 
 @allocating
-def make_heap(touch, n, body_i, work):
+def make_heap(touch, n, body_i, h, work):
     """Island n: its trees, Y, and room for factors."""
     first, count = touch.island[n], touch.island[n + 1] - touch.island[n]
     begin, end = touch.island_handle[n], touch.island_handle[n + 1]
     trees, unknowns = 0, 0
     size, start, low = np.empty(end - begin, np.int64), np.empty(end - begin, np.int64), np.empty(end - begin, np.int64)
-    for h in range(begin, end):
-        root = touch.tree[touch.handles[h]]
+    for handle in range(begin, end):
+        root = touch.tree[touch.handles[handle]]
         if touch.on[root] < 0:
             touch.on[root] = trees
             low[trees], last = body_i[root, f.V_INDEX], root
@@ -76,17 +85,20 @@ def make_heap(touch, n, body_i, work):
                 side[2 * i + s], y_at[2 * i + s] = t, length
                 length += 3 * padded(size[t])
             if t >= 0:
-                h = touch.handle[body] - begin
-                following[2 * i + s], at_handle[h] = at_handle[h], 2 * i + s
+                handle = touch.handle[body] - begin
+                following[2 * i + s], at_handle[handle] = at_handle[handle], 2 * i + s
     y = np.zeros(length + WIDTH)
-    for h in range(begin, end):
-        innovations(touch, touch.handles[h], first, at_handle[h - begin], following, body_i, work, size, low, y_at, y)
-    for h in range(begin, end):
-        touch.on[touch.tree[touch.handles[h]]] = -1
+    for handle in range(begin, end):
+        innovations(touch, touch.handles[handle], first, at_handle[handle - begin], following, body_i, work, size, low,
+                    y_at, y)
+    for handle in range(begin, end):
+        touch.on[touch.tree[touch.handles[handle]]] = -1
     three, fronts = 3 * count, make_fronts(size[:trees], start[:trees], side)
     heap = Heap(size[:trees], start[:trees], side, y_at, y, np.empty(3 * three), np.empty(count), np.zeros(unknowns),
                 np.zeros(unknowns), np.zeros(three), np.zeros(three), np.zeros(three), np.zeros(three), np.zeros(three),
-                np.zeros(three), np.zeros(3 * three), fronts)
+                np.zeros(three), np.zeros(3 * three), np.arange(count), np.ones(count), np.zeros(count),
+                np.zeros(count), fronts)
+    bound_moments(touch, first, count, h, heap)
     contacts_alone(count, heap)
     return heap
 
@@ -118,6 +130,22 @@ def innovations(touch, body, first, at, following, body_i, work, size, low, y_at
 
 
 @inner
+def bound_moments(touch, first, count, h, heap):
+    """Points and arms of moments, with the normal rows of their points, and compliances."""
+    for i in range(count):
+        k = touch.active[first + i]
+        heap.give[i] = compliance(k, touch, h)
+        if is_moment(k, touch):
+            point = i - np.int64(touch.contact_i[k, c.CONTACT_BACK])
+            heap.point[i], heap.arm[i] = point, touch.contact_f[k, c.ARM]
+            for s in range(2):
+                t = heap.side[2 * i + s]
+                if t >= 0:
+                    for j in range(padded(heap.size[t])):
+                        heap.y[heap.y_at[2 * i + s] + j] = heap.y[heap.y_at[2 * point + s] + j]
+
+
+@inner
 def contacts_alone(count, heap):
     """W and mobility."""
     for k in range(count):
@@ -136,8 +164,22 @@ def contacts_alone(count, heap):
         for r in range(3):
             for q in range(r):
                 heap.W[9 * k + 3 * q + r] = heap.W[9 * k + 3 * r + q]
+        if heap.point[k] != k:
+            moment_alone(k, heap)
         trace = heap.W[9 * k] + heap.W[9 * k + 4] + heap.W[9 * k + 8]
         heap.mobility[k] = trace / 3.0 if trace > 0.0 else 1.0
+
+
+@inner
+def moment_alone(k, heap):
+    """W of a moment: idle rows have the mobility of the others."""
+    o = 9 * k
+    first, second = heap.W[o + 4], heap.W[o + 8]
+    mobility = 0.5 * (first + second) if second > 0.0 else first
+    heap.W[o] = mobility
+    heap.W[o + 1] = heap.W[o + 2] = heap.W[o + 3] = heap.W[o + 6] = 0.0
+    if not second > 0.0:
+        heap.W[o + 8] = mobility
 
 
 @inline
@@ -174,7 +216,7 @@ def gather_forces(count, heap, force, x):
     for i in range(x.shape[0]):
         x[i] = 0.0
     for k in range(count):
-        push_contact(k, heap, force[3 * k], force[3 * k + 1], force[3 * k + 2], x)
+        push_contact(k, heap, force[3 * k] if heap.point[k] == k else 0.0, force[3 * k + 1], force[3 * k + 2], x)
 
 
 @inner

@@ -7,7 +7,7 @@ one state and for a state in lanes.
 
 import numpy as np
 
-from bunraku.contact.contact_fields import FORCES, NONE, OPEN, SLIDING, SOLVED, STICKING
+from bunraku.contact.contact_fields import FORCES, LOADED, NONE, OPEN, SLIDING, SOLVED, STICKING
 from bunraku.contact.contact_memory import IN_TURN, JOINTS, STATUS
 from bunraku.contact.sequential_impacts import rebounds_in_turn
 from bunraku.contact.single import solve_single
@@ -107,8 +107,8 @@ def energy_taken(velocities, matrix, touch, count):
         touch.b[i] = touch.arriving[i] + touch.gaining[i]
     velocities(matrix, touch, count)
     for i in range(count):
-        if touch.ratio[i] > 0.0 or (touch.count[JOINTS] > 0 and touch.dry[i] != 0):  # no work of a given normal force
-            touch.b[3 * i] = 0.0 - touch.velocity[3 * i]  # counts, nor that of a spring
+        if touch.ratio[i] > 0.0 or touch.law[i] >= LOADED or (touch.count[JOINTS] > 0 and touch.dry[i] != 0):
+            touch.b[3 * i] = 0.0 - touch.velocity[3 * i]  # no work: of a spring, a load, a given normal force
     for i in range(3 * count):
         taken -= 0.5 * touch.force[i] * (touch.b[i] + touch.velocity[i])
         given += abs(touch.force[i] * touch.b[i])

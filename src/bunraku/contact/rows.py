@@ -149,7 +149,7 @@ def take_up(k, touch):
     return True
 
 
-@inner
+@inline
 def take_up_point(k, touch):
     """Put a point of contact and its moments of friction into the problem. Returns whether there is room."""
     pair, room = np.int64(touch.contact_i[k, c.CONTACT_PAIR]), take_up(k, touch)

@@ -46,6 +46,13 @@ def part_of_overlap(k, touch, h):
     return stiffness / (h * stiffness + touch.contact_f[k, c.DAMPING]) if stiffness > 0.0 else 0.0
 
 
+@inline
+def compliance(k, touch, h):
+    """eps of contact k in a step of length h; 0: rigid."""
+    stiff = h * (h * touch.contact_f[k, c.STIFFNESS] + touch.contact_f[k, c.DAMPING])
+    return 1.0 / stiff if is_soft(k, touch) else 0.0
+
+
 @inner
 def soften(touch, first, count, h, theta):
     """Add the compliances of `count` contacts from place `first` on to the diagonal of Theta."""
@@ -53,5 +60,4 @@ def soften(touch, first, count, h, theta):
         k = touch.active[first + i]
         if is_soft(k, touch):
             at = 3 * i * (3 * count + 1)
-            stiff = h * (h * touch.contact_f[k, c.STIFFNESS] + touch.contact_f[k, c.DAMPING])
-            store(theta, at, load(theta, at) + 1.0 / stiff)
+            store(theta, at, load(theta, at) + compliance(k, touch, h))

@@ -164,8 +164,7 @@ class Touching:
     @property
     def sparse(self) -> bool:
         """Whether large islands are solved without a full matrix."""
-        return (self.stepping and not self.in_turn and not self.mechanism.constrained and not self.joints
-                and not self.has_moments and not self.soft)
+        return self.stepping and not self.in_turn and not self.mechanism.constrained and not self.joints
 
     def lay_out(self, stepping: bool) -> None:
         """Change between events and time steps, which have room for any number of contacts unless one was asked for."""

@@ -83,7 +83,7 @@ def choose_in_lanes(touch, h, first, status, near):
     return True
 
 
-@inner
+@inline
 def take_up_in_lanes(k, touch, near):
     """As `take_up_point`; its moments are in the problem of the same states."""
     pair = np.int64(touch.contact_i[k, c.CONTACT_PAIR])
