@@ -22,7 +22,7 @@ def test_a_planned_motion_is_reached_within_its_torques_and_held(reports, name):
 
 
 def test_the_numbers_of_a_filmed_pendulum_are_found_within_their_errors(reports):
-    report = reports("film")
+    report = reports("filmed")
     off = (np.array(report["found"]) - report["true"]) / report["errors"]
     assert np.abs(off).max() < 3.5
     assert report["off_rms"] == pytest.approx(0.006, rel=0.1)

@@ -25,7 +25,7 @@ SCENES = {  # name: where it is, what happens
     "byhand": ("ByHand", "a mobile whose suspension is moved in six directions"),
     "swingup": ("SwingUp", "an acrobot swings up and stands, by a planned motion and a regulator"),
     "linkage": ("Linkage", "a closed five-bar linkage swings up and stands, with weak motors"),
-    "film": ("Film", "masses and damping of a double pendulum, found from its film"),
+    "filmed": ("Filmed", "masses and damping of a double pendulum, found from its film"),
     "wheel": ("Wheel", "a rimless wheel rolls down a slope, from spoke to spoke"),
     "fall": ("Fall", "a figure is pushed, falls and lies still"),
     "pickup": ("Pickup", "a hand picks up a box, held by friction alone, and puts it down"),

@@ -1,7 +1,7 @@
 """Optimal control: motions planned by iterative LQR, and regulators of equilibria.
 
 goals.py            costs of states: coordinates and velocities, points and poses of links, the centre of mass
-motions.py          motion of trees and of closed chains under feedback, and its derivatives, for the planner
+feedback_motion.py  motion of trees and of closed chains under feedback, and its derivatives, for the planner
 planner.py          `plan_motion`: iterative LQR with limits
 planned.py          its result
 regulator.py        `lqr`: the regulator of an equilibrium, closed chains included

@@ -24,8 +24,8 @@ from bunraku.entries.feedback_entries import backward_pass
 from bunraku.errors import ModelError, SettingError, ShapeError, SimulationError, StateError
 from bunraku.mechanism import Mechanism
 from bunraku.mechanism.mechanism import as_mechanism
+from bunraku.optimal_control.feedback_motion import motion_of
 from bunraku.optimal_control.goals import Goal, Knots
-from bunraku.optimal_control.motions import motion_of
 from bunraku.optimal_control.planned import PlannedMotion
 from bunraku.simulation.closing import neutral_start
 from bunraku.terminal import Interrupts

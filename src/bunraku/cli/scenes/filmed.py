@@ -63,7 +63,7 @@ def dots(q: np.ndarray) -> np.ndarray:
     return np.stack([x, z, x - LENGTHS[1] * np.sin(below), z - LENGTHS[1] * np.cos(below)], axis=-1)
 
 
-class Film(Scene):
+class Filmed(Scene):
     title = "A double pendulum from its film"
     caption = f"{SHOTS} pictures, dots with errors of {1e3 * NOISE:.0f} mm"
     seconds = (SHOTS - 1) / RATE
