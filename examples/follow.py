@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import bunraku as bk
-from bunraku.envs.following import following, hand
+from bunraku.envs.reaching_arm import following, hand
 
 PLACES = ((0.3, -0.3, -0.4), (0.4, 0.3, -0.3), (0.2, 0.0, -0.7))  # [m] targets, 1.5 s each
 

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 import bunraku as bk
 from browser import browser_page
 from bunraku.cli.scenes.byhand import ByHand
-from bunraku.envs.following import following, hand
+from bunraku.envs.reaching_arm import following, hand
 from bunraku.view.gestures import CONNECT, CUT, MOVE
 
 if os.environ.get("CI") != "true":

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from bunraku import models
-from bunraku.envs.hands import Hands
+from bunraku.envs.gripping_hands import Hands
 from bunraku.envs.tasks import Array, Moved, Task, spread
 from bunraku.mechanism import Revolute
 from bunraku.models.legged import LEG_EFFORT, LEG_SPEED

@@ -16,7 +16,7 @@ import numpy as np
 
 from bunraku.checks import hint
 from bunraku.envs.figures import Figure, figure
-from bunraku.envs.hands import Hands
+from bunraku.envs.gripping_hands import Hands
 from bunraku.errors import NamingError
 from bunraku.mechanism import Mechanism, Prismatic, Revolute
 from bunraku.runs.actuation import Actuation

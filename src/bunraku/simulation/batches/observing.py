@@ -14,7 +14,7 @@ import numpy as np
 from bunraku.entries.pool import spread
 from bunraku.errors import ModelError, ShapeError, SimulationError
 from bunraku.runs.actuation import Actuation
-from bunraku.runs.observing import observe_states
+from bunraku.runs.observed_states import observe_states
 from bunraku.simulation.actuating import address_of, as_actuation, takes_model
 from bunraku.simulation.batches.group import Group
 
