@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bunraku as bk
-from bunraku.bench.contact_crowds import a_tower, a_wall, at_rest, in_a_box
+from bunraku.bench.contact_crowds import a_card_house, a_tower, a_wall, at_rest, in_a_box
 from bunraku.evaluate import contact_workspace
 
 STEP = 2e-3
@@ -126,9 +126,10 @@ def test_a_fast_ball_finds_what_is_far_when_it_starts():
     assert bk.contacts(m, sim.q, margin=0.0).gap.min(initial=0.0) > -STEP * 8.0
 
 
-@pytest.mark.parametrize("scene", [lambda: a_wall(4, 4), lambda: a_tower(12)], ids=["wall", "tower"])
+@pytest.mark.parametrize("scene", [lambda: a_wall(4, 4), lambda: a_tower(12), lambda: a_card_house(3)],
+                         ids=["wall", "tower", "card house"])
 def test_boxes_on_top_of_each_other_stand_still(scene):
-    """Redundant contacts, and masses up to 1000 times as large above as below."""
+    """Redundant contacts, masses up to 1000 times as large above as below, and cards half a millimetre thick."""
     m, q, _ = scene()
     sim = stepped(m, q, 0.2, max_contacts=2000)
     assert sim.stats.contact_residual < 1e-10

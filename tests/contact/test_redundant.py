@@ -61,3 +61,22 @@ def test_forces_that_nearly_cancel_are_judged_by_the_motion_they_leave(ratio):
             bk.dynamics(m, q, np.zeros(m.nv))
     else:
         assert np.abs(bk.dynamics(m, q, np.zeros(m.nv)).a).max() < 1e-4
+
+
+@pytest.mark.parametrize("settings", [{}, {"solver": "symplectic_euler", "step": STEP}], ids=["events", "steps"])
+def test_what_two_fingers_pinch_does_not_creep(settings):
+    """A capsule between two pads that press far harder than its weight asks for, by four contacts."""
+    m, radius = bk.Mechanism(), 0.004
+    for name, side in (("left", -1.0), ("right", 1.0)):
+        m.add_link(name, joint=bk.Prismatic((-side, 0, 0), damping=5.0), mass=0.1, inertia=(1e-5,) * 3)
+        m.add_shape(name, bk.Box(0.01, 0.03, 0.03), position=(side * (radius + 0.005), 0, 0), friction=0.7)
+    m.add_link("held", joint=bk.Free(), mass=0.045, inertia=(5e-6, 4e-7, 5e-6))
+    m.add_shape("held", bk.Capsule(radius, 0.03), rotation=Rotation.from_rotvec((0.5 * np.pi, 0, 0)).as_matrix(),
+                friction=0.7)
+    q = m.neutral()
+    press = np.zeros(m.nv)
+    press[:2] = 30.0
+    sim = bk.Simulation(m, q, actuation=lambda t, q, v: press, record=None, **settings)
+    sim.advance(1.0)
+    assert np.abs(sim.q - q).max() < 1e-10
+    assert set(sim.contacts.mode) == {"sticking"}

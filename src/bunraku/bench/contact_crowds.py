@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,8 @@ EXACT = 1e-8        # residual of heaps
 STILL = 1e-9        # [m] that a wall may move
 BOX = 0.2, 0.2, 0.1  # [m]
 HEAVIEST = 1000.0   # mass of the uppermost box of a tower, as part of the lowest
+CARD = 0.0005, 0.063, 0.088, 0.0018  # thickness, width, length [m], mass [kg]
+LEAN = np.radians(22.0)  # of the cards of a house from the vertical
 
 
 @dataclass
@@ -36,6 +38,7 @@ class Crowds:
     wall: int = 10          # courses, and boxes in each
     tower: int = 20
     standing: float = 10.0  # [s]
+    house: int = 3          # storeys
 
 
 def at_rest(n: int) -> tuple[bk.Mechanism, np.ndarray, list[tuple]]:
@@ -71,24 +74,47 @@ def a_wall(courses: int, boxes: int) -> tuple[bk.Mechanism, np.ndarray, np.ndarr
     """Boxes in courses, every second one shifted by a quarter of a box; mechanism, state, masses."""
     places = [(1.02 * BOX[0] * (i + 0.25 * (k % 2)), 0.0, BOX[2] * (k + 0.5))
               for k in range(courses) for i in range(boxes)]
-    return _boxes(places, np.ones(len(places)))
+    return _boxes([_Box(place, 1.0) for place in places])
 
 
 def a_tower(boxes: int) -> tuple[bk.Mechanism, np.ndarray, np.ndarray]:
     """Boxes on top of each other, from 1 kg to HEAVIEST."""
-    places = [(0.0, 0.0, BOX[2] * (k + 0.5)) for k in range(boxes)]
-    return _boxes(places, HEAVIEST ** (np.arange(boxes) / (boxes - 1)))
+    return _boxes([_Box((0.0, 0.0, BOX[2] * (k + 0.5)), HEAVIEST ** (k / (boxes - 1))) for k in range(boxes)])
 
 
-def _boxes(places, masses) -> tuple[bk.Mechanism, np.ndarray, np.ndarray]:
-    m = bk.Mechanism()
+def a_card_house(storeys: int) -> tuple[bk.Mechanism, np.ndarray, np.ndarray]:
+    """Pairs of cards that lean against each other, edge to edge, under cards that lie flat and carry the next ones."""
+    thick, wide, long, mass = CARD
+    out, up = (0.5 * (thick * np.cos(LEAN) + long * np.sin(LEAN)), 0.5 * (thick * np.sin(LEAN) + long * np.cos(LEAN)))
+    apart, floor, cards = 4.0 * out - 2.0 * thick * np.cos(LEAN) + 0.002, 0.0, []
+    for pairs in range(storeys, 0, -1):
+        tops = apart * (np.arange(pairs) - 0.5 * (pairs - 1))
+        cards += [_Box((x + side * out, 0.0, floor + up), mass, CARD[:3], -side * LEAN)
+                  for x in tops for side in (-1.0, 1.0)]
+        floor += 2.0 * up
+        cards += [_Box((x + 0.5 * apart, 0.0, floor + 0.5 * thick), mass, (thick, wide, apart - 2e-4), 0.5 * np.pi)
+                  for x in tops[:-1]]
+        floor += thick
+    return _boxes(cards)
+
+
+class _Box(NamedTuple):
+    place: tuple[float, float, float]  # [m]
+    mass: float                        # [kg]
+    size: tuple[float, ...] = BOX      # [m]
+    tilt: float = 0.0                  # [rad] about y
+
+
+def _boxes(boxes: list[_Box]) -> tuple[bk.Mechanism, np.ndarray, np.ndarray]:
+    m, q = bk.Mechanism(), []
     m.add_plane(friction=MU)
-    a, b, c = BOX
-    for i, mass in enumerate(masses):
-        inertia = tuple(mass / 12.0 * x for x in (b * b + c * c, a * a + c * c, a * a + b * b))
-        m.add_link(f"box {i}", joint=bk.Free(), mass=mass, inertia=inertia)
-        m.add_shape(f"box {i}", bk.Box(*BOX), friction=MU)
-    return m, np.concatenate([[*place, 1, 0, 0, 0] for place in places]), masses
+    for i, box in enumerate(boxes):
+        a, b, c = box.size
+        inertia = tuple(box.mass / 12.0 * x for x in (b * b + c * c, a * a + c * c, a * a + b * b))
+        m.add_link(f"box {i}", joint=bk.Free(), mass=box.mass, inertia=inertia)
+        m.add_shape(f"box {i}", bk.Box(a, b, c), friction=MU)
+        q.append([*box.place, np.cos(0.5 * box.tilt), 0.0, np.sin(0.5 * box.tilt), 0.0])
+    return m, np.concatenate(q), np.array([box.mass for box in boxes])
 
 
 def _standing(name: str, scene, seconds: float) -> dict:
@@ -96,9 +122,12 @@ def _standing(name: str, scene, seconds: float) -> dict:
     import mujoco
 
     m, q, masses = scene
-    surface, size = f'friction="{MU} 0 0" condim="3"', " ".join(str(0.5 * x) for x in BOX)
-    boxes = "".join(f'<body pos="{x[0]} {x[1]} {x[2]}"><freejoint/><geom type="box" size="{size}" mass="{mass}" '
-                    f'{surface}/></body>' for x, mass in zip(q.reshape(-1, 7), masses, strict=True))
+    surface = f'friction="{MU} 0 0" condim="3"'
+    solids = [shape.shape for shape in m.shapes.values() if isinstance(shape.shape, bk.Box)]
+    sizes = [0.5 * np.array([box.x, box.y, box.z]) for box in solids]
+    boxes = "".join(f'<body pos="{_text(x[:3])}" quat="{_text(x[3:])}"><freejoint/><geom type="box" '
+                    f'size="{_text(size)}" mass="{mass}" {surface}/></body>'
+                    for x, mass, size in zip(q.reshape(-1, 7), masses, sizes, strict=True))
     model = mujoco.MjModel.from_xml_string(
         f'<mujoco><option timestep="{STEP}" cone="elliptic"/><size memory="1G"/><worldbody>'
         f'<geom type="plane" size="9 9 1" {surface}/>{boxes}</worldbody></mujoco>')
@@ -112,6 +141,10 @@ def _standing(name: str, scene, seconds: float) -> dict:
     ours = (time.perf_counter() - begin) / steps
     return {"name": name, "moved": float(np.abs(sim.q - q).max()), "mujoco_moved": float(np.abs(data.qpos - q).max()),
             "us": 1e6 * ours, "mujoco_us": 1e6 * theirs, "residual": float(sim.stats.contact_residual)}
+
+
+def _text(numbers) -> str:
+    return " ".join(repr(float(x)) for x in numbers)
 
 
 def _mujoco(q, planes) -> tuple[Any, Any, Any]:
@@ -156,7 +189,8 @@ def crowds(options: Crowds) -> dict:
     boxes = [_standing(f"a wall of {options.wall} x {options.wall} boxes", a_wall(options.wall, options.wall),
                        options.standing),
              _standing(f"a tower of {options.tower} boxes, masses 1 to {HEAVIEST:g}", a_tower(options.tower),
-                       options.standing)]
+                       options.standing),
+             _standing(f"a card house of {options.house} storeys", a_card_house(options.house), options.standing)]
     return {"rest": rest, "slope": float(slope), "heap": [_measured(in_a_box, n, options.steps) for n in options.heap],
             "boxes": boxes}
 

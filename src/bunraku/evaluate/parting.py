@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import NamedTuple, NoReturn
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 from scipy.optimize import nnls
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
@@ -54,6 +54,8 @@ CANCELLED = 1e-12
 """Sums of this part of their terms are zero."""
 ADMISSIBLE = 1e-9
 """Violation of an inequality of unit length, relative to the largest, that counts as none."""
+SOLVED = 1e-13
+"""Residual of rows of unit length that normal equations may leave, refined twice."""
 SOFT = 1e-8
 """Weight of the move beside that of the overlap where overlap cannot vanish to first order."""
 TERMS = 30
@@ -300,12 +302,26 @@ def least_distance(G, h):
         u[:] = 0.0
         u[rows] = multipliers / residual**2  # = -r of the last row, since r . E u = 0 [Lawson & Hanson, alg. 23.27]
         held = u > 0.0
-        exact = np.linalg.lstsq(G[held], h[held], rcond=None)[0]  # without the loss of digits of the division
+        exact = smallest_solution(G[held], h[held])  # without the loss of digits of the division
         accurate = (G[rows] @ exact - h[rows]).min() >= -ADMISSIBLE
         z, before = exact if accurate else G.T @ u, z
         if np.array_equal(z, before):
             break
     return u, z, np.zeros(0, int), True
+
+
+def smallest_solution(G, h) -> np.ndarray:
+    """The smallest z with G z = h: by normal equations, where these are accurate."""
+    z = np.zeros(G.shape[1])
+    try:
+        factors = cho_factor(G @ G.T)
+        for _ in range(3):
+            z += G.T @ cho_solve(factors, h - G @ z)
+    except (LinAlgError, ValueError):  # dependent rows; none
+        z[:] = np.nan
+    if np.abs(h - G @ z).max(initial=0.0) <= SOLVED * max(1.0, np.abs(z).max()):
+        return z
+    return np.linalg.lstsq(G, h, rcond=None)[0]
 
 
 def least_violation(G, h, contradicting):
