@@ -23,8 +23,8 @@ from bunraku.mechanism.connections import Carry
 from bunraku.simulation.conditions import ForceAbove, Watch
 from bunraku.simulation.sensitivity import jumps
 from bunraku.simulation.sensitivity.jumps import Guard, Jump
-from bunraku.simulation.sensitivity.motion import Motion, Wanted
 from bunraku.simulation.sensitivity.slopes import STEP, slopes
+from bunraku.simulation.sensitivity.smooth_motion import Motion, Wanted
 from bunraku.simulation.state_changes import Kick
 from bunraku.simulation.structure_changes import KEEPS, Strikes
 

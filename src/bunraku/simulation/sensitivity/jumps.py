@@ -25,7 +25,7 @@ from bunraku.mechanism import Coupling, Mechanism
 from bunraku.mechanism.connections import Carry
 from bunraku.plan import fields as f
 from bunraku.simulation.contact_settling import Struck
-from bunraku.simulation.sensitivity.motion import Motion, Wanted, of_shape
+from bunraku.simulation.sensitivity.smooth_motion import Motion, Wanted, of_shape
 from bunraku.simulation.state_changes import Kick
 from bunraku.simulation.structure_changes import Strikes
 

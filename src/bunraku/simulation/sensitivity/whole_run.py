@@ -13,7 +13,7 @@ from bunraku.errors import ModelError, ShapeError
 from bunraku.simulation.records.trajectory import Trajectory
 from bunraku.simulation.sensitivity.collocation import propagators
 from bunraku.simulation.sensitivity.following import Arc, Crossing, Tangent
-from bunraku.simulation.sensitivity.motion import Wanted
+from bunraku.simulation.sensitivity.smooth_motion import Wanted
 from bunraku.simulation.simulation import Simulation, running
 
 FIRST = 4  # steps of the solver in the first intervals
