@@ -32,7 +32,8 @@ from bunraku.integrate.callbacks import (
 )
 from bunraku.jit import JIT_OFF, OPTIONS
 from bunraku.runs.bound_functions import bind
-from bunraku.runs.model import CompiledWithModel, PlanModel
+from bunraku.runs.model import PlanModel
+from bunraku.runs.model_calls import CompiledWithModel
 
 
 class Actuation(CFunction):

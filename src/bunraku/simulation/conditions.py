@@ -35,7 +35,8 @@ from bunraku.integrate.events import PARTS
 from bunraku.integrate.record import COEFFICIENTS, CURSOR, EVENTS, PER_STEP, SPLIT, Record
 from bunraku.mechanism.mechanism import GROUND, Mechanism
 from bunraku.runs.bound_functions import bind
-from bunraku.runs.model import CompiledWithModel, PlanModel
+from bunraku.runs.model import PlanModel
+from bunraku.runs.model_calls import CompiledWithModel
 from bunraku.simulation.actuating import model_of, takes_model
 from bunraku.simulation.failures import cannot_compile, said
 
