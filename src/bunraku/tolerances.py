@@ -111,7 +111,7 @@ IN_VAIN = 0.01
 ALLOWED = 10.0
 """Error tolerances by which closing the loops may change a step."""
 ALLOWED_FIXED = 0.5
-"""The same for fixed steps: part of the step, and of the velocities."""
+"""The same for fixed steps: part of the step, and of the velocities at its beginning or end."""
 
 # -- inverse kinematics ----------------------------------------------------------------------------------------------
 IK_DAMPING = 0.5

@@ -90,3 +90,15 @@ def test_a_hinge_and_a_slide_in_one_connection_stay_closed(solver):
         assert np.abs(np.cross(turning, hinge)).max() < 1e-12 * size
         assert np.abs(np.cross(x, R @ slide)).max() < 1e-12
         assert np.abs(np.cross(velocity - np.cross(turning, x), R @ slide)).max() < 1e-12 * size
+
+
+def test_a_linkage_may_come_to_rest_within_a_step():
+    """What closing corrects is then as large as what is left of the step; it is small beside the move before."""
+    m, h = bk.models.four_bar(), 0.01
+    q, v = bk.project(m, m.integrate(m.neutral(), np.array([0.4, 0.0, 0.0])), np.array([2.0, 0.0, 0.0]))
+    tau = bk.inverse_dynamics(m, q, v, bk.closed_chain(m, q, v).consistent(-v / h))
+    sim = bk.Simulation(m, q, v, solver="symplectic_euler", step=h, actuation=lambda t, q, v: tau)
+    sim.advance(h)
+    assert np.abs(sim.v).max() < 1e-2
+    assert sim.stats.loop_drift > 1e-6
+    assert sim.stats.loop_error < 1e-12

@@ -278,7 +278,7 @@ def step_back(context, start, memory):
 @inner
 def too_far(context, start, y, memory):
     """Whether closing the loops has changed a step too much: by more than the tolerance; with fixed steps, by more than
-    part of the step or of the velocities."""
+    part of the velocities at either end, or of the move that they make (a mechanism may come to rest in a step)."""
     nq, unclosed, spans, sums = coordinates(context), context.unclosed, context.spans, context.sums
     clock, tolerance = memory.clock, memory.tolerance
     if clock[m.MIN_STEP] < clock[m.MAX_STEP]:
@@ -289,12 +289,11 @@ def too_far(context, start, y, memory):
                 sums[s, 0] += x * x
         agree(context, memory, 0)
         return not memory.totals[0] <= ALLOWED * ALLOWED * clock[m.SIZE]
-    step = change = 0.0
+    step = move = speed = change = 0.0
     for k in range(nq):
-        step, change = max(step, abs(unclosed[k] - start[k])), max(change, abs(y[k] - unclosed[k]))
-    if not of_all(context, change) <= ALLOWED_FIXED * of_all(context, step) + ONE_MOVE:
-        return True
-    speed = change = 0.0
+        step, move = max(step, abs(unclosed[k] - start[k])), max(move, abs(y[k] - unclosed[k]))
     for i in range(nq, y.shape[0]):
-        speed, change = max(speed, abs(unclosed[i])), max(change, abs(y[i] - unclosed[i]))
-    return not of_all(context, change) <= ALLOWED_FIXED * of_all(context, speed) + ONE_MOVE
+        speed, change = max(speed, abs(start[i]), abs(unclosed[i])), max(change, abs(y[i] - unclosed[i]))
+    step, speed = of_all(context, max(step, abs(clock[m.TAKEN]) * speed)), of_all(context, speed)
+    return not (of_all(context, move) <= ALLOWED_FIXED * step + ONE_MOVE
+                and of_all(context, change) <= ALLOWED_FIXED * speed + ONE_MOVE)

@@ -59,10 +59,10 @@ def steps(accelerations, step, touch, context, memory, record):
             return m.CONTACTS_FULL
         if loops:
             copy(y, context.unclosed)
+            clock[m.TAKEN] = h
             gap = close_anew(context, q, v)  # the factors at hand are those of the start
             if gap == np.inf or too_far(context, start, y, memory):
                 copy(start, y)
-                clock[m.TAKEN] = h
                 note_open(context, context.unclosed, memory)
                 return m.LOOPS_OPEN
             clock[m.GAP] = max(clock[m.GAP], gap)
