@@ -23,7 +23,7 @@ SCENES = {  # name: where it is, what happens
     "fourbars": ("FourBars", "a row of four-bar linkages falls through lying flat"),
     "hands": ("Hands", "two figures, hand in hand, weightless, pull together and let go"),
     "byhand": ("ByHand", "a mobile whose suspension is moved in six directions"),
-    "swingup": ("SwingUp", "an acrobot swings up and stands, by a planned motion and a regulator"),
+    "swingup": ("SwingUp", "an acrobot swings up and stands: a planned motion, a regulator"),
     "linkage": ("Linkage", "a closed five-bar linkage swings up and stands, with weak motors"),
     "filmed": ("Filmed", "masses and damping of a double pendulum, found from its film"),
     "wheel": ("Wheel", "a rimless wheel rolls down a slope, from spoke to spoke"),

@@ -18,6 +18,7 @@ EXTRAS = {  # name: its distribution and module, what it is for
     "record": ("mcap", "mcap", "recordings (.mcap)"),
     "frame": ("pandas", "pandas", "Trajectory.to_frame"),
     "mjcf": ("mujoco", "mujoco", "MJCF model files (.xml)"),
+    "xacro": ("xacrodoc", "xacrodoc", "xacro model files (.xacro)"),
     "gym": ("gymnasium", "gymnasium", "environments of Gymnasium, and its figures"),
     "view": ("viser", "viser", "the live viewer in a browser"),
     "mocap": ("ezc3d", "ezc3d", "recorded motion (.c3d)"),
