@@ -27,14 +27,14 @@ from bunraku.mechanism.mechanism import as_mechanism
 
 def from_file(mechanism, path: str | os.PathLike, *, control=None, period: float | None = None,
               strict: bool = False) -> Controller:
-    """The actuators of an MJCF file as a controller of the mechanism, whose joints have the names of the file.
+    """The actuators of an MJCF file as a controller, for a mechanism whose joints have the names in the file.
 
-    controller["control"]   (nu,) inputs of the actuators; controller["hip"]: that of the actuator "hip"
+    controller["control"]   (nu,) inputs of the actuators; controller["hip"]: the input of the actuator "hip"
     control     these inputs; zero by default. With `period` (n, nu): row k is applied from k period to (k + 1) period
     strict      raise a LoadError instead of a LoadWarning for actuators that cannot be represented and are left out
 
     controller["gain"] and controller["bias"] are (nu, 3): the force is (g0 + g1 l + g2 l') control + b0 + b1 l + b2 l',
-    l the length of the actuator. Ranges of controls, of forces and of joints' torques are kept.
+    with l the length of the actuator. Ranges of controls, forces and joint torques are enforced.
     """
     m, found = as_mechanism(mechanism), read_actuators(path, strict)
     actuators, nv = found.actuators, m.nv

@@ -32,9 +32,9 @@ WRONG = "differential_ik: goal has 12 numbers for each target, motion 6, posture
 class DifferentialIK:
     """Velocities toward targets; made by `bk.control.differential_ik`.
 
-    v = ik(q)              toward the targets; ik(q, {"hand": (R, p)}) toward others of the same kind
+    v = ik(q)              toward the targets; ik(q, {"hand": (R, p)}) toward others of the same links and kinds
     ik.velocity            the same for compiled functions: velocity(q, goal, motion, posture, out)
-    ik.goal(targets)       the array `goal` (12 times targets,) of targets; ik.posture, ik.motion: the other two
+    ik.goal(targets)       the array `goal` (12 times targets,) of targets; ik.posture, ik.motion: the arrays of these
     ik.controller(kd)      a controller that follows these velocities with computed torques
     """
 
@@ -120,15 +120,16 @@ def differential_ik(mechanism, targets: Mapping, gain: float = 5.0, *, weights: 
     targets     as of `bk.inverse_kinematics`: {link or (link, point): pose, position or orientation}
     gain        [1/s] small errors decay as exp(-gain t)
     weights, priorities     of targets, as of `bk.inverse_kinematics`
-    posture     coordinates that the remaining freedom tends to, with posture_gain [1/s]; 0: it is not moved
+    posture     coordinates that the remaining freedom tends to, with posture_gain [1/s]; 0: it is not used
     speed       [rad/s, m/s] largest speed of joints, a number or (nv,), by default that of the joints (`m.speed`);
-                where one would be faster, all are slowed down in proportion
+                where one would exceed it, all are slowed down in proportion
     limits      keep joints within `lower` and `upper`, which they approach as exp(-limit_gain t); by default twice gain
-    damping     of least squares, as part of the sum of squares of the errors: far or unreachable targets ask for no
-                large speeds
+    damping     of the least squares, as a fraction of the sum of squares of the errors: it keeps speeds moderate where
+                targets are far or out of reach
     joints      names of the joints that may move; all by default
 
-    Loops stay closed, and come before all targets. The mechanism is as it is now: later connections are not known.
+    Loops stay closed, with priority over all targets. The mechanism is used as it is now: connections made later are
+    ignored.
     """
     return DifferentialIK(mechanism, targets, gain, weights, priorities, posture, posture_gain, speed, limits,
                           2.0 * gain if limit_gain is None else limit_gain, damping, joints)

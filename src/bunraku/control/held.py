@@ -84,9 +84,9 @@ def sampled(mechanism, controller, period: float, delay: float = 0.0) -> Control
 
 def measured(mechanism, controller, period: float, q_noise=0.0, v_noise=0.0, resolution: float = 0.0,
              seed: int = 0) -> Controller:
-    """A controller that is given measured coordinates and velocities: with noise of these standard deviations, drawn
-    anew every `period` [s], and coordinates rounded to `resolution` (encoders). Errors depend on the seed and the
-    number of the sample alone, whatever the solver tries; `controller["seed"]`, or `batch(count, seed=...)`, sets it.
+    """A controller that receives measured coordinates and velocities: with noise of these standard deviations, drawn
+    anew every `period` [s], and coordinates rounded to `resolution` (encoders). Errors depend only on the seed and the
+    number of the sample, not on trial steps; `controller["seed"]`, or `batch(count, seed=...)`, sets the seed.
 
     q_noise, v_noise    a number, or one for each velocity; quaternions are measured exactly
     """

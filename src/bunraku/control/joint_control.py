@@ -62,10 +62,10 @@ def pd(mechanism, kp, kd, goal=None, table=None, joints=None, gravity: bool = Tr
 
 
 def computed_torque(mechanism, kp, kd, goal=None, table=None, joints=None) -> Controller:
-    """Computed torque, eq. (2): errors decay as those of a mass on a spring of kp [1/s^2] and kd [1/s].
+    """Computed torque, eq. (2): errors decay like those of a unit mass on a spring kp [1/s^2] with a damper kd [1/s].
 
-    Arguments as of `pd`. Joints that are not chosen are taken to keep their velocities: where these are not driven by
-    something else, as the base of a floating robot is not, the law is an approximation.
+    Arguments as in `pd`. Joints that are not chosen are assumed to keep their velocities: for joints that nothing else
+    drives to do so, such as the base of a floating robot, the law is an approximation.
     """
     m = as_mechanism(mechanism)
     on = chosen(m, joints, "computed_torque")

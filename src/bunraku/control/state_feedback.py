@@ -21,10 +21,10 @@ from bunraku.mechanism.mechanism import as_mechanism
 
 
 def state_feedback(mechanism, q, gains, *, v=None, tau=None, step: float | None = None, limits=None) -> Controller:
-    """Feedback of the state.
+    """A controller by linear feedback of the state: tau + gain x, with x = (difference of q, of v) from the reference.
 
-    q, v        of an equilibrium, (nq,) and (nv,); or of a motion, (steps, ...), one further state does not matter
-    gains       (nv, 2 nv), or (steps, nv, 2 nv): tau changes by gain x
+    q, v        of an equilibrium, (nq,) and (nv,); or of a motion, (steps, ...), where a further last state is ignored
+    gains       (nv, 2 nv), or (steps, nv, 2 nv)
     tau         (nv,) or (steps, nv); zero by default
     step        [s] of a motion, whose last gain and state hold afterwards
     limits      largest torques, a number or (nv,)

@@ -26,9 +26,9 @@ WARMTH = 0.1    # temperature of "mppi", part of the spread of costs
 class Planner:
     """Actions for one copy of a task, chosen by trying `samples` futures of `horizon` steps.
 
-    spread  standard deviation of the changes, part of the range of actions
-    knots   of a plan, at least 2
-    `costs` has the cost of each future of the last call, the first one that of the last plan
+    spread  standard deviation of the changes, as a fraction of the range of actions
+    knots   number of knots of a plan, at least 2
+    `costs` has the cost of each future of the last call; the first is that of the last plan
     """
 
     def __init__(self, name: str | Task, samples: int = 128, horizon: int = 40, *, method: str = "mppi", knots: int = 8,

@@ -54,11 +54,11 @@ def derivatives(mechanism: Mechanism, q, v, tau=None, *, external: Mapping | Non
 
     Forces of `external` keep their directions in the world while the links they act on move. Column j of a joint whose
     acceleration is prescribed is, in `da_dtau`, for that acceleration in place of its torque. Where a limit begins to
-    act, the derivative is that of the side the state is on.
+    act, the derivative is the one-sided derivative of the branch that applies to the state.
 
-    Where contacts are closed, joints with friction at rest or at hard limits, it is that of the motion in which each
-    of them keeps its mode: sticking ones are constraints, as connections are (`jacobian`), sliding ones have friction
-    against their slip. A ContactError at an impact.
+    Where contacts are closed, joints with friction are at rest or joints are at hard limits, it is that of the motion
+    in which each of them keeps its mode: sticking ones are constraints, as connections are (`jacobian`), sliding ones
+    have friction against their slip. Raises a ContactError at an impact.
 
     With connections, `da_dtau` has nv columns, or nv + nc like tau if the drives of connections are given there. Where
     connections are redundant, their forces are indeterminate and the accelerations and their derivatives are not.
@@ -104,11 +104,11 @@ class ForceDerivatives(NamedTuple):
 
 def connection_force_derivatives(mechanism: Mechanism, q, v, tau=None, *,
                                  external: Mapping | None = None) -> dict[str, ForceDerivatives]:
-    """{connection: ForceDerivatives}: how its force, as in `joint_forces`, changes with coordinates, velocities and
-    torques, in one state.
+    """{connection: ForceDerivatives}: how the force of each connection, as in `joint_forces`, changes with coordinates,
+    velocities and torques, in one state.
 
-    For changes that keep every loop closed. A ConstraintError where connections are redundant: their forces are
-    indeterminate. Compound and driven planar connections are refused.
+    For changes that keep every loop closed. Raises a ConstraintError where connections are redundant, since their
+    forces are indeterminate. Compound and driven planar connections are rejected.
     """
     one_state(q, v, tau)
     plan = as_mechanism(mechanism).plan()

@@ -37,7 +37,7 @@ class Gradient:
 
     cost: float
     by_tau: np.ndarray         # (steps, nv)
-    by_q: np.ndarray           # (nv,): by small moves of the start
+    by_q: np.ndarray           # (nv,): along small moves of the start
     by_v: np.ndarray           # (nv,)
     by_parameters: np.ndarray  # (parameters,)
     names: list[str]           # of the parameters
@@ -49,22 +49,22 @@ class Gradient:
 def gradient(mechanism: Mechanism, q, v, tau, *, step: float, final: Callable | None = None,
              running: Callable | None = None, parameters: Sequence = (), checkpoints: int | None = None,
              workers: int | None = None) -> Gradient:
-    """Of the cost of a motion of "symplectic_euler" from (q, v) under the torques tau (steps, nv); trees, without
-    contact.
+    """Gradient of a cost of the motion that "symplectic_euler" makes from (q, v) under the torques tau (steps, nv);
+    trees, without contact.
 
     final        (q, v) -> (cost, by_q, by_v) of the state at the end
     running      (k, q, v, tau) -> (costs, by_q, by_v, by_tau) of the states before the steps k (n,) and their torques,
                  with q (n, nq) and v, tau (n, nv): costs are (n,) and their derivatives (n, nv)
     parameters   as in `parameter_derivatives`
-    checkpoints  states kept on the way; by default the root of the number of steps, which takes the least memory
+    checkpoints  states kept on the way; by default the square root of the number of steps, for the least memory
 
-    by_q is along small moves, as in `derivatives`.
+    The derivative by_q is along small moves, as in `derivatives`.
     """
     m = as_mechanism(mechanism)
     plan, step = m.plan(), as_positive("step", step, SettingError)
     if plan.loops is not None or m.needs_contact():
         raise ModelError(f"gradient is for trees without contact, joint friction and hard limits, and {m.name} has "
-                         "connections or these; bk.sensitivities goes across events")
+                         "connections or one of these; bk.sensitivities is for event-driven simulations with them")
     wanted = [as_parameter(m, parameter) for parameter in parameters]
     tau = np.ascontiguousarray(as_floats("tau", tau, plan.nv))
     if tau.ndim != 2:

@@ -41,7 +41,7 @@ def linearise(mechanism: Mechanism, q, v=None, tau=None, *, external: Mapping | 
               prescribed: Mapping | None = None, passive: bool = True) -> LinearModel:
     """The linear model of the motion near one state (at rest if v is not given); arguments as in `derivatives`.
 
-    Near a state in motion, it holds at that instant: small changes of the motion obey it with A and B of the time.
+    Near a state in motion it holds at that instant: small changes of a motion obey it with A and B at each time.
     """
     one_state(q, v, tau)
     nv = as_mechanism(mechanism).nv
@@ -100,7 +100,7 @@ def closed_changes(d) -> np.ndarray:
 
 
 class StepDerivatives(NamedTuple):
-    """Derivatives of the state after a step by the one before, x = (move, v): dx' = A dx + B dtau."""
+    """Derivatives of the state after a step with respect to the state before, x = (move, v): dx' = A dx + B dtau."""
 
     A: np.ndarray  # (2 nv, 2 nv), or (B, 2 nv, 2 nv)
     B: np.ndarray  # (2 nv, nv)
@@ -115,10 +115,10 @@ ROUNDING = 1e-18  # of terms that follow
 
 def step_derivatives(mechanism: Mechanism, q, v, tau=None, *, step: float, external: Mapping | None = None,
                      passive: bool = True, workers: int | None = None) -> StepDerivatives:
-    """Of one step of "symplectic_euler", v' = v + step a(q, v, tau) and q' = q moved by step v'; trees only.
+    """Derivatives of a step of "symplectic_euler", v' = v + step a(q, v, tau), q' = q moved by step v'; trees only.
 
-    One state or a batch, such as all steps of a motion: arguments as in `derivatives`. What a cost at the end changes
-    by with every torque on the way is a product of these matrices, from the end to the start (docs/derivatives.md).
+    One state or a batch, such as all steps of a motion: arguments as in `derivatives`. The gradient of a final cost
+    with respect to every torque is a product of these matrices, from the end to the start (docs/derivatives.md).
     """
     step = as_positive("step", step, SettingError)
     plan = as_mechanism(mechanism).plan()

@@ -41,10 +41,10 @@ GRAVITY = "gravity"
 
 
 class ParameterDerivatives(NamedTuple):
-    """Derivatives by parameters, a column for each of `names`; (B, ...) of a batch."""
+    """Derivatives with respect to parameters, a column for each of `names`; (B, ...) for a batch."""
 
-    da: np.ndarray     # (nv, k): of the accelerations, tau being given
-    dtau: np.ndarray   # (nv, k), or (nv + nc, k) with connections: of the torques, the accelerations being given
+    da: np.ndarray     # (nv, k): of the accelerations, at given tau
+    dtau: np.ndarray   # (nv, k), or (nv + nc, k) with connections: of the torques, at given accelerations
     a: np.ndarray      # the accelerations
     names: list[str]
 
@@ -88,12 +88,12 @@ def as_parameter(mechanism: Mechanism, given) -> Parameter:
     what, name = given
     if what in LINKS:
         if mechanism.find_link(name, what) < 0:
-            raise NamingError(f"{what} of the ground is no parameter; name a link")
+            raise NamingError(f"{what} of the ground is not a parameter; name a link")
         return Parameter(what, name, tuple(f"{part} of {name!r}" for part in LINKS[what]))
     spring = name in [s.name for s in mechanism.springs]
     known = {*JOINTS, *SPRINGS, *LINKS, GRAVITY}
     if what not in known:
-        raise ModelError(f"{what!r} is no parameter{hint(what, sorted(known)) or f': there are {sorted(known)}'}")
+        raise ModelError(f"{what!r} is not a parameter{hint(what, sorted(known)) or f': there are {sorted(known)}'}")
     if what in SPRINGS and spring:
         return Parameter(what, name, (f"{what} of spring {name!r}",))
     if what == "rest_length":

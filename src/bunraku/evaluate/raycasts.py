@@ -23,16 +23,16 @@ MOST_RANGE = 1e300
 
 
 class Hits(NamedTuple):
-    """What rays meet first; arrays have the leading axes of the states, then those of the rays."""
+    """The first hits of rays; arrays have the leading axes of the states, then those of the rays."""
 
-    distance: np.ndarray     # along the ray [m]; inf where nothing is met
-    shape: np.ndarray        # number of the shape, -1 where nothing is met
+    distance: np.ndarray     # along the ray [m]; inf where nothing is hit
+    shape: np.ndarray        # number of the shape, -1 where nothing is hit
     normal: np.ndarray       # (..., 3) outward normal of its surface, world axes
     names: tuple[str, ...]   # of the shapes, by number
 
     @property
     def name(self) -> str | None:
-        """Name of the shape that a single ray meets; None if it meets nothing."""
+        """Name of the shape that a single ray hits; None if it hits nothing."""
         if self.shape.ndim:
             raise ShapeError("several rays: hits.names[k] is the name of shape number k of hits.shape")
         return self.names[int(self.shape)] if self.shape >= 0 else None
@@ -44,13 +44,13 @@ def raycast(mechanism: Mechanism, q, origin, direction, *, link: str = GROUND, i
 
     q           (nq,), or (B, nq) for a batch of states
     origin      (3,), or (R, 3) for several rays, or (B, R, 3) [m]
-    direction   the same; of any length but zero
-    link        whose frame the rays are given in and move with; its own shapes, and those of links fixed to it, are not
-                met. "ground": the world, whose shapes are met
-    ignore      names of shapes and links that are not met
+    direction   likewise; of any length but zero
+    link        link in whose frame the rays are given, and with which they move; rays pass through its own shapes, and
+                those of links fixed to it. "ground": the world, whose shapes are hit
+    ignore      names of shapes and links that rays pass through
     most        largest distance that counts [m]
 
-    A ray that begins inside a shape meets its surface from within. Points (`bk.Points`) have no surface. Compiled; cost
+    A ray that begins inside a shape hits its surface from within. Points (`bk.Points`) have no surface. Compiled; cost
     in proportion to the number of shapes.
     """
     m, q = as_mechanism(mechanism), as_floats("q", q, as_mechanism(mechanism).nq)
@@ -112,7 +112,7 @@ def shapes_ignored(m: Mechanism, link: str, ignore: Sequence[str]) -> np.ndarray
     """1 for every shape that is not met."""
     shapes = m.contact_pairs().shapes
     if not shapes:
-        raise ModelError(f"{m.name} has no shapes, so that rays meet nothing; use m.add_shape(link, bk.Sphere(0.1)) "
+        raise ModelError(f"{m.name} has no shapes for rays to hit; use m.add_shape(link, bk.Sphere(0.1)) "
                          "and m.add_plane()")
     if isinstance(ignore, str):
         raise NamingError(f"raycast: ignore must be a list of names, not {ignore!r}")

@@ -32,8 +32,8 @@ class Identifiable:
     matrix: np.ndarray         # (rank, parameters): combinations = matrix @ parameters
     values: np.ndarray         # (rank,)
     covariance: np.ndarray     # (rank, rank)
-    undetermined: list[str]    # parameters that cannot be told from others, or have no effect at all
-    unexcited: list[str]       # combinations that another motion would determine as well; of trees
+    undetermined: list[str]    # parameters that cannot be separated from others, or have no effect at all
+    unexcited: list[str]       # combinations that only another motion would determine; for trees
     from_data: dict[str, float]  # of each parameter: part of its variance in the given model that the data removed
     singular_values: np.ndarray  # (rank,) of the regressor, relative to the given model and the noise
 

@@ -1,9 +1,9 @@
-"""Exciting motions: which a robot performs so that its parameters can be identified.
+"""Exciting motions, which a robot performs so that its parameters can be identified.
 
-Fourier series of all joints, within their limits, that tell most about the unknowns: the information sum log(1 + s^2),
-s the singular values of the regressor relative to the given model and torque errors of a hundredth of each joint's
-torque, is maximised by trying random series and then random changes of the best one. References: Swevers et al. (1997)
-for the series, Fedorov (1972) for the criterion. Self-collisions are not looked for.
+Fourier series of all joints, within their limits, that are the most informative about the unknowns: the information
+sum log(1 + s^2), with s the singular values of the regressor relative to the given model and to torque errors of a
+hundredth of each joint's torque, is maximised by trying random series and then random changes of the best one.
+References: Swevers et al. (1997) for the series, Fedorov (1972) for the criterion. Collisions are not checked.
 """
 
 from __future__ import annotations
@@ -30,14 +30,16 @@ USED = 0.95        # of the limits
 
 def exciting_motion(mechanism: Mechanism, seconds: float = 10.0, *, rate: float = 100.0, amplitude: float = 1.0,
                     speed: float = 2.0, fit: Iterable[str] = FIT, tries: int = 200, seed: int = 0) -> Motion:
-    """A motion that tells much about the parameters of a tree: to perform, to record, and to give to `bk.identify`.
+    """A motion that is informative about the parameters of a tree: perform it, record it, and call `bk.identify`.
 
-    It starts and ends at rest at the middle of the joints' limits, at the neutral position where there are none.
+    It starts and ends at rest, in the middle of the joints' limits; joints without limits at their neutral position.
 
-    amplitude  [rad, m] of joints without limits; all stay within `lower` and `upper`
+    amplitude  [rad, m] of joints without limits; all joints stay within `lower` and `upper`
     speed      [rad/s, m/s] of joints without a speed limit
     fit        the parameters to be found, as in `bk.identify`
-    tries      motions that are compared
+    tries      number of motions that are compared
+
+    Collisions are not checked.
     """
     m, fit = as_mechanism(mechanism), as_fit(fit)
     if m.constrained:

@@ -43,13 +43,13 @@ class Identification:
     deviation: dict[str, float]    # their standard deviations
     covariance: np.ndarray         # of the parameters, in the order of `parameters`
     identifiable: Identifiable     # the combinations that the data determine
-    residual: np.ndarray           # (samples, nv) measured less computed torques [N m, N]; NaN if there is none
-    noise: np.ndarray              # (nv,) their standard deviations, as estimated
+    residual: np.ndarray           # (samples, nv) measured minus computed torques [N m, N]; NaN where left out
+    noise: np.ndarray              # (nv,) standard deviations of the torque errors, as estimated
     samples: int
     freedom: float = field(repr=False)  # equations less the parameters that they determine
 
     def bounds(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
-        """{name: (lower, upper)}: confidence bounds of each parameter by itself."""
+        """{name: (lower, upper)}: confidence bounds of each parameter, taken one at a time."""
         if not 0.0 < as_number("level", level) < 1.0:
             raise ModelError(f"level must be between 0 and 1, such as 0.95, not {level!r}")
         reach = float(student.ppf(0.5 + 0.5 * level, self.freedom))
@@ -76,24 +76,25 @@ def identify(mechanism: Mechanism, q, v=None, a=None, tau=None, *, fit: Iterable
              spread: float = 2.0, slow: float = SLOW) -> Identification:
     """Inertial parameters, joint friction and rotor inertias that explain recorded torques; trees and loops.
 
-    q, v, a     samples of the motion, (n, nq) and (n, nv). With times `t` in place of v and a these are derivatives of
-                a spline through q. q may be a `bk.Motion`, a trajectory or a simulation instead
+    q, v, a     samples of the motion, (n, nq) and (n, nv). With times `t` [s] in place of v and a, these are
+                derivatives of a spline through q. q may also be a `bk.Motion`, a trajectory or a simulation
     tau         (n, nv) torques of the joints, zero where there is no drive; nv + nc with drives of connections. A
                 trajectory with recorded torques has them
     fit         any of "inertia", "damping", "friction" (Coulomb), "armature"; by default all
     links       whose inertia is fitted; by default all that move and have mass
     joints      whose damping, friction and armature are fitted; by default all but Free ones
-    cutoff      [Hz] with t: q and both sides of the equations are low-pass filtered, and samples kept that are
-                 independent of each other
+    cutoff      [Hz] with t: q and both sides of the equations are low-pass filtered, and only samples that are
+                independent of each other are kept
     external    {link: wrench (n, 6)} measured forces, as in `bk.inverse_dynamics`
-    unmeasured  joints whose torque is unknown, such as a Free joint on feet without force plates: not used
-    spread      standard deviation of the given model, as a part of each mass, moment of inertia and radius of gyration:
-                 smaller values keep the fit closer to it
-    slow        part of a joint's largest rate below which its friction may stick; these equations are left out
+    unmeasured  joints whose torque is unknown, such as the Free joint of a robot on feet without force plates; their
+                equations are left out
+    spread      standard deviation of the given model, as a fraction of each mass, moment of inertia and radius of
+                gyration: smaller values keep the fit closer to the model
+    slow        fraction of a joint's largest rate below which its friction may stick; these equations are left out
 
-    Where connections close loops, samples are moved onto closed loops first, and constraint forces drop out. Bounds
-    follow from the residuals, as independent errors of the torques of each joint; errors of q, v and a count only as
-    far as they show there.
+    Where connections close loops, samples are first moved to the nearest closed state, and constraint forces drop out.
+    Bounds follow from the residuals, taken as independent errors of the torques of each joint; errors of q, v and a
+    count only as far as they show there.
     """
     m, fit = as_mechanism(mechanism), as_fit(fit)
     m.plan()

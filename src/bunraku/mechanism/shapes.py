@@ -112,18 +112,18 @@ class Shapes:
                   stiffness: float | None = None, damping: float = 0.0) -> ContactShape:
         """Put a shape on a link, or on the ground: `bk.contacts` finds where it touches others.
 
-        shape        bk.Sphere(radius), bk.Capsule(radius, length), bk.Box(x, y, z) or bk.Points(points)
+        shape        bk.Sphere, bk.Capsule, bk.Box, bk.Cylinder, bk.Hull, bk.Heightfield or bk.Points
         position, rotation   of the shape's frame in the link's frame (3x3); the link's own frame unless given
-        friction     coefficient; that of a pair is the geometric mean
-        restitution  0 to 1; that of a pair is the larger
+        friction     coefficient; a pair has the geometric mean
+        restitution  0 to 1; a pair has the larger value
         name         the link's name unless given, with a number if there are several
         group, meets bits: two shapes may touch if the group of one is among those that the other meets
         surface_velocity  (3,) [m/s] of the surface beside the link, as of a belt, in the link's axes; its part along
                      the normal of a contact has no effect
         torsional, rolling   lengths [m]: the largest moments of friction at a contact, about its normal and across it,
-                     per normal force; those of a pair are the larger ones
-        stiffness, damping   of its contacts, along the normal [N/m, N s/m]: they overlap by force / stiffness, in fixed
-                     steps; None: rigid. Those of a pair are in series
+                     per normal force; a pair has the larger values
+        stiffness, damping   of its contacts along the normal [N/m, N s/m], in fixed steps: at rest the overlap is
+                     force / stiffness. None: rigid. Those of a pair act in series
 
         Contact between links connected by a joint or connection, and between shapes of one body, is excluded: see
         `exclude`.

@@ -87,7 +87,7 @@ class ClosedMotion(TreeMotion):
         each = derivatives(m, q, v, tau, workers=self.workers)
         bases = [closed_changes(type(each)(*(part[k] for part in each))) for k in range(len(q))]
         if len({basis.shape for basis in bases}) > 1:
-            raise StateError("the number of freedoms of the closed chain changes on the way: the motion passes through "
+            raise StateError("the mobility of the closed chain changes on the way: the motion passes through "
                              "a singular configuration, where there are no derivatives")
         basis, M = np.array(bases), mass_matrix(m, q)
         tree = after_step(m, q, v, each, h)
@@ -106,9 +106,9 @@ class ClosedMotion(TreeMotion):
 def motion_of(mechanism: Mechanism, step: float, places: np.ndarray, workers: int | None):
     closed = mechanism.plan().loops is not None
     if mechanism.may_touch():
-        raise ModelError(f"{mechanism.name} can be in contact, and motions are planned without; take a mechanism "
-                         "without planes and pairs of shapes, or Planner of bunraku.envs.planning, which samples")
+        raise ModelError(f"{mechanism.name} can be in contact, and motions are planned without contact; use a "
+                         "mechanism without planes and pairs of shapes, or bunraku.envs.planning, which samples")
     if mechanism.has_joint_laws():
         raise ModelError(f"{mechanism.name} has joints with friction or hard limits, which have no derivatives at "
-                         "rest; plan with damping and springs at limits in their place")
+                         "rest; plan with damping, and with springs at limits, instead")
     return (ClosedMotion if closed else TreeMotion)(mechanism, step, places, workers)

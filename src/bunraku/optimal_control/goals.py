@@ -33,7 +33,7 @@ class Knots:
 
 
 class Goal:
-    """What a motion is to reach or to keep; made by its subclasses, or by your own with `residual` and `jacobian`.
+    """A goal of `plan_motion`: use a subclass, or write your own with `residual` and `jacobian`.
 
     weight      a number, or one for each entry of the residual
     when        "end", "always", or numbers of knots, 1 to `steps`
@@ -48,11 +48,11 @@ class Goal:
         self.when: str | tuple[int, ...] = when if isinstance(when, str) else tuple(int(k) for k in when)
 
     def residual(self, knots: Knots) -> np.ndarray:
-        """What is off at the knots, (K, r)."""
+        """Errors at the knots, (K, r)."""
         raise NotImplementedError
 
     def jacobian(self, knots: Knots) -> np.ndarray:
-        """Its derivative by x = (move, change of v), (K, r, 2 nv)."""
+        """Derivative of the residual with respect to x = (move, change of v), (K, r, 2 nv)."""
         raise NotImplementedError
 
     # -- for the planner -----------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from bunraku.mechanism import Mechanism
 
 @dataclass(frozen=True, eq=False)
 class PlannedMotion:
-    """A motion of `plan_motion`; there is one more state than steps."""
+    """Result of `plan_motion`: a motion, with one more state than steps."""
 
     mechanism: Mechanism
     step: float         # [s]
@@ -20,10 +20,10 @@ class PlannedMotion:
     v: np.ndarray       # (steps + 1, nv)
     tau: np.ndarray     # (steps, nv) torques, held for a step
     gains: np.ndarray   # (steps, nv, 2 nv): torques change by gain x, x = (difference of q, of v) from the motion
-    limits: np.ndarray  # (nv,) largest torques that the gains may add up to; infinity without limits
+    limits: np.ndarray  # (nv,) largest torques, feedback included; infinity without limits
     cost: float
     costs: np.ndarray   # of the first motion, and after each iteration
-    gap: float          # largest jump between steps that is left of a first guess of the states; 0 without one
+    gap: float          # largest jump between steps left from a first guess of the states; 0 without such a guess
     iterations: int
     seconds: float      # wall time of all iterations
     converged: bool

@@ -42,20 +42,20 @@ CLOSED_GAP = 1e-12                 # jumps of rounding
 def plan_motion(mechanism: Mechanism, goals: Goal | Sequence[Goal], *, steps: int, step: float, q=None, v=None,
                 effort=1e-3, limits=None, joints: Sequence[str] | None = None, tau=None, states=None,
                 iterations: int = 200, tolerance: float = 1e-7, workers: int | None = None) -> PlannedMotion:
-    """Torques, and gains that hold them to it, of a motion from (q, v) that reaches the goals.
+    """Torques, and feedback gains, of a motion from (q, v) that reaches the goals.
 
     The cost is that of the goals plus the sum of step/2 effort tau^2. Steps are those of "symplectic_euler"; trees and
     closed chains, without contact.
 
     q, v        start; by default as of `Simulation`
     goals       `StateGoal`, `PointGoal`, ... of `bunraku.optimal_control`
-    effort      a number, or (nv,), or {joint: number}; others have 1e-3 then
-    limits      largest torques, likewise; by default, and for joints not named, `mechanism.effort`, the model's own
+    effort      a number, or (nv,), or {joint: number}, with 1e-3 for all other joints
+    limits      largest torques, likewise; by default, and for joints not named, those of the model, `mechanism.effort`
     joints      that have motors; by default all that are actuated
-    tau         first guess (steps, nv); zero by default
-    states      first guess of the states, (q (steps + 1, nq), v (steps + 1, nv)), of trees: it need not be a motion.
-                It begins at q and v
-    iterations  at most; `tolerance` of the cost is the expected gain below which they end
+    tau         first guess of the torques (steps, nv); zero by default
+    states      first guess of the states of a tree, (q (steps + 1, nq), v (steps + 1, nv)), which begins at q and v. It
+                need not be a motion
+    iterations  largest number; they end when the expected decrease of the cost is below `tolerance` times it
     """
     m = as_mechanism(mechanism)
     steps, step = as_count("steps", steps), as_positive("step", step, SettingError)
@@ -209,7 +209,7 @@ def _goals(goals, steps) -> list[Goal]:
             raise ModelError(f"goals must be those of bunraku.optimal_control, such as StateGoal, not {goal!r:.60}")
         goal.numbers(steps)
     if not given:
-        raise ModelError("a motion without goals costs least without torques; give it a goal")
+        raise ModelError("plan_motion: there are no goals; give at least one")
     return given
 
 
@@ -231,7 +231,7 @@ def _first_motion(moves, m, q, v, u, states, largest):
     q, v = moves.start(q, v)
     if states is not None:
         if m.plan().loops is not None:
-            raise ModelError(f"{m.name} has connections; a first guess of states is for trees, tau is for both")
+            raise ModelError(f"{m.name} has connections; a first guess of the states is for trees only, so give tau")
         try:
             all_q, all_v = (as_floats(name, x, width).copy()
                             for name, x, width in zip("qv", states, (m.nq, m.nv), strict=True))

@@ -27,13 +27,13 @@ AT_REST = 1e-6       # largest acceleration of an equilibrium, part of that of g
 
 @dataclass(frozen=True, eq=False)
 class Regulator:
-    """Of `lqr`: tau = tau of the equilibrium - gain x, with x = (difference of q from it, v)."""
+    """Result of `lqr`: tau = (tau of the equilibrium) - gain x, with x = (difference of q from it, v)."""
 
     mechanism: Mechanism
     q: np.ndarray
     tau: np.ndarray      # (nv,) that hold the equilibrium
     gain: np.ndarray     # (nv, 2 nv)
-    value: np.ndarray    # P (2 nv, 2 nv): x.P x is the cost that is still to come
+    value: np.ndarray    # P (2 nv, 2 nv): x.P x is the cost from x on
     poles: np.ndarray    # of the regulated motion [1/s]: all have negative real parts
     model: LinearModel
 
@@ -44,14 +44,14 @@ class Regulator:
 
 def lqr(mechanism: Mechanism, q, Q=None, R=None, *, tau=None, joints: Sequence[str] | None = None,
         prescribed: Mapping | None = None) -> Regulator:
-    """The regulator that brings small changes of an equilibrium at rest back, with the least integral of
+    """The regulator that returns to an equilibrium at rest after small disturbances, with the least integral of
     x.Q x + u.R u, x = (difference of q, v) and u the change of torques.
 
     Q, R        numbers, diagonals or matrices: Q (2 nv), R one for each velocity with a motor; 1 by default
     tau         (nv,) that hold the equilibrium; those of `inverse_dynamics` by default
     joints      that have motors; by default all that are actuated
 
-    A StateError if this is no equilibrium, or if the motors cannot hold it.
+    Raises a StateError if this is no equilibrium, or if the motors cannot hold it.
     """
     m = as_mechanism(mechanism)
     q, places = as_floats("q", q, m.nq), motors(m, joints)
@@ -105,7 +105,7 @@ def _matrix(name, value, size):
 
 
 def _cannot_hold(m, A, B, basis) -> str:
-    """The mode that grows although the motors do not feel it."""
+    """The error message, which names the growing mode that the motors affect least."""
     values, left, right = scipy.linalg.eig(A, left=True)
     felt = np.linalg.norm(left.conj().T @ B, axis=1)
     for k in np.argsort(felt):
@@ -113,6 +113,6 @@ def _cannot_hold(m, A, B, basis) -> str:
             moves = np.abs((basis @ right[:, k])[:m.nv])
             link, joint = m.plan().names[m.plan().dof_link[int(moves.argmax())]]
             return (f"the motors cannot hold this equilibrium: the motion with eigenvalue {values[k]:.3g} 1/s, largest "
-                    f"in joint {joint!r}, is not changed by them or not enough, or Q does not see it; name further "
-                    "joints in `joints`, or give Q a weight there")
+                    f"in joint {joint!r}, is not affected by them or not enough, or has no weight in Q; name further "
+                    "joints in `joints`, or give it a weight in Q")
     return "the Riccati equation has no solution: scale Q and R to similar sizes"

@@ -82,7 +82,7 @@ class IMU(Sensor):
     sensor.
 
     Specific force is the mean over the last sampling period of acceleration minus gravity, as integrating sensors give
-    it: contact, impacts and everything else that moves the link is in it. At rest it points up.
+    it: it includes contact, impacts and everything else that moves the link. At rest it points up.
 
     position, rotation    of the sensor in the link's frame
     noise, ...            a number, or 6: of the gyroscope's three channels, then of the accelerometer's
@@ -161,8 +161,8 @@ class Range(Sensor):
     """Distance from a point of a link along a ray to the nearest shape or plane [m]: Range("head", 20.0, most=10.0).
 
     position    of the sensor in the link's frame
-    direction   of the ray in the link's frame; (n, 3) for n rays, a channel each, as of a scanner
-    most        reading where nothing is nearer
+    direction   of the ray in the link's frame; (n, 3) for n rays, a channel each, like a scanner
+    most        largest distance, which is the reading where nothing is nearer
 
     Shapes of the link itself, and of links fixed to it, are not seen.
     """

@@ -29,14 +29,14 @@ class Reading(NamedTuple):
 
 
 def read(motion: Simulation | Trajectory, sensors: Mapping[str, Sensor], seed: int = 0) -> dict[str, Reading]:
-    """What sensors read during a motion, {name: (t, values)}, each at its own rate.
+    """Readings of sensors during a motion, {name: (t, values)}, each at its own rate.
 
-    motion   a simulation (torques of its actuation by the parameters that it has now), or a trajectory (torques if it
-             has recorded them). Forces in joints and contacts need all that acted: pulls and external forces are
-             refused
+    motion   a simulation (with torques of its actuation at its present parameters), or a trajectory (with its recorded
+             torques, if any). Forces in joints and contacts need all forces that acted: motions with pulls or external
+             forces are rejected
     sensors  {name: sensor}; names are free
-    seed     of noise and biases: a sensor's errors depend on it, on the sensor's place in `sensors` and on the number
-             of the sample alone
+    seed     of noise and biases: errors depend only on it, on the sensor's place in `sensors` and on the number of the
+             sample
     """
     if not isinstance(sensors, Mapping):
         raise ShapeError(f"sensors must be a dictionary {{name: sensor}}, not {sensors!r:.60}")

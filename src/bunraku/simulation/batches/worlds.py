@@ -39,8 +39,8 @@ WORDS = {STOPPED: "stopped by w.stop"}
 class Worlds:
     """n copies of a mechanism, which move by `step`.
 
-    mechanism   or several that differ in numbers only: masses, lengths, friction, gravity, ... The first n/k copies are
-                of the first of k, and so on; n/k must be a multiple of 8
+    mechanism   or several, k, that differ only in numbers: masses, lengths, friction, gravity, ... The first n/k copies
+                are of the first, and so on; n/k must be a multiple of 8
     step        [s] of the solver, "symplectic_euler" or (without contact) "rk4"
     substeps    steps of the solver in a `step` of the worlds: torques are held during these
     q, v        start of all copies, (nq,) and (nv,), or of each, (n, nq) and (n, nv); by default as of `Simulation`
@@ -50,8 +50,8 @@ class Worlds:
     workers     threads; by default one for each core. They do not change any result
     warn        whether a SimulationWarning names copies that stop
     baumgarte, max_contacts     as for `Simulation`
-    own_connections     whether `connect` and `cut` may give copies connections of their own; always so if the mechanism
-                        has connections. Copies are then computed one after the other
+    own_connections     whether `connect` and `cut` may change the connections of single copies; always True if the
+                        mechanism has connections. Copies are then computed one after the other
     observe     a function (t, q, v, params, out) or (t, q, v, params, out, model) that writes `observation_size`
                 numbers into out; it is compiled, and called by `w.observe()`
 
@@ -177,8 +177,8 @@ class Worlds:
         return self._group.mechanism_of(int(numbers_of("copy", copy, self.n)[0]))
 
     def observe(self, out: np.ndarray | None = None) -> np.ndarray:
-        """(n, observation_size) numbers that the function `observe` writes for the present state of each copy; `out` is
-        filled and returned, if it is given."""
+        """(n, observation_size) numbers that the function `observe` writes for the present state of each copy; if `out`
+        is given, it is filled and returned."""
         if self._observer is None:
             raise SimulationError("these worlds have no function for it; make them by bk.Worlds(..., "
                                   "observe=function, observation_size=k)")

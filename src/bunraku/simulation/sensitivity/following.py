@@ -67,7 +67,7 @@ class Crossing:
         rate = self.guard.by_time + terms.sum()
         if not abs(rate) > STILL * (abs(self.guard.by_time) + np.abs(terms).sum()) or rate == 0.0:
             raise SimulationError(f"sensitivities: the event {self.text!r} at t = {self.t:.6g} s is only grazed, or "
-                                  "its condition is not a number that passes zero: small changes may avoid it")
+                                  "its condition is not a number that passes through zero: small changes may avoid it")
         later = -(self.guard.by_state @ S) / rate
         through = 0.0 if self.arriving is None else self.arriving
         return after + np.outer(self.jump.D @ self.leaving - through, later), later
@@ -118,7 +118,7 @@ class Tangent:
         elif isinstance(by, Kick):
             self.open.then(jumps.kick(by, *here, mechanism, self.wanted))
         elif by != KEEPS:
-            raise ModelError("sensitivities: sim.set_state in an action says nothing of how states nearby change; use "
+            raise ModelError("sensitivities: sim.set_state in an action does not say how nearby states change; use "
                              "impulse, connect, cut, push or params")
 
     def settles(self, run: Running, before: np.ndarray, found: Settling) -> None:

@@ -68,9 +68,9 @@ def connect(by: Strikes, q, v, after: Mechanism, wanted: Wanted) -> Jump:
     else:
         refuse = by.frame_a[0] is not None or bool(by.made.joint.passive[:, f.STIFFNESS].any())
     if refuse:
-        raise ModelError("sensitivities: a connection made while the simulation runs has to capture the frame on its "
-                         "first link (give position_b alone, or none), a coupling its offset, and must have no spring: "
-                         "otherwise states nearby could not be connected")
+        raise ModelError("sensitivities: a connection made while the simulation runs must capture the frame on its "
+                         "first link (give position_b alone, or none) and have no spring, and a coupling must capture "
+                         "its offset: otherwise nearby states could not be connected")
     if not isinstance(by.made, Coupling) and by.frame_b[0] is None and by.frame_a[0] is not None:
         raise ModelError("sensitivities: give position_b instead of position_a")
     plan = inertia_alone(after.plan())
@@ -132,7 +132,7 @@ def strike(motion: Motion, t: float, q, struck: Struck, wanted: Wanted) -> Jump:
     reference = after()
     if np.abs(reference - struck.after).max() > SAME_IMPACT * (1.0 + np.abs(v).max()):
         raise SimulationError(f"at t = {t:.6g} s an impact with friction would gain energy by its restitution, which "
-                              "is reduced: this has no sensitivities")
+                              "is reduced: there are no sensitivities across it")
     fine = min(STEP, SLOWER * float(np.abs(v).max(initial=1.0)) or STEP)
     D = np.eye(2 * nv)
     D[nv:, :nv] = columns(lambda move: after(q=mechanism.integrate(q, move)), nv)

@@ -70,12 +70,12 @@ class Motion:
         self.own, self.params = acting.own, acting.params.copy()
         self.forces, self.functions = acting.array.copy(), list(acting.functions)
         if acting.pulls or acting.courses:
-            raise ModelError("sensitivities are for motion without pulls and prescribed joints")
+            raise ModelError("sensitivities do not support pulls and prescribed joints")
         self.modes = self.mark = None
         self.touching: Touching | None = None
         if run.contact is not None:
             if run.contact.touching.has_moments:
-                raise ModelError("sensitivities are for contacts without torsional and rolling friction")
+                raise ModelError("sensitivities do not support contacts with torsional or rolling friction")
             touch = run.contact.touching.touch
             self.modes, self.mark = touch.modes.copy(), touch.mark.copy()
             if (self.modes != OPEN).any():

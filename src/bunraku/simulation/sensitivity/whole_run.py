@@ -20,8 +20,8 @@ FIRST = 4  # steps of the solver in the first intervals
 
 
 class EventSensitivity(NamedTuple):
-    """Derivatives of the time of an event; NaN where slip begins or contacts separate, of which the motion takes no
-    notice."""
+    """Derivatives of the time of an event; NaN where slip begins or contacts separate, since the motion is smooth
+    there."""
 
     t: float
     text: str
@@ -47,17 +47,17 @@ class Sensitivities:
 
 def sensitivities(simulation: Simulation, until: float, *, parameters: Sequence = (), times: Sequence | None = None,
                   tolerance: float | None = None) -> Sensitivities:
-    """Run a simulation to `until`, and differentiate its motion: by its state before, and by parameters.
+    """Run a simulation to `until`, and differentiate its motion with respect to its present state and parameters.
 
-    simulation  adaptive, with dense=True and record="all"; goes on to `until` as by `run`
+    simulation  adaptive, with dense=True and record="all"; it is advanced to `until`, as by `run`
     parameters  those of `bk.parameter_derivatives`, and ("params", k) of a compiled actuation, ("friction", shape) and
                 ("restitution", shape)
-    times       at which derivatives are asked for; by default the end
+    times       at which derivatives are returned; by default the end
     tolerance   of the variational equations, by default the simulation's rtol
 
-    Events count: impacts, slip that ends, hard limits, conditions of `when` with connect, cut and impulse in their
-    actions, at given times too. An event whose moment small changes could not move smoothly, since the motion only
-    grazes it, is an error. Contacts that close at the same moment do so for changes, too.
+    Events are included: impacts, ends of slip, hard limits, conditions of `when` with connect, cut and impulse in their
+    actions, also at given times. An event that the motion only grazes is an error, since its time does not vary
+    smoothly. Contacts that close at the same moment are assumed to do so after small changes, too.
     """
     run = running(simulation)
     if run.settings.fixed_step or not run.tape.dense:
