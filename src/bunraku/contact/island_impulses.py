@@ -170,7 +170,7 @@ def part_shapes(part, matrix, touch, count, taken, h):
     for i in range(count):
         lifting -= touch.force[3 * i] * touch.gaining[3 * i] / h
         touch.mode[i] = touch.number[i]
-    allowed = 1.0 if lifting <= taken else max(taken, 0.0) / lifting
+    allowed = 1.0 if lifting <= max(taken, 0.0) else max(taken, 0.0) / lifting
     for i in range(3 * count):
         touch.parting[i], touch.force[i] = allowed * touch.force[i], touch.velocity[i]
     touch.count[STATUS] = status
