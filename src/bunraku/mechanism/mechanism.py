@@ -243,6 +243,7 @@ class Mechanism(Names, Plans, Shapes, JointLaws, Couplings, Drives, ChangedCopie
 
     def copy(self) -> Mechanism:
         """An independent copy; the same links and joints, which are never changed once made."""
+        self.has_joint_laws()  # looked at once, not in every copy
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         for name in ("links", "springs", "connections", "couplings", "shapes", "excluded_pairs", "_link_index",
